@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Codecs: what a compressor (sgp/compressor.h) makes of a range of values, and how a payload becomes values again.
+/* Codecs: what a compressor (sgp/compressor.h) makes of a range of values, and how a payload
+ * becomes values again.
  *
- * `project` says what a target will decode. What it leaves out stays at the source: where a source gives the part P of s
- * away it keeps s - P project(s), so that the sum over all nodes is as it was (error feedback, as conserved mass). Packing
- * loses nothing beyond that: decoding what pack(s) wrote gives project(s), and project(project(s)) = project(s), to the
- * bit, on every processor.
+ * `project` says what a target will decode. What it leaves out stays at the source: where a source
+ * gives the part P of s away it keeps s - P project(s), so that the sum over all nodes is as it was
+ * (error feedback, as conserved mass). Packing loses nothing beyond that: decoding what pack(s)
+ * wrote gives project(s), and project(project(s)) = project(s), to the bit, on every processor.
  *
- * A range is coded in blocks (sgp/block.h) from its first value on. Values of unlike magnitude must not share a scale,
- * or the small ones round to 0 while their weight travels. So a block that has values of two tensors, or of one that
- * has fewer than two dimensions, holds 16-bit floats.
+ * A range is coded in blocks (sgp/block.h) from its first value on. Values of unlike magnitude must
+ * not share a scale, or the small ones round to 0 while their weight travels. So a block that has
+ * values of two tensors, or of one that has fewer than two dimensions, holds 16-bit floats.
+ *
+ * SPARSE has a sign for each value that is not 0. Which values those are was chosen before
+ * (sgp/choose.h), so projecting and packing expect what was chosen.
  *
  * Pure, nothing allocates. Thread: any. */
 #ifndef SGP_CODEC_H

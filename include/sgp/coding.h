@@ -28,7 +28,8 @@ enum sgp_coding { SGP_CODING_NONE = 0, SGP_CODING_FP16, SGP_CODING_BLOCKS };
 /* The form of what a compressor makes. */
 SGP_API enum sgp_coding sgp_coding_of(enum sgp_compressor compressor);
 
-/* Those of a share, which are the first of SGP_COMPRESSOR_WORDS. Below 4 bits the error of an estimate is too large. */
+/* Those of a share that has weight, which are the first of SGP_COMPRESSOR_WORDS. Below 4 bits the
+ * error of an estimate is too large. */
 #define SGP_COMPRESSOR_SHARE_WORDS "none|fp16|bf16|int8|int6|int4|int4:64"
 #define SGP_COMPRESSOR_SHARE_MOST SGP_COMPRESSOR_INT4_64
 /* The word of a compressor: static storage. */

@@ -9,6 +9,8 @@
  *             int4 and int2 likewise
  *   int4:64   as int4, with a scale for each 64 values
  *   sign      for a block a magnitude, and for each value a sign
+ *   sparse    for a block a magnitude, and a sign for each value that is not 0; which values those
+ *             are is chosen before (sgp/choose.h)
  *
  * Numbers never change once released: ledgers store them. NONE is 0, so a record that leaves the
  * compressor out means NONE. Names only. Thread: any. */
@@ -25,8 +27,10 @@ enum sgp_compressor {
     SGP_COMPRESSOR_INT4_64 = 6,
     SGP_COMPRESSOR_INT2 = 7,
     SGP_COMPRESSOR_SIGN = 8,
+    SGP_COMPRESSOR_SPARSE = 9,
 };
+#define SGP_COMPRESSOR_MOST SGP_COMPRESSOR_SPARSE /* the last of them */
 /* Their names, in the same order. */
-#define SGP_COMPRESSOR_WORDS "none|fp16|bf16|int8|int6|int4|int4:64|int2|sign"
+#define SGP_COMPRESSOR_WORDS "none|fp16|bf16|int8|int6|int4|int4:64|int2|sign|sparse"
 
 #endif

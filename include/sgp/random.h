@@ -15,6 +15,10 @@ struct sgp_random {
 /* Start a stream. `stream` separates independent uses of one seed (a node's index, a purpose). */
 SGP_API void sgp_random_init(struct sgp_random *random, uint64_t seed, uint64_t stream);
 
+/* The 64 bits of a place in a stream, as splitmix64 has them, without a state: the same key and
+ * place always give the same bits. */
+SGP_API uint64_t sgp_random_at(uint64_t key, uint64_t place);
+
 /* The next 64 bits. */
 SGP_API uint64_t sgp_random_next(struct sgp_random *random);
 

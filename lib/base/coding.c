@@ -26,17 +26,18 @@ static const char *const compressor_words[] = {
     [SGP_COMPRESSOR_INT4_64] = "int4:64",
     [SGP_COMPRESSOR_INT2] = "int2",
     [SGP_COMPRESSOR_SIGN] = "sign",
+    [SGP_COMPRESSOR_SPARSE] = "sparse",
 };
 
 const char *sgp_compressor_word(enum sgp_compressor compressor)
 {
-    sgp_assert(compressor <= SGP_COMPRESSOR_SIGN);
+    sgp_assert(compressor <= SGP_COMPRESSOR_MOST);
     return compressor_words[compressor];
 }
 
 int sgp_compressor_of(const char *word)
 {
-    for (int c = SGP_COMPRESSOR_NONE; c <= SGP_COMPRESSOR_SIGN; c++)
+    for (int c = SGP_COMPRESSOR_NONE; c <= SGP_COMPRESSOR_MOST; c++)
         if (strcmp(word, compressor_words[c]) == 0)
             return c;
     return -1;

@@ -28,6 +28,13 @@ void sgp_random_init(struct sgp_random *random, uint64_t seed, uint64_t stream)
         random->state[i] = splitmix64(&state);
 }
 
+/* The key is mixed first, so the places of neighbouring keys do not overlap. */
+uint64_t sgp_random_at(uint64_t key, uint64_t place)
+{
+    uint64_t state = splitmix64(&key) + place * UINT64_C(0x9e3779b97f4a7c15);
+    return splitmix64(&state);
+}
+
 uint64_t sgp_random_next(struct sgp_random *random)
 {
     uint64_t *s = random->state;

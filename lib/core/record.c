@@ -124,7 +124,7 @@ static const struct sgp_form_field link_fields[] = {
     LINK(owed_kept, SGP_FORM_ANY),
     LINK(owed_slot, SGP_FORM_ANY),
     LINK(owed_bequest, 0, SGP_NODES_MAX),
-    LINK(owed_compressor, SGP_COMPRESSOR_NONE, SGP_COMPRESSOR_SIGN),
+    LINK(owed_compressor, SGP_COMPRESSOR_NONE, SGP_COMPRESSOR_MOST),
     LINK(owed_lineage, SGP_FORM_ANY),
 };
 const struct sgp_form sgp_record_link_form = SGP_FORM(struct sgp_record_link, link_fields);

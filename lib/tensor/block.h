@@ -4,6 +4,7 @@
 #define SGP_TENSOR_BLOCK_H
 
 #include "sgp/block.h"
+#include "sgp/codec.h"
 #include "sgp/kernels.h"
 
 #define BLOCK_WORD_BYTES 4u
@@ -103,5 +104,19 @@ size_t sgp_block_project_as(
     float *projected, const struct block_form *form, const float *values, uint32_t count);
 size_t sgp_block_pack_as(
     uint8_t *bytes, const struct block_form *form, const float *values, uint32_t count);
+
+/* ---- codec.c ---- */
+
+/* The first tensor that ends behind value number `at`; the count if there is none. */
+uint32_t sgp_codec_tensor_at(const struct sgp_tensors *tensors, uint64_t at);
+
+/* Whether the block of `count` values from number `first` on holds 16-bit floats. *tensor is the
+ * tensor of its first value or an earlier one, and becomes that. */
+bool sgp_codec_is_fine(
+    const struct sgp_tensors *tensors, uint32_t *tensor, uint64_t first, uint32_t count);
+
+/* sgp_block_project for any compressor. Of SPARSE, the chosen values are those that are not 0. */
+size_t sgp_codec_project_block(float *projected, enum sgp_compressor compressor, bool fine,
+    const float *values, uint32_t count);
 
 #endif

@@ -13,8 +13,7 @@ static uint32_t block_after(uint64_t at, uint64_t count)
 
 /* ---- values to bytes ---- */
 
-/* The first tensor that ends behind value number `at`; the count if none is named. */
-static uint32_t tensor_at(const struct sgp_tensors *tensors, uint64_t at)
+uint32_t sgp_codec_tensor_at(const struct sgp_tensors *tensors, uint64_t at)
 {
     uint32_t low = 0, high = tensors->count;
     while (low < high) {
@@ -27,8 +26,7 @@ static uint32_t tensor_at(const struct sgp_tensors *tensors, uint64_t at)
     return low;
 }
 
-/* Whether a block holds 16-bit floats. *tensor is the one that its first value is of, and becomes that of the next block. */
-static bool is_fine(
+bool sgp_codec_is_fine(
     const struct sgp_tensors *tensors, uint32_t *tensor, uint64_t first, uint32_t count)
 {
     while (*tensor < tensors->count && tensors->ends[*tensor].end <= first)
@@ -39,10 +37,48 @@ static bool is_fine(
     return !end->has_columns || end->end < first + count;
 }
 
+#define SPARSE_BITS 1u
+
+/* The places of the values that are not 0. Returns whether a block of the compressor has places. */
+static bool choose_places(uint64_t places[static SGP_BLOCK_PLACE_WORDS],
+    enum sgp_compressor compressor, bool fine, const float *values, uint32_t count)
+{
+    if (compressor != SGP_COMPRESSOR_SPARSE || fine)
+        return false;
+    memset(places, 0, SGP_BLOCK_PLACE_WORDS * sizeof *places);
+    for (uint32_t i = 0; i < count; i++)
+        places[i / 64] |= (uint64_t)(values[i] != 0) << i % 64;
+    return true;
+}
+
+/* A block without places has this compressor: of SPARSE, only blocks of 16-bit floats have none. */
+static enum sgp_compressor dense(enum sgp_compressor compressor)
+{
+    return compressor == SGP_COMPRESSOR_SPARSE ? SGP_COMPRESSOR_BF16 : compressor;
+}
+
+size_t sgp_codec_project_block(float *projected, enum sgp_compressor compressor, bool fine,
+    const float *values, uint32_t count)
+{
+    uint64_t places[SGP_BLOCK_PLACE_WORDS];
+    if (choose_places(places, compressor, fine, values, count))
+        return sgp_block_project_chosen(projected, SPARSE_BITS, places, values, count);
+    return sgp_block_project(projected, dense(compressor), fine, values, count);
+}
+
+static size_t pack_block(
+    uint8_t *bytes, enum sgp_compressor compressor, bool fine, const float *values, uint32_t count)
+{
+    uint64_t places[SGP_BLOCK_PLACE_WORDS];
+    if (choose_places(places, compressor, fine, values, count))
+        return sgp_block_pack_chosen(bytes, SPARSE_BITS, places, values, count);
+    return sgp_block_pack(bytes, dense(compressor), fine, values, count);
+}
+
 uint64_t sgp_codec_project(const struct sgp_codec *codec, float *projected, const float *values,
     uint64_t first, uint64_t count)
 {
-    uint32_t tensor = tensor_at(&codec->tensors, first);
+    uint32_t tensor = sgp_codec_tensor_at(&codec->tensors, first);
     uint64_t bytes = 0;
     if (codec->compressor == SGP_COMPRESSOR_NONE) {
         memmove(projected, values, count * sizeof *values);
@@ -50,8 +86,9 @@ uint64_t sgp_codec_project(const struct sgp_codec *codec, float *projected, cons
     }
     for (uint64_t at = 0; at < count; at += SGP_BLOCK_VALUES) {
         uint32_t block = block_after(at, count);
-        bool fine = is_fine(&codec->tensors, &tensor, first + at, block);
-        bytes += sgp_block_project(projected + at, codec->compressor, fine, values + at, block);
+        bool fine = sgp_codec_is_fine(&codec->tensors, &tensor, first + at, block);
+        bytes +=
+            sgp_codec_project_block(projected + at, codec->compressor, fine, values + at, block);
     }
     return bytes;
 }
@@ -59,7 +96,7 @@ uint64_t sgp_codec_project(const struct sgp_codec *codec, float *projected, cons
 uint64_t sgp_codec_pack(const struct sgp_codec *codec, uint8_t *bytes, const float *values,
     uint64_t first, uint64_t count)
 {
-    uint32_t tensor = tensor_at(&codec->tensors, first);
+    uint32_t tensor = sgp_codec_tensor_at(&codec->tensors, first);
     const uint8_t *begin = bytes;
     if (codec->compressor == SGP_COMPRESSOR_NONE) {
         memcpy(bytes, values, count * sizeof *values);
@@ -67,8 +104,8 @@ uint64_t sgp_codec_pack(const struct sgp_codec *codec, uint8_t *bytes, const flo
     }
     for (uint64_t at = 0; at < count; at += SGP_BLOCK_VALUES) {
         uint32_t block = block_after(at, count);
-        bool fine = is_fine(&codec->tensors, &tensor, first + at, block);
-        bytes += sgp_block_pack(bytes, codec->compressor, fine, values + at, block);
+        bool fine = sgp_codec_is_fine(&codec->tensors, &tensor, first + at, block);
+        bytes += pack_block(bytes, codec->compressor, fine, values + at, block);
     }
     return (uint64_t)(bytes - begin);
 }
