@@ -27,6 +27,9 @@ struct sgp_restart {
     uint64_t lineage;
     bool
         exact; /* go on from the checkpoint: parameters, weight and what is owed are of one moment */
+    /* Nothing has been given since the checkpoint, so what updates had left out then is left out
+     * still. A worker's checkpoint is never exact, since its parameters are its owner's. */
+    bool current;
     bool minted; /* it begins with weight 1, which may exist elsewhere */
     bool seeks;  /* a neighbour's estimate is better than what it has (sgp_node_config) */
     double

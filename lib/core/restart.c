@@ -5,14 +5,19 @@
 
 #include <string.h>
 
-static bool is_exact(const struct sgp_past *past)
+static bool is_current(const struct sgp_past *past)
 {
     const struct sgp_moment *moment = past->moment;
     const struct sgp_record *record = past->record;
     return moment != NULL && record != NULL && !past->altered && moment->sequence > 0 &&
            moment->sequence == past->sequence && moment->lineage == record->lineage &&
-           moment->round == record->round &&
-           memcmp(&moment->weight, &record->weight, sizeof(double)) == 0;
+           moment->round == record->round;
+}
+
+static bool is_exact(const struct sgp_past *past)
+{
+    return is_current(past) &&
+           memcmp(&past->moment->weight, &past->record->weight, sizeof(double)) == 0;
 }
 
 static void plan_kept(struct sgp_record *record, const struct sgp_moment *moment, uint32_t slots)
@@ -37,6 +42,7 @@ void sgp_restart(
     *ret_restart = (struct sgp_restart){
         .lineage = past->record != NULL ? past->record->lineage : fresh,
         .exact = exact,
+        .current = is_current(past),
         .minted = past->record == NULL && past->evident,
         .seeks = !exact && (past->record != NULL || past->evident),
     };

@@ -54,7 +54,7 @@ Test(restart, a_checkpoint_of_the_record_s_moment_is_exact)
     struct case_of it;
     set_up(&it);
     struct sgp_restart restart = judge(&it, 4);
-    cr_assert(restart.exact && !restart.seeks && !restart.minted);
+    cr_assert(restart.exact && restart.current && !restart.seeks && !restart.minted);
     cr_assert(eq(u64, restart.lineage, 77));
     cr_assert(eq(dbl, restart.scale, 1));
     cr_assert(it.links[0].owed_kept && it.links[1].owed_kept && !it.links[2].owed_kept);
@@ -87,6 +87,8 @@ Test(restart, a_spent_checkpoint_is_an_estimate)
         it.links[0].owed_kept = true; /* as the late process had it */
         struct sgp_restart restart = judge(&it, 4);
         cr_assert(not(restart.exact), "%d", what);
+        cr_assert(eq(int, restart.current, what == 3),
+            "a weight alone changes nothing that was left out");
         cr_assert(restart.seeks && !restart.minted, "%d", what);
         cr_assert(eq(u64, restart.lineage, 77));
         cr_assert(eq(dbl, restart.scale, 1 / it.moment.weight), "%d", what);
