@@ -57,7 +57,7 @@ static void inspect_status(void *context, struct view_status *ret_status)
         .rounds = status.open ? SGP_ROUND_NONE : status.rounds,
         .weight = status.weight,
         .weight_in_flight = status.weight_in_flight,
-        .compression = sgp_compressor_word((enum sgp_compressor)(daemon->config->compression - 1)),
+        .compression = daemon->config->compression.word,
         .compression_error = daemon->performer.lost,
         .bytes_spared = daemon->performer.spared_bytes,
         .parameters = daemon->prepared->parameters,

@@ -246,6 +246,14 @@ static int set_shards(struct reading *r, enum config_id id, const char *value)
     return 0;
 }
 
+static int set_chooser(struct reading *r, enum config_id id, const char *value)
+{
+    struct sgp_error why = {0};
+    if (sgp_chooser_parse(value, &why, field_of(&r->config, &config_keys[id])) < 0)
+        return config_fail(&r->config, id, &r->own, SGP_E_CONFIG, "%s", why.text);
+    return 0;
+}
+
 static int set_value(struct reading *r, enum config_id id, const char *value)
 {
     static int (*const parsers[])(struct reading *, enum config_id, const char *) = {
@@ -259,6 +267,7 @@ static int set_value(struct reading *r, enum config_id id, const char *value)
         [CONFIG_CHOICE] = set_choice,
         [CONFIG_START] = set_start,
         [CONFIG_SHARDS] = set_shards,
+        [CONFIG_CHOOSER] = set_chooser,
     };
     return parsers[config_keys[id].type](r, id, value);
 }

@@ -10,10 +10,10 @@
 #ifndef SGPD_CONFIG_H
 #define SGPD_CONFIG_H
 
+#include "sgp/choose.h"
 #include "sgp/dataset.h"
 #include "sgp/model.h"
 #include "sgp/node.h"
-#include "sgp/coding.h"
 #include "sgp/optimizer.h"
 #include "sgp/outer.h"
 #include "sgp/schedule.h"
@@ -37,6 +37,7 @@ enum config_type {
     CONFIG_CHOICE,   /* an enumeration of int's size, counted from 1 in the order of `words` */
     CONFIG_START,    /* uint32_t for sgp_node_config: all, now, or a number of nodes */
     CONFIG_SHARDS,   /* struct sgp_shards */
+    CONFIG_CHOOSER,  /* struct sgp_chooser */
 };
 
 /* Words of the table below, counted from 1 in their order there. */
@@ -100,7 +101,7 @@ struct config {
     double outer_momentum;
 
     char *listen;
-    int compression;
+    struct sgp_chooser compression;
 
     char *socket; /* default: /run/sgpd/NAME/control.sock */
     char *attach; /* default: attach.sock beside it */
@@ -220,9 +221,10 @@ struct config {
     X(LISTEN, "network", "listen", CONFIG_ADDRESS, listen, NULL, 0, 0, NULL,                       \
         "HOST:PORT to listen on for neighbours; exactly this is bound; none where nobody dials "   \
         "it")                                                                                      \
-    X(COMPRESSION, "network", "compression", CONFIG_CHOICE, compression, "none", 0, 0,             \
-        SGP_COMPRESSOR_SHARE_WORDS,                                                                \
-        "how the shares that this node gives while it trains are made smaller")                    \
+    X(COMPRESSION, "network", "compression", CONFIG_CHOOSER, compression, "none", 0, 0,            \
+        SGP_CHOOSER_WORDS,                                                                         \
+        "how the shares that this node gives while it trains are made smaller; from int2 on only " \
+        "updates to owners")                                                                       \
     X(SOCKET, "control", "socket", CONFIG_PATH, socket, "", 0, 0, NULL,                            \
         "Unix socket of sgpctl and curl; /run/sgpd/NAME/control.sock if not given")                \
     X(ATTACH, "control", "attach", CONFIG_PATH, attach, "", 0, 0, NULL,                            \

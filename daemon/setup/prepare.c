@@ -246,10 +246,8 @@ static int warn_about_idle_keys(struct prepared *p, struct sgp_error *error)
             "no digraph of the topology says outer=true"},
         {CONFIG_ID_OUTER_LEARNING_RATE, outer, "[outer] kind = none"},
         {CONFIG_ID_OUTER_MOMENTUM, outer, "[outer] kind = none"},
-        {CONFIG_ID_COMPRESSION,
-            p->topology->owner == SGP_NODE_NONE && !sgp_topology_owns_parts(p->topology, p->self) &&
-                !sgp_topology_has_copy(p->topology, p->self),
-            "where nodes own values, what they give is plain"},
+        {CONFIG_ID_COMPRESSION, prepared_gives_updates(p) || p->topology->owner == SGP_NODE_NONE,
+            "what an owner hands out, and a token, are plain"},
         {CONFIG_ID_HOLDOUT, !*config->test, "test names the rows to test on"},
     };
     (void)error; /* nothing here can fail */
@@ -258,6 +256,25 @@ static int warn_about_idle_keys(struct prepared *p, struct sgp_error *error)
             prepared_warn(p, "%s:%u: [%s] %s has no effect: %s", config->file,
                 config->lines[keys[i].id], config_keys[keys[i].id].section,
                 config_keys[keys[i].id].key, keys[i].why);
+    return 0;
+}
+
+/* Momentum of an outer step multiplies what a coarse chooser has left out and brings later. */
+static int check_compression(struct prepared *p, struct sgp_error *error)
+{
+    const struct sgp_chooser *chooser = &p->config->compression;
+    bool owned = p->topology->owner != SGP_NODE_NONE && !sgp_topology_has_token(p->topology);
+    bool outer = outer_kind(p->config) != SGP_OUTER_NONE && p->config->outer_momentum > 0;
+    if (sgp_chooser_is_of_updates(chooser) && !owned)
+        return config_fail(p->config, CONFIG_ID_COMPRESSION, error, SGP_E_CONFIG,
+            "%s is for files with owners, and %s has none whose workers give updates; take one "
+            "of " SGP_COMPRESSOR_SHARE_WORDS,
+            chooser->word, p->config->topology);
+    if (sgp_chooser_is_coarse(chooser) && outer)
+        return config_fail(p->config, CONFIG_ID_COMPRESSION, error, SGP_E_CONFIG,
+            "%s does not go with the momentum of [outer], which makes the error that it brings "
+            "later larger; take int4, or [outer] momentum = 0",
+            chooser->word);
     return 0;
 }
 
@@ -557,10 +574,10 @@ static int prepare_settings(struct prepared *p, struct sgp_error *error)
 int prepare(const struct config *config, struct sgp_error *error, struct prepared *ret_prepared)
 {
     static int (*const layered[])(struct prepared *, struct sgp_error *) = {prepare_topology,
-        prepare_listen, warn_about_idle_keys, prepare_data, warn_about_columns, prepare_model,
-        prepare_rounds, prepare_settings, NULL};
-    static int (*const attached[])(struct prepared *, struct sgp_error *) = {
-        prepare_topology, prepare_listen, warn_about_idle_keys, prepare_attached, NULL};
+        prepare_listen, warn_about_idle_keys, check_compression, prepare_data, warn_about_columns,
+        prepare_model, prepare_rounds, prepare_settings, NULL};
+    static int (*const attached[])(struct prepared *, struct sgp_error *) = {prepare_topology,
+        prepare_listen, warn_about_idle_keys, check_compression, prepare_attached, NULL};
     struct prepared p = {.config = config};
     for (int (*const *stage)(struct prepared *, struct sgp_error *) =
              config->kind == CONFIG_ATTACHED ? attached : layered;
@@ -664,7 +681,7 @@ void prepared_node_config(const struct prepared *p, struct sgp_node_config *ret_
         .rounds = p->rounds,
         .open = p->open,
         .local_steps = (uint32_t)p->config->local_steps,
-        .compressor = (enum sgp_compressor)(p->config->compression - 1), /* words count from 1 */
+        .compressor = p->config->compression.compressor,
         .final_cycles = (uint32_t)p->config->final_cycles,
         .start = p->config->start,
         .weight_least = p->weight_least,

@@ -23,7 +23,7 @@
 #include <stdio.h>
 
 #define PREPARE_WARNINGS_MAX 24u
-#define PREPARE_TERMS_MAX 12u
+#define PREPARE_TERMS_MAX 13u
 
 struct prepare_term { /* of the sum that is the memory of a node */
     const char *name; /* static */
@@ -109,6 +109,9 @@ void prepared_node_config(const struct prepared *prepared, struct sgp_node_confi
 
 /* For prepare.c: the rest of `prepare` where the model is a program's (prepare_attached.c). */
 int prepare_attached(struct prepared *prepared, struct sgp_error *error);
+
+/* Whether the node gives updates to owners, which may be coded. */
+bool prepared_gives_updates(const struct prepared *prepared);
 
 /* One more warning. */
 void prepared_warn(struct prepared *prepared, const char *format, ...) SGP_PRINTF(2, 3);

@@ -40,6 +40,11 @@ static uint64_t rows_bytes(const struct sgp_dataset *dataset)
     return dataset->rows * (features + dataset->targets * sizeof(float));
 }
 
+bool prepared_gives_updates(const struct prepared *p)
+{
+    return sgp_topology_has_copy(p->topology, p->self) && !sgp_topology_has_token(p->topology);
+}
+
 void prepared_sum_memory(struct prepared *p)
 {
     p->term_count = 0;
@@ -56,6 +61,9 @@ void prepared_sum_memory(struct prepared *p)
     add_term(p, "outer step", p->settings.outer.kind == SGP_OUTER_NONE ? 0 : 2 * vector);
     add_term(p, "copy of the owner's parameters",
         sgp_topology_has_copy(p->topology, p->self) ? vector : 0);
+    bool chooses =
+        prepared_gives_updates(p) && p->config->compression.compressor != SGP_COMPRESSOR_NONE;
+    add_term(p, "left out of updates", chooses ? vector : 0);
     add_term(p, "snapshots", p->needs.snapshots * vector);
     /* Of each no more is touched than the largest share; an estimate, if one is asked for, is whole, but for an owner's. */
     uint64_t share = (vector * p->needs.share_parts + p->needs.slices - 1) / p->needs.slices;
@@ -112,7 +120,7 @@ int prepared_check_memory(const struct prepared *p, struct sgp_error *error)
 void prepared_warn_of_compression(struct prepared *p)
 {
     const struct config *config = p->config;
-    enum sgp_compressor compressor = (enum sgp_compressor)(config->compression - 1);
+    enum sgp_compressor compressor = config->compression.compressor;
     bool exact = sgp_topology_is_exact(p->topology, 0, NULL);
     char place[CONFIG_TEXT_BYTES + 64];
     if (compressor == SGP_COMPRESSOR_NONE)
@@ -127,8 +135,8 @@ void prepared_warn_of_compression(struct prepared *p)
     else if (exact && compressor > SGP_COMPRESSOR_BF16 && p->topology->node_count > CYCLE_NODES)
         prepared_warn(p,
             "%s: in exact cycles of more than %u nodes the error of %s adds up; fp16 is finer",
-            place, CYCLE_NODES, sgp_compressor_word(compressor));
-    else if (compressor == SGP_COMPRESSOR_INT4)
+            place, CYCLE_NODES, config->compression.word);
+    else if (compressor == SGP_COMPRESSOR_INT4 && !prepared_gives_updates(p))
         prepared_warn(p,
             "%s: int4 leaves the models of the fleet further apart while they train; int4:64 and "
             "int8 are finer (docs/COMPRESSION.md)",

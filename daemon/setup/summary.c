@@ -38,29 +38,32 @@ static void print_topology(FILE *stream, const struct prepared *p)
 }
 
 /* Of values that are like each other: a block of zeros, or of values beyond all measure, takes other bytes. */
-static uint64_t share_bytes(const struct prepared *p, enum sgp_compressor compressor)
+static uint64_t share_bytes(const struct prepared *p, const struct sgp_chooser *chooser)
 {
-    const struct sgp_codec codec = {.compressor = compressor, .tensors = p->tensors};
-    float ones[SGP_BLOCK_VALUES];
+    float ones[SGP_BLOCK_VALUES], rest[SGP_BLOCK_VALUES];
+    struct sgp_chosen chosen;
     uint64_t bytes = 0;
-    for (uint32_t i = 0; i < SGP_BLOCK_VALUES; i++)
-        ones[i] = 1;
     for (uint64_t first = 0, count; first < p->parameters; first += count) {
         count = p->parameters - first < SGP_BLOCK_VALUES ? p->parameters - first : SGP_BLOCK_VALUES;
-        bytes += sgp_codec_bytes(&codec, ones, first, count);
+        for (uint32_t i = 0; i < SGP_BLOCK_VALUES; i++) {
+            ones[i] = 1;
+            rest[i] = 0;
+        }
+        sgp_choose(chooser, &p->tensors, 0, ones, rest, first, count, &chosen);
+        bytes += chosen.bytes;
     }
     return bytes;
 }
 
 static void print_shares(FILE *stream, const struct prepared *p)
 {
-    enum sgp_compressor compressor = (enum sgp_compressor)(p->config->compression - 1);
+    const struct sgp_chooser *chooser = &p->config->compression;
     if (p->unlaid)
         return;
     (void)fprintf(stream, "shares\n");
-    if (compressor != SGP_COMPRESSOR_NONE)
-        print_bytes(stream, sgp_compressor_word(compressor), share_bytes(p, compressor));
-    print_bytes(stream, "plain", share_bytes(p, SGP_COMPRESSOR_NONE));
+    if (chooser->compressor != SGP_COMPRESSOR_NONE && chooser->choice != SGP_CHOICE_ADAPTIVE)
+        print_bytes(stream, chooser->word, share_bytes(p, chooser));
+    print_bytes(stream, "plain", share_bytes(p, &(struct sgp_chooser){0}));
 }
 
 void prepared_rows_text(const struct prepared *p, char text[SGP_TEXT_BYTES])

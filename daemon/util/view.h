@@ -69,7 +69,7 @@ struct view_status {
     /* The total may be off by so much at most: its ledger was outdated, or somebody lied. */
     double weight_unknown;
     double surplus;          /* members whose mass it inherited and has not dissolved yet */
-    const char *compression; /* "none", or what makes its shares smaller. Static */
+    const char *compression; /* "none", or what makes its shares smaller. Of the configuration */
     double
         compression_error; /* |s - s'| / |s| of the latest share, s' what its target decodes; NaN: there is none */
     uint64_t bytes_spared; /* that compression kept off the line */

@@ -250,7 +250,13 @@ Test(config, bad_words)
         "sgp|osgp|agp|dpsgd|adpsgd|backup|downpour|cyclic");
     expect_refusal("[network]\ncompression = int7\n",
         "n.conf:12: [network] compression: \"int7\" does not exist; choose one of "
-        "none|fp16|bf16|int8|int6|int4|int4:64");
+        "none|fp16|bf16|int8|int6|int4|int4:64|int2|sign|qsgd:S|terngrad|top:F|dgc:F|adacomp");
+    expect_refusal("[network]\ncompression = qsgd:3\n",
+        "n.conf:12: [network] compression: qsgd:S has S = 1, 7, 31 or 127 levels, those of 2, 4, 6 "
+        "and 8 bits, not \"3\"");
+    expect_refusal("[network]\ncompression = top:0\n",
+        "n.conf:12: [network] compression: F of top:F and dgc:F is the part that travels, above 0 "
+        "and at most 1 as in top:0.03, not \"0\"");
     expect_refusal("[train]\nwhen_done = leave\n",
         "n.conf:12: [train] when_done: \"leave\" does not exist; choose one of serve|exit");
     expect_refusal("[train]\nstart = later\n",

@@ -395,6 +395,69 @@ Test(prepare, settings_without_effect)
     config_finish(&config);
 }
 
+/* ---- compression ---- */
+
+static void expect_no_compression(const char *rest, const char *message)
+{
+    struct sgp_error error = {0};
+    struct config config;
+    struct prepared p;
+    struct parts parts = {.rest = rest};
+    if (message[0] == '@') /* of a file with an owner */
+        parts.train = "epochs = 3\nalgorithm = backup";
+    write_file("fleet.dot", message[0] == '@' ? owned : ring);
+    cr_assert(eq(int, build(parts, &config, &p, &error), SGP_E_CONFIG), "%s", rest);
+    cr_assert(strstr(error.text, message + (message[0] == '@')) != NULL, "%s", error.text);
+    config_finish(&config);
+}
+
+Test(prepare, compression_that_does_not_suit)
+{
+    static const char *const words[] = {
+        "int2", "sign", "qsgd:7", "terngrad", "top:0.03", "dgc:0.001", "adacomp"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        char rest[64], told[200];
+        (void)snprintf(rest, sizeof rest, "[network]\ncompression = %s", words[i]);
+        (void)snprintf(told, sizeof told,
+            "[network] compression: %s is for files with owners, and ", words[i]);
+        expect_no_compression(rest, told);
+    }
+    expect_no_compression("[network]\ncompression = sign\n[outer]\nkind = slowmo",
+        "@[network] compression: sign does not go with the momentum of [outer]");
+    expect_no_compression("[network]\ncompression = top:0.1\n[outer]\nkind = nesterov",
+        "@[network] compression: top:0.1 does not go with the momentum of [outer]");
+}
+
+static bool has_term(const struct prepared *p, const char *name)
+{
+    for (uint32_t i = 0; i < p->term_count; i++)
+        if (strcmp(p->terms[i].name, name) == 0)
+            return p->terms[i].bytes == 4 * p->parameters;
+    return false;
+}
+
+/* A worker keeps what its updates leave out: one vector. */
+Test(prepare, coded_updates_take_a_vector)
+{
+    for (int coded = 0; coded < 2; coded++) {
+        struct sgp_error error = {0};
+        struct config config;
+        struct prepared p;
+        struct sgp_node_config node;
+        const struct parts parts = {.train = "epochs = 3\nalgorithm = backup",
+            .rest = coded ? "[network]\ncompression = top:0.1" : NULL};
+        write_file("fleet.dot", owned);
+        cr_assert(zero(int, build(parts, &config, &p, &error)), "%s", error.text);
+        cr_assert(eq(int, has_term(&p, "left out of updates"), coded));
+        cr_assert(eq(u32, p.warning_count, 0), "%s", p.warnings[0]);
+        prepared_node_config(&p, &node);
+        cr_assert(
+            eq(int, (int)node.compressor, coded ? SGP_COMPRESSOR_SPARSE : SGP_COMPRESSOR_NONE));
+        prepared_finish(&p);
+        config_finish(&config);
+    }
+}
+
 static void write_rows_of(const char *names, const char *row)
 {
     char rows[2048];
