@@ -76,8 +76,10 @@ const struct ctl_option ctl_simulate_table[] = {
     [FINAL_CYCLES] = {"--final-cycles", .value = "N",
         .summary = "cycles of averaging after the last round (2 when training, else 0)"},
     [COMPRESSION] = {"--compression", .value = "NAME",
-        .summary = "of the shares of training rounds: none, fp16, int8 ... (none)",
-        .words = "none fp16 bf16 int8 int6 int4 int4:64"},
+        .summary = "of the shares of training rounds: none, fp16, int8 ..., with owners also sign, "
+                   "top:F ... (none)",
+        .words =
+            "none fp16 bf16 int8 int6 int4 int4:64 int2 sign qsgd: terngrad top: dgc: adacomp"},
     [THROUGH_WIRE] = {"--through-wire", .summary = "encode and decode every message"},
     [TRACE] = {"--trace", .value = "FILE",
         .summary = "write what every step of every node did, and whom it then waits for; a dash is "
@@ -133,15 +135,13 @@ static enum ctl_exit read_bandwidth(
     return CTL_DONE;
 }
 
-static enum ctl_exit read_compressor(
-    struct ctl *ctl, const struct ctl_given *option, enum sgp_compressor *ret_compressor)
+static enum ctl_exit read_chooser(
+    struct ctl *ctl, const struct ctl_given *option, struct sgp_chooser *ret_chooser)
 {
-    int compressor = option->given ? sgp_compressor_of(option->value) : SGP_COMPRESSOR_NONE;
-    if (compressor < 0 || compressor > SGP_COMPRESSOR_SHARE_MOST)
-        return ctl_usage(ctl, "%s is one of " SGP_COMPRESSOR_SHARE_WORDS ", not '%s'", option->name,
-            option->value);
-    *ret_compressor = (enum sgp_compressor)compressor;
-    return CTL_DONE;
+    struct sgp_error error = {0};
+    if (!option->given || sgp_chooser_parse(option->value, &error, ret_chooser) == 0)
+        return CTL_DONE;
+    return ctl_usage(ctl, "%s: %s", option->name, error.text);
 }
 
 /* SHAPE or SHAPE:GREATEST of a Pareto distribution. */
@@ -238,7 +238,7 @@ static enum ctl_exit read_options(struct ctl *ctl, const struct ctl_given *given
     if (status == CTL_DONE)
         status = ctl_option_u64(ctl, &given[LOCAL_STEPS], 1, UINT32_MAX, &steps);
     if (status == CTL_DONE)
-        status = read_compressor(ctl, &given[COMPRESSION], &options->compressor);
+        status = read_chooser(ctl, &given[COMPRESSION], &options->chooser);
     cycles = *learning_rate > 0 ? options->final_cycles : 0;
     if (status == CTL_DONE)
         status = ctl_option_u64(ctl, &given[FINAL_CYCLES], 0, FINAL_CYCLES_MAX, &cycles);

@@ -22,6 +22,7 @@
 #include "node/task.h"
 #include "node/trust.h"
 
+#include "sgp/random.h"
 #include "sgp/version.h"
 
 #include <errno.h>
@@ -252,6 +253,10 @@ static int create_node(struct daemon *daemon, struct sgp_error *error)
     if (code == 0)
         code = sgp_performer_reserve(&daemon->performer, &needs, prepared->parameters,
             sgp_topology_has_copy(prepared->topology, prepared->self));
+    const struct sgp_chooser *chooser = &daemon->config->compression;
+    if (code == 0 && prepared_gives_updates(prepared) && chooser->compressor != SGP_COMPRESSOR_NONE)
+        code = sgp_performer_choose(&daemon->performer, chooser,
+            sgp_random_at(daemon->config->seed, prepared->self), prepared->parameters);
     if (code < 0)
         return cannot(error, code, "the buffers cannot be made");
     sgp_performer_begin(&daemon->performer, prepared->trainer);

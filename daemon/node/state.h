@@ -68,6 +68,7 @@ struct survive_found {
     float *memory; /* of its vectors; NULL: none that can be used */
     bool any;      /* a file was there */
     bool exact;    /* it and the ledger describe one moment */
+    bool current;  /* it holds what updates have left out until now */
     sgp_round
         older; /* round of the parameters, if that is before the ledger's; else SGP_ROUND_NONE. Until a neighbour's
                         are adopted (milestones.c), or a program was told (turns.c) */

@@ -136,6 +136,7 @@ int survive_open(struct daemon *daemon, struct sgp_node_config *config, struct s
     struct sgp_restart restart;
     sgp_restart(&past, config->seed, prepared->needs.snapshots, &restart);
     found->exact = restart.exact;
+    found->current = restart.current && restart.scale > 0;
     if (!(restart.scale > 0)) {
         free(found->memory);
         found->memory = NULL;
@@ -158,6 +159,9 @@ void survive_restore(struct daemon *daemon)
         if (j < daemon->performer.snapshots.count)
             memcpy(*sgp_pool_place(&daemon->performer.snapshots, j), checkpoint->kept[j],
                 checkpoint->parameters * sizeof(float));
+    if (daemon->found.current) /* what an older one had left out has been given since */
+        sgp_performer_resume(
+            &daemon->performer, sgp_state_vector(&checkpoint->state, SGP_STATE_REST));
     free(daemon->found.memory);
     daemon->found.memory = NULL;
 }
@@ -171,6 +175,8 @@ static void run_checkpoint(struct job *job)
     char path[PATH_BYTES];
     path_of(daemon, "", path);
     task->trainer->methods->state(task->trainer, &task->checkpoint.state);
+    if (daemon->performer.rest != NULL)
+        sgp_state_add_vector(&task->checkpoint.state, SGP_STATE_REST, daemon->performer.rest);
     if (task->entered != NULL) /* amid an exact cycle, that is the estimate */
         task->checkpoint.state.x = *task->entered;
     for (uint32_t j = 0; j < task->checkpoint.moment.kept_count; j++)

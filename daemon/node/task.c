@@ -5,9 +5,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* TRAIN, OUTER, PUBLISH, SKETCH, a copy for a neighbour, ADOPT, two saves and two measurements at the end, a checkpoint,
- * and one to spare. SCALE comes at most once for each out-link and once at the start; and at the end of an exact
- * cycle, and at the opening of the next, once for each part. COMPENSATE comes before ABSORB, of one slot. */
+/* TRAIN, OUTER, PUBLISH, SKETCH, a copy for a neighbour, ADOPT, two saves and two measurements at
+ * the end, a checkpoint, and one to spare. SCALE comes at most once for each out-link and once at
+ * the start; and at the end of an exact cycle, and at the opening of the next, once for each part.
+ * COMPENSATE comes before ABSORB, of one slot. A coded update
+ * has one PUBLISH more for each part. */
 #define TASKS_OF_ROUND 13u
 
 struct task_block { /* made at once */

@@ -98,8 +98,8 @@ struct sgp_node_config {
     bool step_by_rate; /* multiply the learning rate by the mean rate of rounds of this node and its
                           in-neighbours over its own, within 1/8 and 8; only if
                           sgp_method_may_scale_rate */
-    /* Of the shares that it gives while it trains, to targets that decode its form, outside exact cycles and where weight is
-     * given. Other shares are plain. */
+    /* Of the shares that it gives while it trains, to targets that decode its form, outside exact
+     * cycles. Other shares are plain, and so are estimates. */
     enum sgp_compressor compressor;
     uint32_t final_cycles; /* cycles of mixing after the fleet's last training round */
     uint32_t start;        /* SGP_START_ALL, or the number of nodes (with itself) that must have
@@ -283,7 +283,11 @@ enum sgp_publish {
     SGP_PUBLISH_ESTIMATE, /* a copy for a neighbour that asked; all is kept */
     SGP_PUBLISH_UPDATE,   /* of a worker: snapshot = x - copy; x = copy, unless it is kept */
     SGP_PUBLISH_NOTHING,  /* of a worker: x = copy; the snapshot is of no use */
-    SGP_PUBLISH_COPY,     /* of a worker: snapshot = copy, for an owner that asked */
+    /* Of a worker that has a compressor: after UPDATE, for each range that a target gets. Let u be
+     * snapshot + rest. The snapshot becomes s, what the target decodes of u. The rest becomes
+     * u - s. */
+    SGP_PUBLISH_CHOSEN,
+    SGP_PUBLISH_COPY, /* of a worker: snapshot = copy, for an owner that asked */
     SGP_PUBLISH_TOKEN, /* of who has it: snapshot = copy + keep * (x - copy), and so is the copy, and x */
 };
 

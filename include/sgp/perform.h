@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The performer: a core's jobs as work on vectors. The daemon and the simulator both call it, so what the simulator
- * proves of a job holds for the daemon.
+/* The performer: a core's jobs as work on vectors. The daemon and the simulator both call it, so
+ * what the simulator proves of a job holds for the daemon.
  *
- * A job is an effect that is answered by an event, or that stands before one that is (sgp/driver.h: `work`). It takes three
- * steps: begin, when the core asks for it; run, in the order of the begins; end, in the same order.
+ * A job is an effect that is answered by an event, or that stands before one that is (sgp/driver.h:
+ * `work`). It takes three steps: begin, when the core asks for it; run, in the order of the begins;
+ * end, in the same order.
  *
  *     sgp_perform_begin(performer, effect, &work);         the loop thread
  *     while (sgp_perform_run(performer, &work)) {}         the compute thread
  *     if (sgp_perform_end(performer, &work, &event)) ...   the loop thread: post the event
  *
- * A performer owns the vectors that the core names by slots: snapshots, receive buffers, and the copy of a worker.
- * Jobs exchange vectors where they would copy them (sgp/buffer.h).
+ * A performer owns the vectors that the core names by slots, snapshots and receive buffers; and the
+ * copy of a worker, and what its updates have left out. Jobs exchange vectors where they would copy
+ * them (sgp/buffer.h).
  *
- * Thread: the loop thread, but for sgp_perform_run: that is the compute thread's, or any one's while it rests. It changes
- * nothing but its work, the trainer and the vectors. */
+ * Thread: the loop thread, but for sgp_perform_run: that is the compute thread's, or any one's
+ * while it rests. It changes nothing but its work, the trainer and the vectors. */
 #ifndef SGP_PERFORM_H
 #define SGP_PERFORM_H
 
 #include "sgp/buffer.h"
-#include "sgp/codec.h"
+#include "sgp/choose.h"
 #include "sgp/node.h"
 #include "sgp/payload.h"
 #include "sgp/trainer.h"
@@ -61,6 +63,7 @@ struct sgp_work {
     bool computes;         /* VISIT */
     bool folded;           /* ABSORB: the place holds what x becomes */
     bool looks;            /* PUBLISH: the snapshot is measured */
+    uint64_t key;          /* PUBLISH: of chance */
     uint64_t packed;       /* PUBLISH: bytes of what is given; 0: it is plain */
     double lost;           /* PUBLISH: of that, |s - project(s)| / |s|, over a sample */
     bool compares;         /* ABSORB: with `comparison` for what came of it */
@@ -80,12 +83,19 @@ struct sgp_work {
 struct sgp_performer {
     struct sgp_trainer *trainer;         /* borrowed */
     struct sgp_pool snapshots, receives; /* an index is a slot of the core */
-    uint64_t
-        *packed; /* per snapshot: bytes of its coded payload; 0: it has none, or it is not known */
+    /* Per snapshot: the bytes of its coded payload of all values; 0: it has none, or it is not
+     * known. */
+    uint64_t *packed;
     uint32_t packed_count;
     double lost; /* of what was given coded last, as in struct sgp_work; NaN: nothing was */
-    uint64_t spared_bytes;      /* that coding kept off the line */
-    float *copy;                /* of the owners' parameters, of a worker; else NULL */
+    uint64_t spared_bytes; /* that coding kept off the line */
+    float *copy;           /* of the owners' parameters, of a worker; else NULL */
+    /* Of a worker that gives coded updates; else NULL. What the updates so far have left out: it
+     * goes with the next one. A trainer's state may hold it under this name. */
+#define SGP_STATE_REST "rest"
+    float *rest;
+    struct sgp_chooser chooser; /* of what goes, */
+    uint64_t seed;              /* and of its chance */
     struct sgp_lengths lengths; /* judges what comes (sgp_payload_judge) */
     /* The snapshot that is the node's own estimate: the one that was published last of all values for others. */
     uint32_t own_slot; /* SGP_SLOT_NONE: there is none */
@@ -101,11 +111,21 @@ struct sgp_performer {
 SGP_API int sgp_performer_reserve(struct sgp_performer *performer,
     const struct sgp_node_needs *needs, uint64_t parameters, bool copies);
 
+/* A worker's updates are chosen so: make the vector of what is left out, all zero. Before
+ * sgp_performer_begin. Returns 0 or -ENOMEM. */
+SGP_API int sgp_performer_choose(struct sgp_performer *performer, const struct sgp_chooser *chooser,
+    uint64_t seed, uint64_t parameters);
+
 /* Free the vectors. An all-zero performer is fine. */
 SGP_API void sgp_performer_finish(struct sgp_performer *performer);
 
-/* A process begins, whose parameters are the trainer's: what is known of lengths and snapshots is forgotten. */
+/* A process begins, whose parameters are the trainer's: what is known of lengths and snapshots is
+ * forgotten, and nothing is left out yet. */
 SGP_API void sgp_performer_begin(struct sgp_performer *performer, struct sgp_trainer *trainer);
+
+/* An earlier process had left out `rest`, and nothing was given since. NULL: it had left out
+ * nothing. A performer without a vector for it does nothing. */
+SGP_API void sgp_performer_resume(struct sgp_performer *performer, const float *rest);
 
 /* The codec of a compressor, for this performer's parameters. */
 SGP_API struct sgp_codec sgp_perform_codec(

@@ -16,6 +16,7 @@
 #ifndef SGP_SIM_H
 #define SGP_SIM_H
 
+#include "sgp/choose.h"
 #include "sgp/node.h"
 #include "sgp/sink.h"
 #include "sgp/trainer.h"
@@ -183,13 +184,13 @@ struct sgp_sim_options {
     sgp_time patience_ns;            /* likewise */
     uint32_t local_steps;
     uint32_t final_cycles;
-    enum sgp_compressor compressor; /* likewise */
-    uint32_t start;                 /* as in struct sgp_node_config */
-    uint64_t dimension;             /* d: 1 .. SGP_SIM_DIMENSION_MAX */
-    sgp_time latency_ns;            /* one way, >= 0 */
-    double bandwidth;               /* bytes per second out of a machine; 0 = without limit */
-    sgp_time compute_ns;            /* of one local step, >= 0 */
-    double compute_jitter;   /* each training job takes 1 -+ this much of its time, 0 <= . < 1 */
+    struct sgp_chooser chooser; /* its compressor is as in struct sgp_node_config */
+    uint32_t start;             /* as in struct sgp_node_config */
+    uint64_t dimension;         /* d: 1 .. SGP_SIM_DIMENSION_MAX */
+    sgp_time latency_ns;        /* one way, >= 0 */
+    double bandwidth;           /* bytes per second out of a machine; 0 = without limit */
+    sgp_time compute_ns;        /* of one local step, >= 0 */
+    double compute_jitter;      /* each training job takes 1 -+ this much of its time, 0 <= . < 1 */
     double compute_tail;     /* > 0: and a Pareto draw of this shape times as long, at least 1, */
     double compute_tail_max; /* at most this much (>= 1); 0: no tail */
     sgp_time checkpoint_ns;  /* every node writes its parameters down at this pace, and when it has

@@ -227,21 +227,26 @@ static uint32_t unused_snapshot(struct sgp_node *node)
     return slot;
 }
 
-/* Settling rounds are plain, for coded estimates come no nearer than their form is fine; so is a model of so few values that they
- * take no fewer bytes. In an exact cycle a relay is plain, for it ends with nothing and would lose the rest, and so is a
- * vector whose parts are not whole blocks. All that a turn gives is of one form. */
+/* Whether so few values take fewer bytes in a form. */
+static bool is_shorter(enum sgp_coding coding, uint64_t count)
+{
+    return sgp_coding_bytes_most(coding, count) < sgp_coding_bytes_most(SGP_CODING_NONE, count);
+}
+
+/* Settling rounds are plain, because coded estimates come no nearer than their form is fine. In an
+ * exact cycle a relay is plain, because it ends with nothing and would lose the rest, and so is a
+ * vector whose parts are not whole blocks. What an update leaves out is kept aside. All that a turn
+ * gives has one form. */
 static enum sgp_compressor compressor_of(const struct sgp_node *node)
 {
     enum sgp_compressor compressor = node->config.compressor;
     enum sgp_coding coding = sgp_coding_of(compressor);
-    uint64_t count = node->config.parameters;
     bool trains = node->state == SGP_NODE_TRAINING && node->round < sgp_core_train_end(node);
-    bool fewer =
-        sgp_coding_bytes_most(coding, count) < sgp_coding_bytes_most(SGP_CODING_NONE, count);
+    uint64_t count = node->config.parameters;
     bool loses =
         node->role->collective &&
         (sgp_core_is_relay(node) || !sgp_topology_is_blocked(node->config.topology, count));
-    if (!trains || !fewer || loses || node->role->gives_updates)
+    if (!trains || loses || !is_shorter(coding, count))
         return SGP_COMPRESSOR_NONE;
     for (uint32_t i = 0; i < node->giving.count; i++)
         if (!sgp_core_decodes(node->layout.gifts[i].link, coding))
@@ -249,20 +254,31 @@ static enum sgp_compressor compressor_of(const struct sgp_node *node)
     return compressor;
 }
 
-/* A part may have no values, where there are fewer of these than parts: then an empty share goes in its place. */
-static void owe(struct sgp_node *node, const struct sgp_gift *gift, double part, uint32_t slot)
+/* The values that a gift takes, and their compressor. A part may have no values, if there are fewer
+ * values than parts. */
+static void choose_values(const struct sgp_node *node, struct sgp_gift *gift)
 {
-    struct sgp_slice whole = {.first = 0, .count = node->config.parameters}, slice = whole;
-    double fraction = part * gift->fraction;
+    gift->slice = (struct sgp_slice){.first = 0, .count = node->config.parameters};
     if (gift->edge != NULL)
-        slice = sgp_topology_values(node->config.topology, gift->edge, node->config.parameters);
+        gift->slice =
+            sgp_topology_values(node->config.topology, gift->edge, node->config.parameters);
+    bool shorter = is_shorter(sgp_coding_of(node->giving.compressor), gift->slice.count);
+    gift->compressor = shorter ? node->giving.compressor : SGP_COMPRESSOR_NONE;
+}
+
+/* An empty share goes in the place of a part without values. */
+static void owe(struct sgp_node *node, struct sgp_gift *gift, double part, uint32_t slot)
+{
+    choose_values(node, gift);
+    struct sgp_slice slice = gift->slice;
+    double fraction = part * gift->fraction;
     if (slice.count == 0) {
-        slice = whole;
+        slice.count = node->config.parameters;
+        slice.first = 0;
         fraction = 0;
         slot = SGP_SLOT_NONE;
     }
-    enum sgp_compressor compressor =
-        slot != SGP_SLOT_NONE ? node->giving.compressor : SGP_COMPRESSOR_NONE;
+    enum sgp_compressor compressor = slot != SGP_SLOT_NONE ? gift->compressor : SGP_COMPRESSOR_NONE;
     enum sgp_coding coding = sgp_coding_of(compressor);
     bool weighs = gift->bequest > 0 || !node->role->collective;
     struct sgp_core_link *link = gift->link;

@@ -55,8 +55,8 @@ static uint32_t awaited_in_two_rounds(const struct sgp_topology *topology, uint3
 /* The most effects of one step, as a sum of what can come together in it. */
 enum {
     OF_ROUND =
-        16, /* its jobs (TRAIN, OUTER, PUBLISH twice, SKETCH, SCALE, COMPENSATE), FOLD twice, and notes (STATE twice,
-               ROUND, JUMP, ADDED, VISITED twice) */
+        17, /* its jobs (TRAIN, OUTER, PUBLISH thrice, SKETCH, SCALE, COMPENSATE), FOLD twice, and
+               notes (STATE twice, ROUND, JUMP, ADDED, VISITED twice) */
     OF_MASS =
         18, /* what is dissolved, adopted, disputed, scaled or of the total, each with its note */
     OF_REST =

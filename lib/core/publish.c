@@ -20,13 +20,33 @@ static void copy_out(struct sgp_node *node, uint32_t slot, double keep, struct s
     effect->publish.slot = slot;
     effect->publish.keep = keep;
     effect->publish.purpose = purpose_of(node);
-    effect->publish.compressor = node->giving.compressor;
+    bool updates = node->role->gives_updates; /* whose form is chosen afterwards */
+    effect->publish.compressor = updates ? SGP_COMPRESSOR_NONE : node->giving.compressor;
     effect->publish.slice = slice;
     node->giving.jobs++;
     node->folding.changed = true;
     node->folding.snapshot = slice.count == node->config.parameters ? slot : SGP_SLOT_NONE;
     node->folding.keep = keep;
-    node->folding.compressor = node->giving.compressor;
+    node->folding.compressor = effect->publish.compressor;
+}
+
+/* A job for each target: of its range of an update, the snapshot becomes what the target decodes.
+ * What that leaves out is kept aside. A target that is passed over has no job, so what is aside for
+ * its range stays there. */
+static void choose_ranges(struct sgp_node *node, uint32_t slot)
+{
+    bool chooses = node->role->gives_updates && node->config.compressor != SGP_COMPRESSOR_NONE;
+    for (uint32_t i = 0; chooses && i < node->giving.count; i++) {
+        const struct sgp_gift *gift = &node->layout.gifts[i];
+        if (gift->slice.count == 0)
+            continue;
+        struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_PUBLISH);
+        effect->publish.slot = slot;
+        effect->publish.purpose = SGP_PUBLISH_CHOSEN;
+        effect->publish.compressor = gift->compressor;
+        effect->publish.slice = gift->slice;
+        node->giving.jobs++;
+    }
 }
 
 /* What is kept is computed from the float32 fractions that the targets will use, so that the numerators of a column add
@@ -44,6 +64,7 @@ void sgp_core_publish(struct sgp_node *node, double part, double fractions, uint
     node->giving.slot = slot;
     node->giving.jobs = 0;
     copy_out(node, slot, all ? 0 : keep, (struct sgp_slice){0, node->config.parameters});
+    choose_ranges(node, slot);
     sgp_mass_post(node, SGP_MASS_GIVE, given);
     if (all) /* rounding must not leave a speck of weight without mass */
         sgp_mass_set(node, 0);

@@ -233,6 +233,8 @@ struct sgp_gift {
     const struct sgp_edge *edge; /* of the file; NULL: the node chose, and gives of all values */
     bool asks;
     double bequest;
+    struct sgp_slice slice;         /* of what goes; no values: the share is empty */
+    enum sgp_compressor compressor; /* of that */
 };
 
 #define SGP_CORE_STAGED_MAX (2 * SGP_ACCOUNTS_MAX) /* by all neighbours together */

@@ -5,6 +5,7 @@
 #include "sgp/copy.h"
 #include "sgp/driver.h"
 #include "sgp/kernels.h"
+#include "sgp/random.h"
 #include "sgp/update.h"
 
 #include <errno.h>
@@ -40,8 +41,17 @@ int sgp_performer_reserve(struct sgp_performer *performer, const struct sgp_node
     return code;
 }
 
+int sgp_performer_choose(struct sgp_performer *performer, const struct sgp_chooser *chooser,
+    uint64_t seed, uint64_t parameters)
+{
+    performer->chooser = *chooser;
+    performer->seed = seed;
+    return performer->rest == NULL ? sgp_vector_create(parameters, &performer->rest) : 0;
+}
+
 void sgp_performer_finish(struct sgp_performer *performer)
 {
+    sgp_vector_destroy(performer->rest);
     sgp_vector_destroy(performer->copy);
     sgp_pool_finish(&performer->receives);
     sgp_pool_finish(&performer->snapshots);
@@ -58,6 +68,14 @@ void sgp_performer_begin(struct sgp_performer *performer, struct sgp_trainer *tr
     performer->published = 0;
     performer->lost = NAN;
     memset(performer->packed, 0, performer->packed_count * sizeof *performer->packed);
+    if (performer->rest != NULL)
+        memset(performer->rest, 0, trainer->parameters * sizeof *performer->rest);
+}
+
+void sgp_performer_resume(struct sgp_performer *performer, const float *rest)
+{
+    if (performer->rest != NULL && rest != NULL)
+        memcpy(performer->rest, rest, performer->trainer->parameters * sizeof *rest);
 }
 
 /* ---- what goes ---- */
@@ -185,6 +203,7 @@ static void begin_publish(
     work->purpose = effect->publish.purpose;
     work->compressor = effect->publish.compressor;
     work->slice = effect->publish.slice;
+    work->key = sgp_random_at(performer->seed, (uint64_t)effect->round);
     bool ours = work->purpose == SGP_PUBLISH_SHARES || work->purpose == SGP_PUBLISH_TOKEN;
     if (ours && work->slice.count == performer->trainer->parameters && work->weight > 0) {
         performer->own_slot = slot;
@@ -363,6 +382,23 @@ static void give_part(const struct sgp_performer *performer, struct sgp_work *wo
         add_decoded(performer, work, *work->place + slice.first, -(float)(1 - work->factor));
 }
 
+/* Of a range of an update, the snapshot becomes what its target decodes. */
+static void choose(const struct sgp_performer *performer, struct sgp_work *work)
+{
+    struct sgp_slice slice = work->slice;
+    struct sgp_chooser chooser = performer->chooser;
+    struct sgp_chosen chosen;
+    sgp_assert(performer->rest != NULL);
+    if (work->compressor == SGP_COMPRESSOR_NONE) /* the target decodes nothing else */
+        chooser = (struct sgp_chooser){0};
+    sgp_choose(&chooser, &performer->trainer->tensors, work->key, *work->place + slice.first,
+        performer->rest + slice.first, slice.first, slice.count, &chosen);
+    if (work->compressor == SGP_COMPRESSOR_NONE)
+        return;
+    work->packed = chosen.bytes;
+    work->lost = sgp_relative_difference(chosen.difference, chosen.norm);
+}
+
 /* x, or a range of it, becomes the snapshot. */
 static void run_publish(const struct sgp_performer *performer, struct sgp_work *work)
 {
@@ -376,6 +412,8 @@ static void run_publish(const struct sgp_performer *performer, struct sgp_work *
         sgp_copy_tell(performer->copy, trainer, *work->place);
     else if (work->purpose == SGP_PUBLISH_UPDATE || work->purpose == SGP_PUBLISH_NOTHING)
         sgp_copy_push(performer->copy, trainer, work->place);
+    else if (work->purpose == SGP_PUBLISH_CHOSEN)
+        choose(performer, work);
     else if (work->slice.count == count)
         give(performer, work);
     else
@@ -463,9 +501,9 @@ bool sgp_perform_end(
 {
     if (work->looks)
         sgp_lengths_look(&performer->lengths, &work->measure);
+    bool all = work->slice.count == performer->trainer->parameters;
     if (work->type == SGP_EFFECT_PUBLISH)
-        performer->packed[work->slot] =
-            work->slice.count == performer->trainer->parameters ? work->packed : 0;
+        performer->packed[work->slot] = all ? work->packed : 0;
     if (work->type == SGP_EFFECT_PUBLISH && work->packed > 0)
         performer->lost = work->lost;
     *ret_event = work->type == SGP_EFFECT_TRAIN

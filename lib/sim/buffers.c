@@ -2,9 +2,19 @@
 /* The memory of a host: what it gives, receives, records and writes down. */
 #include "sim/world.h"
 
+#include "sgp/random.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+static bool gives_coded_updates(const struct sgp_sim *sim, const struct sgp_sim_host *host)
+{
+    const struct sgp_topology *topology = host->file->topology;
+    return sim->options.chooser.compressor != SGP_COMPRESSOR_NONE &&
+           sgp_topology_has_copy(topology, host->file->nodes[host->index]) &&
+           !sgp_topology_has_token(topology);
+}
 
 int sgp_sim_create_buffers(struct sgp_sim *sim, struct sgp_sim_host *host)
 {
@@ -22,9 +32,11 @@ int sgp_sim_create_buffers(struct sgp_sim *sim, struct sgp_sim_host *host)
     if (needs.effects > sim->effects.capacity)
         sim->effects.capacity = needs.effects;
     if (sim->options.checkpoint_ns > 0)
-        host->checkpoint.x = calloc((1 + SGP_KEPT_MAX) * dimension, sizeof *host->checkpoint.x);
-    if (host->checkpoint.x)
-        host->checkpoint.kept = host->checkpoint.x + dimension;
+        host->checkpoint.x = calloc((2 + SGP_KEPT_MAX) * dimension, sizeof *host->checkpoint.x);
+    if (host->checkpoint.x) {
+        host->checkpoint.rest = host->checkpoint.x + dimension;
+        host->checkpoint.kept = host->checkpoint.rest + dimension;
+    }
     bool complete = host->digests && host->outstanding && host->compressors && host->versions &&
                     host->receives && host->came && host->record.links &&
                     (host->checkpoint.x || sim->options.checkpoint_ns == 0);
@@ -33,6 +45,9 @@ int sgp_sim_create_buffers(struct sgp_sim *sim, struct sgp_sim_host *host)
         complete ? sgp_performer_reserve(&host->performer, &needs, dimension, owned) : -ENOMEM;
     if (status == 0 && owned)
         status = sgp_sim_create_step(host);
+    if (status == 0 && gives_coded_updates(sim, host))
+        status = sgp_performer_choose(&host->performer, &sim->options.chooser,
+            sgp_random_at(sim->options.seed, host->index), dimension);
     if (status == 0 && sgp_topology_has_token(sim->topology))
         status = sgp_sim_create_mover(host);
     return status;

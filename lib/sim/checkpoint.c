@@ -19,6 +19,8 @@ void sgp_sim_checkpointed(struct sgp_sim_host *host, const struct sgp_sim_job *j
     struct sgp_sim_checkpoint *checkpoint = &host->checkpoint;
     uint64_t dimension = host->sim->options.dimension;
     host->trainer->methods->estimate(host->trainer, 1.0, checkpoint->x);
+    if (host->performer.rest != NULL)
+        memcpy(checkpoint->rest, host->performer.rest, dimension * sizeof *checkpoint->rest);
     checkpoint->written = true;
     checkpoint->moment = job->moment;
     for (uint32_t j = 0; j < job->moment.kept_count; j++) {

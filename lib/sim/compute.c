@@ -161,6 +161,10 @@ void sgp_sim_measure(struct sgp_sim_host *host, sgp_round round, double weight)
 static void before_publish(struct sgp_sim_host *host, const struct sgp_sim_job *job)
 {
     double outstanding = host->outstanding[job->work.slot];
+    if (job->work.purpose == SGP_PUBLISH_CHOSEN) {
+        sgp_sim_before_choosing(host, &job->work);
+        return;
+    }
     if (outstanding > SGP_SIM_MASS_SLACK)
         sgp_sim_fail(host->sim, SGP_E_STATE, "%s overwrites snapshot %u while %.17g of it is owed",
             sgp_sim_name(host->sim, host->index), job->work.slot, outstanding);
@@ -217,6 +221,10 @@ static void after_publish(struct sgp_sim_host *host, const struct sgp_sim_job *j
 {
     const struct sgp_work *work = &job->work;
     const float *snapshot = *work->place;
+    if (work->purpose == SGP_PUBLISH_CHOSEN) {
+        sgp_sim_check_chosen(host, work);
+        return;
+    }
     bool tells = work->purpose == SGP_PUBLISH_UPDATE && sgp_sim_has_token(host);
     if (work->purpose == SGP_PUBLISH_TOKEN)
         sgp_sim_check_token(host, snapshot);

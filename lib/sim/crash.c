@@ -115,6 +115,7 @@ static int begin_again(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
     host->node = host->driver.node = node;
     host->trainer = trainer;
     sgp_performer_begin(&host->performer, trainer);
+    sgp_performer_resume(&host->performer, rebirth.restart.current ? host->checkpoint.rest : NULL);
     host->lineage = rebirth.restart.lineage;
     host->dead = false;
     if (rebirth.forgets)

@@ -85,11 +85,11 @@ static double slack(const struct sgp_sim *sim, const struct sgp_sim_cycle *cycle
         [SGP_COMPRESSOR_INT4] = 1 / 14.0,
         [SGP_COMPRESSOR_INT4_64] = 1 / 14.0};
     double largest = 0;
-    if (sim->options.compressor == SGP_COMPRESSOR_NONE)
+    if (sim->options.chooser.compressor == SGP_COMPRESSOR_NONE)
         return 0;
     for (uint64_t c = 0; c < sim->options.dimension; c++)
         largest = fmax(largest, cycle->size[c]);
-    return steps[sim->options.compressor] * 2 * largest;
+    return steps[sim->options.chooser.compressor] * 2 * largest;
 }
 
 /* Whether x[c] is what it must be; a relay ends with nothing. */

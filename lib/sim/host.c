@@ -25,8 +25,8 @@ const float *sgp_sim_given(const struct sgp_sim_host *host, uint32_t slot)
     struct sgp_sim *sim = host->sim;
     const float *snapshot = sgp_sim_snapshot(host, slot);
     struct sgp_codec codec = sgp_perform_codec(&host->performer, host->compressors[slot]);
-    if (codec.compressor == SGP_COMPRESSOR_NONE)
-        return snapshot;
+    if (codec.compressor == SGP_COMPRESSOR_NONE || host->performer.rest != NULL)
+        return snapshot; /* an update was projected where it lies */
     (void)sgp_codec_project(&codec, sim->given, snapshot, 0, sim->options.dimension);
     return sim->given;
 }
@@ -119,7 +119,7 @@ void sgp_sim_node_config(
         .seeks = options->one_beginning && host->index > 0,
         .one_beginning = options->one_beginning,
         .local_steps = options->local_steps,
-        .compressor = options->compressor,
+        .compressor = options->chooser.compressor,
         .final_cycles = options->final_cycles,
         .start = options->start,
         .weight_least = host->weight_least,

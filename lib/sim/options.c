@@ -130,6 +130,10 @@ int sgp_sim_check_options(const struct sgp_topology *topology,
     if (options->dimension < 1 || options->dimension > SGP_SIM_DIMENSION_MAX)
         return sgp_fail(
             error, -EINVAL, "the dimension must be from 1 to %u", SGP_SIM_DIMENSION_MAX);
+    bool owned = topology->owner != SGP_NODE_NONE && !sgp_topology_has_token(topology);
+    if (sgp_chooser_is_of_updates(&options->chooser) && !owned)
+        return sgp_fail(
+            error, -EINVAL, "compression %s is for files with owners", options->chooser.word);
     if (sgp_topology_check_owners(topology, options->dimension, error) < 0)
         return -EINVAL;
     if (!is_time(options->latency_ns) || !is_time(options->compute_ns))

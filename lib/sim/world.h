@@ -19,6 +19,7 @@
  *   connection.c  connections, one per directed edge
  *   buffers.c  the memory of a host
  *   checkpoint.c  parameters that are written down
+ *   chosen.c   coded updates: that nothing of them is lost
  *   owner.c    an owner's steps: who came in time, and that the mean is added
  *   stale.c    an owner at its own pace: how stale an update is, and what is made of it
  *   token.c    owning as a token: what it is worth, and that one node has it
@@ -124,7 +125,8 @@ struct sgp_sim_receive {
 
 struct sgp_sim_checkpoint {
     float *x;    /* `dimension` values; NULL: the options want none */
-    float *kept; /* SGP_KEPT_MAX x dimension, behind x, */
+    float *rest; /* behind it, as many: what updates have left out */
+    float *kept; /* behind that, SGP_KEPT_MAX x dimension, */
     enum sgp_compressor compressors[SGP_KEPT_MAX]; /* and by which each was given */
     bool written;
     struct sgp_moment moment;
@@ -556,6 +558,10 @@ void sgp_sim_checkpoint(struct sgp_sim_host *host); /* queue the writing of one 
 void sgp_sim_checkpointed(struct sgp_sim_host *host, const struct sgp_sim_job *job);
 /* The snapshots that were kept go back to their slots. */
 void sgp_sim_restore_kept(struct sgp_sim_host *host);
+
+/* chosen.c: of a job that chooses what a range of an update becomes, before and after it */
+void sgp_sim_before_choosing(struct sgp_sim_host *host, const struct sgp_work *work);
+void sgp_sim_check_chosen(struct sgp_sim_host *host, const struct sgp_work *work);
 
 /* connection.c */
 void sgp_sim_dial(void *context, uint32_t peer);

@@ -15,7 +15,8 @@
 #define CAMPAIGN_FAULTS_MAX 8u /* of each kind */
 #define CAMPAIGN_NODES_MAX 256u
 #define CAMPAIGN_DIMENSION 2u
-#define CAMPAIGN_CODED 6u    /* where shares are coded: fewer values take no fewer bytes, */
+#define CAMPAIGN_CODED                                                                             \
+    12u /* where shares are coded: fewer than 4 values take no fewer bytes, nor does such a part, */
 #define CAMPAIGN_BLOCKS 257u /* or these: a block, and one value more */
 
 struct campaign_command {
@@ -64,8 +65,8 @@ struct campaign {
 int campaign_init(struct campaign *campaign, const struct sgp_method *method, uint32_t nodes,
     uint64_t seed, struct sgp_error *error);
 void campaign_finish(struct campaign *campaign);
-/* In place of the compressor that was drawn. */
-void campaign_code(struct campaign *campaign, enum sgp_compressor compressor);
+/* In place of what was drawn: one of SGP_CHOOSER_WORDS. */
+void campaign_code(struct campaign *campaign, const char *word);
 
 /* What a fleet needs after the last fault to be whole again: the longest silence that is not yet absence,
  * the longest time between dials, and the time that a restarted node looks for an estimate. */

@@ -594,10 +594,11 @@ static int draw_missed_reload(struct campaign *campaign, uint32_t nodes, struct 
 
 /* ---- compression ---- */
 
-void campaign_code(struct campaign *campaign, enum sgp_compressor compressor)
+void campaign_code(struct campaign *campaign, const char *word)
 {
-    bool coded = compressor != SGP_COMPRESSOR_NONE;
-    campaign->options.compressor = compressor;
+    int code = sgp_chooser_parse(word, NULL, &campaign->options.chooser);
+    sgp_assert(code == 0);
+    bool coded = campaign->options.chooser.compressor != SGP_COMPRESSOR_NONE;
     campaign->options.dimension = coded ? CAMPAIGN_CODED : CAMPAIGN_DIMENSION;
 }
 
@@ -606,7 +607,9 @@ static void draw_compression(struct campaign *campaign)
 {
     if (!chance(campaign, 0.25))
         return;
-    campaign_code(campaign, (enum sgp_compressor)(1 + below(campaign, SGP_COMPRESSOR_SHARE_MOST)));
+    enum sgp_compressor drawn =
+        (enum sgp_compressor)(1 + below(campaign, SGP_COMPRESSOR_SHARE_MOST));
+    campaign_code(campaign, sgp_compressor_word(drawn));
     if (chance(campaign, 0.25))
         campaign->options.dimension = CAMPAIGN_BLOCKS;
 }
@@ -678,7 +681,7 @@ void campaign_tell(const struct campaign *campaign, char *text, size_t bytes)
         o->absence_count, o->crash_count, campaign->restores, o->clock_count, o->cut_count,
         o->clog_count, o->swizzle_count, o->half_open_count, campaign->command_count,
         (double)o->patience_ns * 1e-9, (unsigned long long)o->dimension,
-        o->compressor == SGP_COMPRESSOR_NONE ? "plain" : sgp_compressor_word(o->compressor),
+        o->chooser.compressor == SGP_COMPRESSOR_NONE ? "plain" : o->chooser.word,
         campaign->apart ? ", in the end all but one with " : "",
         campaign->apart ? campaign->other_family : "",
         !campaign->whole      ? ", not whole in the end"

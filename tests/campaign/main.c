@@ -17,7 +17,7 @@ struct request {
     struct campaign_plant *plant;
     bool plants, trace, single, codes;
     uint32_t nodes;
-    enum sgp_compressor compressor; /* if it codes */
+    struct sgp_chooser chooser; /* if it codes */
     uint64_t first, seeds;
 };
 
@@ -32,7 +32,7 @@ static const char help[] =
     "\n"
     "  --algorithm NAME  one method; all of them without it\n"
     "  --nodes N         of each fleet (16)\n"
-    "  --compression NAME  of the shares of training rounds: none, fp16, int8 ... (as drawn)\n"
+    "  --compression NAME  of the shares of training rounds, as [network] compression (as drawn)\n"
     "  --seeds K         how many seeds (100), from --first (1) on\n"
     "  --seed S          this seed alone\n"
     "  --trace           what every step of every node did\n"
@@ -58,9 +58,9 @@ static int run_seed(const struct request *request, const struct sgp_method *meth
     int status = campaign_init(&campaign, method, request->nodes, seed, error);
     campaign.plant = request->plant;
     if (request->codes)
-        campaign_code(&campaign, request->compressor);
+        campaign_code(&campaign, request->chooser.word);
     else if (request->plant && request->plant->compressor != SGP_COMPRESSOR_NONE)
-        campaign_code(&campaign, request->plant->compressor);
+        campaign_code(&campaign, sgp_compressor_word(request->plant->compressor));
     campaign.options.sink = request->trace ? &sink : NULL;
     if (status == 0 && request->single) {
         campaign_tell(&campaign, text, sizeof text);
@@ -75,10 +75,9 @@ static int run_seed(const struct request *request, const struct sgp_method *meth
 static void print_replay(
     const struct request *request, const struct sgp_method *method, uint64_t seed)
 {
-    char compression[32] = "";
+    char compression[48] = "";
     if (request->codes)
-        (void)snprintf(compression, sizeof compression, " --compression %s",
-            sgp_compressor_word(request->compressor));
+        (void)snprintf(compression, sizeof compression, " --compression %s", request->chooser.word);
     (void)printf("# again: %s --algorithm %s --nodes %u%s --seed %llu%s%s --trace # sgpd %s\n",
         request->program, method->name, request->nodes, compression, (unsigned long long)seed,
         request->plant ? " --plant " : "", request->plant ? request->plant->name : "",
@@ -211,10 +210,8 @@ static bool take(struct request *request, const char *name, const char *value)
         return read_number(value, 0, INT64_MAX, &request->first);
     }
     if (strcmp(name, "--compression") == 0) {
-        int compressor = sgp_compressor_of(value);
         request->codes = true;
-        request->compressor = (enum sgp_compressor)(compressor > 0 ? compressor : 0);
-        return compressor >= 0 && compressor <= (int)SGP_COMPRESSOR_SHARE_MOST;
+        return sgp_chooser_parse(value, NULL, &request->chooser) == 0;
     }
     bool good = strcmp(name, "--nodes") == 0 && read_number(value, 2, CAMPAIGN_NODES_MAX, &nodes);
     request->nodes = (uint32_t)nodes;

@@ -29,16 +29,22 @@ static struct sgp_topology *two_owners(void)
     return topology;
 }
 
-static void open_as(struct desk *desk, uint32_t self)
+static void open_with(struct desk *desk, uint32_t self, enum sgp_compressor compressor)
 {
     struct sgp_topology *topology = two_owners();
     struct sgp_node_config config = config_of(topology);
     config.self = self;
+    config.compressor = compressor;
     config.method = sgp_method_find("backup");
     config.fingerprint.method = config.method->number;
     open_desk(desk, topology, config);
     desk->peers = config.fingerprint;
     post_type(desk, SGP_EVENT_START);
+}
+
+static void open_as(struct desk *desk, uint32_t self)
+{
+    open_with(desk, self, SGP_COMPRESSOR_NONE);
 }
 
 static struct sgp_message estimate_of(sgp_round label, struct sgp_slice slice)
@@ -69,9 +75,10 @@ static sgp_round asked(const struct desk *desk, uint32_t owner)
 }
 
 /* n0 works, and has a copy of step 9 of n1, and of step 7 of n2. */
-static void open_worker(struct desk *desk)
+static void open_worker_with(struct desk *desk, enum sgp_compressor compressor)
 {
-    open_as(desk, 0);
+    open_with(desk, 0, compressor);
+    desk->forms = compressor == SGP_COMPRESSOR_NONE ? 0 : SGP_CODINGS;
     for (uint32_t owner = 1; owner < 3; owner++) {
         greet_out(desk, owner, pulse_at(7, SGP_ROUND_NONE), 80 + owner, 0);
         greet_in(desk, owner, pulse_at(7, SGP_ROUND_NONE), 80 + owner);
@@ -84,6 +91,11 @@ static void open_worker(struct desk *desk)
     cr_assert(eq(i64, status_of(desk).round, 7));
     cr_assert(eq(i64, status_of(desk).copy_label, 7));
     say_pulses(desk, 1, pulse_at(9, SGP_ROUND_NONE));
+}
+
+static void open_worker(struct desk *desk)
+{
+    open_worker_with(desk, SGP_COMPRESSOR_NONE);
 }
 
 static void expect_share(
@@ -163,6 +175,125 @@ Test(parts, what_comes_too_late_for_all_is_not_given)
     post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED, .slot = publish->publish.slot});
     for (uint32_t owner = 1; owner < 3; owner++)
         cr_assert_null(find_sent(&desk, SGP_SHARE, owner));
+    close_desk(&desk);
+}
+
+/* ---- coded updates ---- */
+
+static uint32_t count_of(const struct desk *desk, enum sgp_effect_type type)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < desk->effects.count; i++)
+        count += desk->items[i].type == type;
+    return count;
+}
+
+/* The jobs of an update: the whole of it, plainly; then each of these ranges. */
+static void expect_jobs(struct desk *desk, const struct sgp_slice *ranges, uint32_t count,
+    enum sgp_compressor compressor)
+{
+    const struct sgp_effect *job = find(desk, SGP_EFFECT_PUBLISH);
+    cr_assert(eq(u32, count_of(desk, SGP_EFFECT_PUBLISH), 1 + count));
+    cr_assert(eq(int, (int)job->publish.purpose, SGP_PUBLISH_UPDATE));
+    cr_assert(eq(int, (int)job->publish.compressor, SGP_COMPRESSOR_NONE));
+    cr_assert(eq(u64, job->publish.slice.count, PARAMETERS));
+    struct sgp_event done = {.type = SGP_EVENT_PUBLISHED, .slot = job->publish.slot};
+    for (uint32_t i = 0; i < count; i++) {
+        job++;
+        cr_assert(eq(int, (int)job->type, SGP_EFFECT_PUBLISH));
+        cr_assert(eq(int, (int)job->publish.purpose, SGP_PUBLISH_CHOSEN));
+        cr_assert(eq(int, (int)job->publish.compressor, (int)compressor));
+        cr_assert(eq(u32, job->publish.slot, done.slot));
+        cr_assert(eq(u64, job->publish.slice.first, ranges[i].first));
+        cr_assert(eq(u64, job->publish.slice.count, ranges[i].count));
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        post(desk, done);
+        cr_assert_null(find_sent(desk, SGP_SHARE, 1), "not before all of it is chosen");
+        cr_assert_null(find_sent(desk, SGP_SHARE, 2));
+    }
+    post(desk, done);
+}
+
+static void expect_coded(const struct desk *desk, uint32_t owner, enum sgp_compressor compressor)
+{
+    const struct sgp_effect *sent = find_sent(desk, SGP_SHARE, owner);
+    cr_assert_not_null(sent, "to n%u", owner);
+    const struct sgp_share *share = &sent->send.message.share;
+    cr_assert(eq(int, (int)share->compressor, (int)compressor));
+    cr_assert(eq(int, (int)share->coding, (int)sgp_coding_of(compressor)));
+    cr_assert(eq(u64, share->slice.first, halves[owner - 1].first));
+    cr_assert(eq(u64, share->slice.count, HALF));
+}
+
+static void train(struct desk *desk)
+{
+    grant(desk, 1, 9);
+    grant(desk, 2, 7);
+    say_pulse(desk, 1, SGP_IN, pulse_at(9, SGP_ROUND_NONE));
+    post_type(desk, SGP_EVENT_TRAINED);
+}
+
+Test(parts, each_range_of_a_coded_update_is_chosen_by_itself)
+{
+    struct desk desk;
+    open_worker_with(&desk, SGP_COMPRESSOR_SPARSE);
+    train(&desk);
+    expect_jobs(&desk, halves, 2, SGP_COMPRESSOR_SPARSE);
+    expect_coded(&desk, 1, SGP_COMPRESSOR_SPARSE);
+    expect_coded(&desk, 2, SGP_COMPRESSOR_SPARSE);
+    close_desk(&desk);
+}
+
+/* What the part of n1 has left out stays. */
+Test(parts, for_an_owner_that_is_passed_over_nothing_is_chosen)
+{
+    struct desk desk;
+    open_worker_with(&desk, SGP_COMPRESSOR_INT4);
+    train(&desk);
+    expect_jobs(&desk, halves, 2, SGP_COMPRESSOR_INT4);
+    for (uint32_t owner = 1; owner < 3; owner++)
+        acknowledge(&desk, owner, 1, SGP_REASON_NONE);
+    take(&desk, 2, 8);
+    grant(&desk, 2, 8);
+    say_pulse(&desk, 1, SGP_OUT, pulse_at(9, SGP_ROUND_NONE));
+    post_type(&desk, SGP_EVENT_TRAINED);
+    expect_jobs(&desk, &halves[1], 1, SGP_COMPRESSOR_INT4);
+    cr_assert_null(find_sent(&desk, SGP_SHARE, 1));
+    expect_coded(&desk, 2, SGP_COMPRESSOR_INT4);
+    close_desk(&desk);
+}
+
+/* Then all that was left out goes, too. */
+Test(parts, an_owner_that_decodes_no_blocks_makes_the_update_plain)
+{
+    struct desk desk;
+    open_with(&desk, 0, SGP_COMPRESSOR_SIGN);
+    for (uint32_t owner = 1; owner < 3; owner++) {
+        desk.forms = owner == 1 ? SGP_CODINGS : SGP_CODING_BIT(SGP_CODING_FP16);
+        greet_out(&desk, owner, pulse_at(7, SGP_ROUND_NONE), 80 + owner, 0);
+        greet_in(&desk, owner, pulse_at(7, SGP_ROUND_NONE), 80 + owner);
+    }
+    take(&desk, 1, 9);
+    take(&desk, 2, 7);
+    say_pulses(&desk, 1, pulse_at(9, SGP_ROUND_NONE));
+    train(&desk);
+    expect_jobs(&desk, halves, 2, SGP_COMPRESSOR_NONE);
+    expect_share(&desk, 1, 9, halves[0]);
+    expect_share(&desk, 2, 7, halves[1]);
+    close_desk(&desk);
+}
+
+Test(parts, an_update_in_vain_leaves_what_was_left_out)
+{
+    struct desk desk;
+    open_worker_with(&desk, SGP_COMPRESSOR_INT4);
+    for (uint32_t owner = 1; owner < 3; owner++)
+        say_pulses(&desk, owner, pulse_at(12, SGP_ROUND_NONE));
+    post_type(&desk, SGP_EVENT_TRAINED);
+    cr_assert(eq(u32, count_of(&desk, SGP_EFFECT_PUBLISH), 1));
+    const struct sgp_effect *job = find(&desk, SGP_EFFECT_PUBLISH);
+    cr_assert(eq(int, (int)job->publish.purpose, SGP_PUBLISH_NOTHING));
     close_desk(&desk);
 }
 

@@ -7,6 +7,7 @@
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <math.h>
 #include <string.h>
 
 #define VALUES 2500u /* of three runs, of which the last is not whole */
@@ -330,4 +331,118 @@ Test(perform, a_share_says_the_bytes_that_packing_takes, .init = begin, .fini = 
     (void)publish(SGP_PUBLISH_SHARES, 5, 1, 0);
     cr_assert(eq(u64, sent_bytes(SGP_COMPRESSOR_BF16), 10 * 4 + 2 * VALUES));
     cr_assert(eq(u64, sent_bytes(SGP_COMPRESSOR_NONE), 4 * VALUES));
+}
+
+/* ---- coded updates ---- */
+
+/* A worker with a copy that is 0, whose updates have a sign. */
+static void begin_updates(const char *word)
+{
+    struct sgp_chooser chooser;
+    struct sgp_node_needs needs = {.snapshots = 2, .receives = 2};
+    struct sgp_trainer *trainer = performer.trainer;
+    cr_assert(zero(int, sgp_chooser_parse(word, NULL, &chooser)));
+    cr_assert(zero(int, sgp_performer_reserve(&performer, &needs, VALUES, true)));
+    cr_assert(zero(int, sgp_performer_choose(&performer, &chooser, 1, VALUES)));
+    memset(performer.copy, 0, VALUES * sizeof *performer.copy);
+    sgp_performer_begin(&performer, trainer);
+}
+
+/* x becomes an update of this value, and that is given, of
+ * these values chosen by the compressor. */
+static const float *give_update(float value, enum sgp_compressor compressor, struct sgp_slice slice)
+{
+    static float x[VALUES];
+    struct sgp_event event;
+    struct sgp_effect effect = {.type = SGP_EFFECT_PUBLISH, .round = 4, .weight = 1};
+    for (uint32_t i = 0; i < VALUES; i++)
+        x[i] = i % 2 ? -value : 2 * value;
+    performer.trainer->methods->adopt(performer.trainer, x, 1);
+    effect.publish.purpose = SGP_PUBLISH_UPDATE;
+    effect.publish.slice = (struct sgp_slice){0, VALUES};
+    (void)perform(effect, &event);
+    effect.publish.purpose = SGP_PUBLISH_CHOSEN;
+    effect.publish.compressor = compressor;
+    effect.publish.slice = slice;
+    (void)perform(effect, &event);
+    cr_assert(eq(int, event.type, SGP_EVENT_PUBLISHED));
+    return *sgp_pool_place(&performer.snapshots, 0);
+}
+
+/* Updates of 2 and -1 have the sign of 1.5: 0.5 is left out of each. With that the next one is 2.5
+ * and -0.5. */
+Test(perform, what_an_update_leaves_out_goes_with_the_next, .init = begin, .fini = finish)
+{
+    const struct sgp_slice all = {0, VALUES};
+    begin_updates("sign");
+    const float *snapshot = give_update(1, SGP_COMPRESSOR_SIGN, all);
+    cr_assert(eq(flt, snapshot[256], 1.5F));
+    cr_assert(eq(flt, snapshot[257], -1.5F));
+    cr_assert(eq(flt, performer.rest[256], 0.5F));
+    cr_assert(eq(flt, performer.rest[257], 0.5F));
+    cr_assert(eq(flt, x_at(0), 0), "x is the copy");
+    cr_assert(epsilon_eq(dbl, performer.lost, sqrt(0.25 / 2.5), 1e-6));
+    snapshot = give_update(1, SGP_COMPRESSOR_SIGN, all);
+    cr_assert(eq(flt, snapshot[256], 1.5F));
+    cr_assert(eq(flt, performer.rest[256], 1));
+    cr_assert(eq(flt, performer.rest[257], 1));
+    snapshot = give_update(1, SGP_COMPRESSOR_NONE, all);
+    cr_assert(eq(flt, snapshot[256], 3));
+    cr_assert(eq(flt, snapshot[257], 0));
+    cr_assert(eq(flt, performer.rest[256], 0), "plain, all of it goes");
+}
+
+Test(perform, an_update_that_is_sent_again_has_the_same_bytes, .init = begin, .fini = finish)
+{
+    static const char *const words[] = {"int4", "sign", "qsgd:7", "top:0.1", "adacomp"};
+    static uint8_t first[4 * VALUES], again[4 * VALUES];
+    const struct sgp_slice part = {300, 1000};
+    for (uint32_t i = 0; i < sizeof words / sizeof *words; i++) {
+        begin_updates(words[i]);
+        enum sgp_compressor compressor = performer.chooser.compressor;
+        (void)give_update(0.3F, compressor, part);
+        struct sgp_codec codec = sgp_perform_codec(&performer, compressor);
+        uint64_t bytes = 0;
+        for (uint32_t k = 0; k < 2; k++) {
+            struct sgp_message message = {.type = SGP_SHARE,
+                .share = {
+                    .slice = part, .coding = sgp_coding_of(compressor), .compressor = compressor}};
+            const float *values = sgp_perform_send(&performer, &message, 0);
+            uint64_t packed =
+                sgp_codec_pack(&codec, k ? again : first, values, part.first, part.count);
+            cr_assert(eq(u64, message.share.payload_bytes, packed));
+            cr_assert(k == 0 || packed == bytes);
+            bytes = packed;
+        }
+        cr_assert(zero(int, memcmp(first, again, bytes)), "%s", words[i]);
+        cr_assert(lt(u64, bytes, 4 * part.count / 5), "%s", words[i]);
+        cr_assert(eq(flt, performer.rest[299], 0), "of what is not given nothing is left out");
+        cr_assert(eq(flt, performer.rest[1300], 0));
+    }
+}
+
+Test(perform, an_update_in_vain_leaves_the_rest, .init = begin, .fini = finish)
+{
+    struct sgp_event event;
+    struct sgp_effect effect = {.type = SGP_EFFECT_PUBLISH, .round = 5, .weight = 1};
+    begin_updates("sign");
+    (void)give_update(1, SGP_COMPRESSOR_SIGN, (struct sgp_slice){0, VALUES});
+    effect.publish.purpose = SGP_PUBLISH_NOTHING;
+    effect.publish.slice = (struct sgp_slice){0, VALUES};
+    (void)perform(effect, &event);
+    cr_assert(eq(flt, performer.rest[0], 0.5F));
+}
+
+Test(perform, the_rest_is_that_of_an_earlier_process_or_nothing, .init = begin, .fini = finish)
+{
+    static float rest[VALUES];
+    begin_updates("sign");
+    (void)give_update(1, SGP_COMPRESSOR_SIGN, (struct sgp_slice){0, VALUES});
+    memcpy(rest, performer.rest, sizeof rest);
+    sgp_performer_begin(&performer, performer.trainer);
+    cr_assert(eq(flt, performer.rest[0], 0));
+    sgp_performer_resume(&performer, NULL);
+    cr_assert(eq(flt, performer.rest[0], 0));
+    sgp_performer_resume(&performer, rest);
+    cr_assert(zero(int, memcmp(performer.rest, rest, sizeof rest)));
 }

@@ -25,7 +25,7 @@ static void fleet_widen(struct fleet *fleet, enum sgp_compressor compressor)
     fleet->options.trainer = wide_trainer;
     fleet->options.left = NULL;
     fleet->options.dimension = WIDE;
-    fleet->options.compressor = compressor;
+    fleet->options.chooser.compressor = compressor;
 }
 
 #endif

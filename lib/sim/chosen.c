@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Coded updates, checked: what a worker gives and what it leaves out are its update and what it had
+ * left out before, unless chance rounds it; and what it gives is packed without loss, so an update
+ * that is sent again has the same bytes. */
+#include "sim/world.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+#include <xxhash.h>
+
+void sgp_sim_before_choosing(struct sgp_sim_host *host, const struct sgp_work *work)
+{
+    struct sgp_sim *sim = host->sim;
+    size_t bytes = work->slice.count * sizeof *sim->share;
+    memcpy(sim->share, *work->place + work->slice.first, bytes);
+    memcpy(sim->given, host->performer.rest + work->slice.first, bytes);
+}
+
+static void check_packed(
+    struct sgp_sim_host *host, const struct sgp_work *work, const float *chosen)
+{
+    struct sgp_sim *sim = host->sim;
+    struct sgp_codec codec = sgp_perform_codec(&host->performer, work->compressor);
+    (void)sgp_codec_project(&codec, sim->share, chosen, work->slice.first, work->slice.count);
+    if (memcmp(sim->share, chosen, work->slice.count * sizeof *chosen) != 0)
+        sgp_sim_fail(sim, SGP_E_STATE, "%s gives an update that loses something when it is packed",
+            sgp_sim_name(sim, host->index));
+}
+
+void sgp_sim_check_chosen(struct sgp_sim_host *host, const struct sgp_work *work)
+{
+    struct sgp_sim *sim = host->sim;
+    const float *chosen = *work->place + work->slice.first;
+    const float *rest = host->performer.rest + work->slice.first;
+    for (uint64_t i = 0; i < work->slice.count; i++) {
+        double update = (double)sim->share[i], before = (double)sim->given[i];
+        double gives = (double)chosen[i], leaves = (double)rest[i];
+        double size = fabs(update) + fabs(before) + fabs(gives);
+        sim->overflown = sim->overflown || !isfinite(size);
+        sim->moved[work->slice.first + i] += host->outstanding[work->slot] * (gives - update);
+        bool by_chance = host->performer.chooser.choice == SGP_CHOICE_CHANCE && rest[i] == 0;
+        double lost = by_chance ? 0 : update + before - gives - leaves;
+        if (isfinite(size) && fabs(lost) > FLT_EPSILON * size)
+            sgp_sim_fail(sim, SGP_E_STATE,
+                "%s gives %.9g and leaves out %.9g in [%llu] of an update of %.9g, after %.9g",
+                sgp_sim_name(sim, host->index), gives, leaves,
+                (unsigned long long)(work->slice.first + i), update, before);
+    }
+    if (!sim->overflown)
+        check_packed(host, work, chosen);
+    if (work->compressor != SGP_COMPRESSOR_NONE)
+        host->compressors[work->slot] = work->compressor;
+    host->digests[work->slot] = XXH3_64bits(*work->place, sim->options.dimension * sizeof *chosen);
+}
