@@ -98,8 +98,8 @@ struct sgp_node_config {
     bool step_by_rate; /* multiply the learning rate by the mean rate of rounds of this node and its
                           in-neighbours over its own, within 1/8 and 8; only if
                           sgp_method_may_scale_rate */
-    /* Of the shares that it gives while it trains, to targets that decode its form, outside exact
-     * cycles. Other shares are plain, and so are estimates. */
+    /* Of the shares that it gives while it trains, to targets that decode its form. Other shares
+     * are plain, and so are estimates. */
     enum sgp_compressor compressor;
     uint32_t final_cycles; /* cycles of mixing after the fleet's last training round */
     uint32_t start;        /* SGP_START_ALL, or the number of nodes (with itself) that must have
