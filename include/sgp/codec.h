@@ -8,8 +8,8 @@
  * wrote gives project(s), and project(project(s)) = project(s), to the bit, on every processor.
  *
  * A range is coded in blocks (sgp/block.h) from its first value on. Values of unlike magnitude must
- * not share a scale, or the small ones round to 0 while their weight travels. So a block that has
- * values of two tensors, or of one that has fewer than two dimensions, holds 16-bit floats.
+ * not share a scale, or the small ones round to 0 while their weight travels. So 16-bit
+ * floats fill a block if two tensors meet in it, or if its tensor has fewer than two dimensions.
  *
  * SPARSE has a sign for each value that is not 0. Which values those are was chosen before
  * (sgp/choose.h), so projecting and packing expect what was chosen.

@@ -28,15 +28,6 @@ enum sgp_coding { SGP_CODING_NONE = 0, SGP_CODING_FP16, SGP_CODING_BLOCKS };
 /* The form of what a compressor makes. */
 SGP_API enum sgp_coding sgp_coding_of(enum sgp_compressor compressor);
 
-/* Those of a share that has weight, which are the first of SGP_COMPRESSOR_WORDS. Below 4 bits the
- * error of an estimate is too large. */
-#define SGP_COMPRESSOR_SHARE_WORDS "none|fp16|bf16|int8|int6|int4|int4:64"
-#define SGP_COMPRESSOR_SHARE_MOST SGP_COMPRESSOR_INT4_64
-/* The word of a compressor: static storage. */
-SGP_API const char *sgp_compressor_word(enum sgp_compressor compressor);
-/* The compressor of a word, or -1. */
-SGP_API int sgp_compressor_of(const char *word);
-
 /* The least and the most bytes of a payload of so many values, at most SGP_PARAMETERS_MAX. Multiples of 4, as every
  * size between them that a payload may have; of NONE and FP16 the two are equal. */
 SGP_API uint64_t sgp_coding_bytes_least(enum sgp_coding coding, uint64_t count);

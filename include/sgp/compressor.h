@@ -17,6 +17,8 @@
 #ifndef SGP_COMPRESSOR_H
 #define SGP_COMPRESSOR_H
 
+#include "sgp/types.h"
+
 enum sgp_compressor {
     SGP_COMPRESSOR_NONE = 0,
     SGP_COMPRESSOR_FP16 = 1,
@@ -32,5 +34,14 @@ enum sgp_compressor {
 #define SGP_COMPRESSOR_MOST SGP_COMPRESSOR_SPARSE /* the last of them */
 /* Their names, in the same order. */
 #define SGP_COMPRESSOR_WORDS "none|fp16|bf16|int8|int6|int4|int4:64|int2|sign|sparse"
+
+/* Those of a share that has weight, which are the first of SGP_COMPRESSOR_WORDS. Below 4 bits the
+ * error of an estimate is too large. */
+#define SGP_COMPRESSOR_SHARE_WORDS "none|fp16|bf16|int8|int6|int4|int4:64"
+#define SGP_COMPRESSOR_SHARE_MOST SGP_COMPRESSOR_INT4_64
+/* The word of a compressor: static storage. */
+SGP_API const char *sgp_compressor_word(enum sgp_compressor compressor);
+/* The compressor of a word, or -1. */
+SGP_API int sgp_compressor_of(const char *word);
 
 #endif

@@ -2,8 +2,8 @@
 /* The performer: a core's jobs as work on vectors. The daemon and the simulator both call it, so
  * what the simulator proves of a job holds for the daemon.
  *
- * A job is an effect that is answered by an event, or that stands before one that is (sgp/driver.h:
- * `work`). It takes three steps: begin, when the core asks for it; run, in the order of the begins;
+ * A job is an effect that an event answers, or an effect before such an effect (sgp/driver.h:
+ * `work`). A job takes three steps: begin, when the core asks for it; run, in the order of the begins;
  * end, in the same order.
  *
  *     sgp_perform_begin(performer, effect, &work);         the loop thread
