@@ -154,7 +154,8 @@ MAKERS = (lambda v: (word(0), [0.0] * len(v)), lambda v: dense(v, 8), lambda v: 
 
 
 def coded(values, turn):
-    """The payload, and what it decodes to; the kinds of the blocks go by the turn. One that is too long is a half."""
+    """The payload, and the values that it decodes to. The turn chooses the kinds of the blocks. A block that would be
+    longer than one of fp16 is one of fp16."""
     payload, decoded = b"", []
     for at in range(0, len(values), BLOCK):
         part = values[at:at + BLOCK]

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What codings make of values: the numbers that the format promises, bytes that are refused, and that nothing of a sum
- * is lost by them. */
+/* Ranges of values as payloads, and back: fp16 to the bit, sizes, pieces, bytes that are refused, and where tensors meet.
+ * What coded averaging comes to: test_block_average.c. */
 #include "sgp/codec.h"
 #include "sgp/random.h"
 
@@ -13,7 +13,6 @@
 #define COUNT 700 /* two blocks, and a part of one */
 #define BYTES (4 * 3 + 2 * COUNT)
 
-static const struct sgp_codec plain = {.compressor = SGP_COMPRESSOR_NONE};
 static const struct sgp_codec halves = {.compressor = SGP_COMPRESSOR_FP16};
 
 static float projected(float value)
@@ -195,80 +194,4 @@ Test(codec, no_scale_is_shared_between_tensors)
     cr_assert(zero(int, memcmp(known + 512, half + 512, 256 * sizeof *known)));
     (void)sgp_codec_project(&codec, known, values + 512, 512, 398);
     cr_assert(zero(int, memcmp(known, half + 512, 256 * sizeof *known)));
-}
-
-/* ---- averaging with coded shares ---- */
-
-#define NODES 8
-#define VALUES 1024
-
-struct fleet {
-    float x[NODES][VALUES];
-    double mean[VALUES], total;
-};
-
-static void begin(struct fleet *fleet, double offset)
-{
-    fleet->total = 0;
-    for (int64_t c = 0; c < VALUES; c++) {
-        fleet->mean[c] = 0;
-        for (int64_t i = 0; i < NODES; i++) {
-            int64_t k = (131 * i + 71 * c * c + 17 * i * c) % 8191 - 4095;
-            fleet->x[i][c] = (float)(offset + (double)k / 2048);
-            fleet->mean[c] += (double)fleet->x[i][c] / NODES;
-            fleet->total += (double)fleet->x[i][c];
-        }
-    }
-}
-
-/* Each gives half of it to the node so many places on: x = (x - s / 2) + s' / 2, s' being its source's. */
-static void average(struct fleet *fleet, const struct sgp_codec *codec, uint32_t hop)
-{
-    static float given[NODES][VALUES];
-    for (uint32_t i = 0; i < NODES; i++)
-        (void)sgp_codec_project(codec, given[i], fleet->x[i], 0, VALUES);
-    for (uint32_t i = 0; i < NODES; i++)
-        for (uint32_t c = 0; c < VALUES; c++) {
-            float kept = fleet->x[i][c] - 0.5F * given[i][c];
-            fleet->x[i][c] = kept + 0.5F * given[(i + NODES - hop) % NODES][c];
-        }
-}
-
-static void error_of(const struct fleet *fleet, double *ret_greatest, double *ret_rms)
-{
-    double greatest = 0, squares = 0;
-    for (uint32_t i = 0; i < NODES; i++)
-        for (uint32_t c = 0; c < VALUES; c++) {
-            double error = fabs((double)fleet->x[i][c] - fleet->mean[c]);
-            greatest = fmax(greatest, error);
-            squares += error * error;
-        }
-    *ret_greatest = greatest;
-    *ret_rms = sqrt(squares / (NODES * VALUES));
-}
-
-/* The numbers come from a calculation in another language. */
-Test(codec, coded_averaging_keeps_the_sum_and_comes_as_near_as_is_known)
-{
-    static struct fleet fleet;
-    const struct {
-        double offset, greatest, rms;
-    } known[] = {{5, 2.9297e-03, 8.8013e-04}, {0, 7.3242e-04, 7.8532e-05}};
-    for (size_t k = 0; k < 2; k++) {
-        double greatest, rms, total = 0;
-        begin(&fleet, known[k].offset);
-        for (uint32_t t = 0; t < 60; t++)
-            average(&fleet, &halves, 1u << t % 3);
-        error_of(&fleet, &greatest, &rms);
-        cr_assert(epsilon_eq(dbl, greatest, known[k].greatest, 1e-4 * known[k].greatest));
-        cr_assert(epsilon_eq(dbl, rms, known[k].rms, 1e-4 * known[k].rms));
-        for (uint32_t i = 0; i < NODES; i++)
-            for (uint32_t c = 0; c < VALUES; c++)
-                total += (double)fleet.x[i][c];
-        cr_assert(eq(dbl, total, fleet.total));
-        for (uint32_t t = 60; t < 66; t++)
-            average(&fleet, &plain, 1u << t % 3);
-        error_of(&fleet, &greatest, &rms);
-        cr_assert(le(dbl, greatest, 1e-6));
-    }
 }

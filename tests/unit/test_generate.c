@@ -566,6 +566,13 @@ Test(generate, what_cannot_be_is_refused_with_the_reason)
         SGP_E_LIMIT, "4097 phases are too many; the limit is 4096");
     refused(&(struct sgp_generate_options){.family = "pairs", .nodes = 65536, .phases = 65},
         SGP_E_LIMIT, "65 phases of 65536 nodes have too many edges; take --phases 64 or fewer");
+    refused(&(struct sgp_generate_options){.family = "complete", .nodes = 65536}, SGP_E_LIMIT,
+        "65536 nodes of this family have too many edges; the limit is 4194304, "
+        "so take a sparser family");
+}
+
+Test(generate, what_a_family_of_all_reduce_cannot_be_is_refused_with_the_reason)
+{
     refused(&(struct sgp_generate_options){.family = "all-reduce-groups", .nodes = 6},
         SGP_E_TOPOLOGY,
         "all-reduce-groups wants to know how large a group is; say --group M, 2 or more");
@@ -607,9 +614,6 @@ Test(generate, what_cannot_be_is_refused_with_the_reason)
             .family = "base", .nodes = 6, .prelude = 3, .prelude_family = "ring"},
         SGP_E_TOPOLOGY,
         "ring does not average exactly, and is no prelude; take one of the families all-reduce-*");
-    refused(&(struct sgp_generate_options){.family = "complete", .nodes = 65536}, SGP_E_LIMIT,
-        "65536 nodes of this family have too many edges; the limit is 4194304, "
-        "so take a sparser family");
 }
 
 Test(generate, options_that_do_not_belong_are_refused)
