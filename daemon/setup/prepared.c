@@ -146,7 +146,6 @@ void prepared_warn_of_compression(struct prepared *p)
 int prepared_name_tensors(struct prepared *p, struct sgp_error *error)
 {
     uint32_t count = p->layout ? p->layout->tensor_count : 2 * p->model.layer_count;
-    free(p->ends);
     p->ends = calloc(count > 0 ? count : 1, sizeof *p->ends);
     if (p->ends == NULL)
         return prepared_no_memory(p, error);
