@@ -191,6 +191,10 @@ static void on_entered(void *context, struct guest *guest)
     if (code == 0)
         code = take_model(unlaid->prepared, guest, &error);
     if (code == 0) {
+        const struct prepared *prepared = unlaid->prepared;
+        if (prepared_warn_of_parts(unlaid->prepared))
+            sgp_log(&unlaid->log->sink, SGP_LEVEL_WARNING, "event=warning text=\"%s\"",
+                prepared->warnings[prepared->warning_count - 1]);
         *unlaid->guest = *guest;
         end(unlaid, 0);
         return;

@@ -76,6 +76,8 @@ int prepare(const struct config *config, struct sgp_error *error, struct prepare
 
 /* What compression does here that its user may not expect. */
 void prepared_warn_of_compression(struct prepared *prepared);
+/* Of that, what only the model tells: an exact cycle whose parts are too small to be coded. Returns whether it is so. */
+bool prepared_warn_of_parts(struct prepared *prepared);
 
 /* Set `tensors` by the model, or by a program's layout. 0 or -ENOMEM with *error. */
 int prepared_name_tensors(struct prepared *prepared, struct sgp_error *error);

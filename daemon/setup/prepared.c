@@ -117,22 +117,37 @@ int prepared_check_memory(const struct prepared *p, struct sgp_error *error)
 /* Within an exact cycle a node that owns a part gives it on to all others, and what is left out of that adds up. */
 #define CYCLE_NODES 16u
 
+static void place_of(const struct prepared *p, char place[CONFIG_TEXT_BYTES + 64])
+{
+    (void)snprintf(place, CONFIG_TEXT_BYTES + 64, "%s:%u: [network] compression", p->config->file,
+        p->config->lines[CONFIG_ID_COMPRESSION]);
+}
+
+bool prepared_warn_of_parts(struct prepared *p)
+{
+    char place[CONFIG_TEXT_BYTES + 64];
+    bool idle = p->config->compression.compressor != SGP_COMPRESSOR_NONE && !p->unlaid &&
+                sgp_topology_is_exact(p->topology, 0, NULL) &&
+                !sgp_topology_is_blocked(p->topology, p->parameters);
+    place_of(p, place);
+    if (idle)
+        prepared_warn(p,
+            "%s has no effect: a part of %" PRIu64 " parameters in %u has fewer than %u values, "
+            "and goes plain in an exact cycle",
+            place, p->parameters, p->topology->slices, SGP_PART_BLOCKED_LEAST);
+    return idle;
+}
+
 void prepared_warn_of_compression(struct prepared *p)
 {
     const struct config *config = p->config;
     enum sgp_compressor compressor = config->compression.compressor;
     bool exact = sgp_topology_is_exact(p->topology, 0, NULL);
     char place[CONFIG_TEXT_BYTES + 64];
-    if (compressor == SGP_COMPRESSOR_NONE)
+    if (compressor == SGP_COMPRESSOR_NONE || prepared_warn_of_parts(p))
         return;
-    (void)snprintf(place, sizeof place, "%s:%u: [network] compression", config->file,
-        config->lines[CONFIG_ID_COMPRESSION]);
-    if (exact && !p->unlaid && !sgp_topology_is_blocked(p->topology, p->parameters))
-        prepared_warn(p,
-            "%s has no effect: a part of %" PRIu64 " parameters in %u has fewer than %u values, "
-            "and goes plain in an exact cycle",
-            place, p->parameters, p->topology->slices, SGP_PART_BLOCKED_LEAST);
-    else if (exact && compressor > SGP_COMPRESSOR_BF16 && p->topology->node_count > CYCLE_NODES)
+    place_of(p, place);
+    if (exact && compressor > SGP_COMPRESSOR_BF16 && p->topology->node_count > CYCLE_NODES)
         prepared_warn(p,
             "%s: in exact cycles of more than %u nodes the error of %s adds up; fp16 is finer",
             place, CYCLE_NODES, config->compression.word);

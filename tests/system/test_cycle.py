@@ -7,6 +7,8 @@ import sys
 
 import fleet
 from fleet import Fleet, FleetTest
+from raw_program import Program
+from test_program import ATTACHED
 
 SGPCTL = os.path.abspath(sys.argv.pop(2)) if len(sys.argv) > 2 and os.path.exists(sys.argv[2]) else "sgpctl"
 
@@ -84,6 +86,15 @@ class Cycle(FleetTest):
             sizes.append(sum(peer["bytes_sent"] for node in f.nodes for peer in node.json("/v1/peers")))
             f.close()
         self.assertLess(sizes[1], 0.45 * sizes[0])
+
+    def test_a_program_s_model_that_is_too_small_to_code_is_told(self):
+        own = {i: {"control.attach": "n%d.attach" % i} for i in range(2)}
+        f = self.scheduled(2, "all-reduce-direct", own=own, **{**ATTACHED, "network.compression": "int8"})
+        f.start()
+        for i in range(2):
+            program = Program(os.path.join(f.directory, "n%d.attach" % i), [1.0, 2.0])
+            self.addCleanup(program.close)
+            f.wait_log(i, "[network] compression has no effect: a part of 2 parameters in 2 has fewer than 2048 values")
 
     def model_after_200_steps(self, n, family, rule):
         """Each step takes all rows of a node, so that all nodes together take those of one node alone."""
