@@ -102,10 +102,14 @@ def exponential(n):
 
 
 def poll(what, condition, timeout, logs, interval=0.02):
-    """Until condition() is true; its value. Fails with logs() when time is up."""
+    """Until condition() is true; its value. A condition may ask a daemon that does not listen yet. Fails with logs()
+    when time is up."""
     end = time.monotonic() + timeout
     while True:
-        value = condition()
+        try:
+            value = condition()
+        except (ConnectionRefusedError, FileNotFoundError):
+            value = None
         if value:
             return value
         if time.monotonic() > end:
