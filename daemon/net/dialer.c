@@ -100,18 +100,6 @@ static void on_message(struct link *link, const struct sgp_message *message)
     sgp_assert(false); /* it is the owner's as soon as there is anything to read */
 }
 
-static void on_payload(struct link *link, int code)
-{
-    (void)link;
-    (void)code;
-    sgp_assert(false);
-}
-
-static void on_nothing(struct link *link)
-{
-    (void)link;
-}
-
 static void on_ciphered(struct link *link)
 {
     succeed(link->context);
@@ -134,10 +122,7 @@ static void on_failed(struct link *link, int code, const char *text)
 static const struct link_events dial_events = {
     .ciphered = on_ciphered,
     .message = on_message,
-    .payload = on_payload,
-    .heard = on_nothing,
     .failed = on_failed,
-    .freed = on_nothing,
 };
 
 /* ---- one address after the other ---- */

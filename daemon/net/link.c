@@ -32,7 +32,8 @@ struct link *link_create(uv_loop_t *loop, const struct link_events *events, void
 static void on_closed(uv_handle_t *handle)
 {
     struct link *link = handle->data;
-    link->events->freed(link);
+    if (link->events->freed != NULL)
+        link->events->freed(link);
     sgp_cipher_destroy(link->cipher);
     free(link->coded);
     (void)XXH3_freeState(link->hash);
@@ -405,7 +406,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
 
 void link_receive(struct link *link, float *into)
 {
-    sgp_assert(link->into == NULL && link->expected > 0);
+    sgp_assert(link->into == NULL && link->expected > 0 && link->events->payload != NULL);
     link->into = into;
     link->place =
         sgp_decoding_begin(&link->decoding, link->coding, into, link->count, link->expected);
@@ -562,7 +563,7 @@ static void take_payload(struct link *link, size_t bytes)
         return;
     }
     sgp_time now = (sgp_time)uv_hrtime();
-    if (now - link->heard < LINK_HEARD_NS)
+    if (now - link->heard < LINK_HEARD_NS || link->events->heard == NULL)
         return;
     link->heard = now;
     link->events->heard(link);

@@ -53,15 +53,15 @@ struct link_events {
      * link_receive or closed the link when this returns. */
     void (*message)(struct link *link, const struct sgp_message *message);
     /* The payload announced last is complete: 0, SGP_E_CHECKSUM or SGP_E_NOT_FINITE. link->largest
-     * is the largest magnitude in it. */
+     * is the largest magnitude in it. NULL: the owner never calls link_receive. */
     void (*payload)(struct link *link, int code);
-    /* Bytes of a payload came; at most every LINK_HEARD_NS. */
+    /* Bytes of a payload came; at most every LINK_HEARD_NS. NULL likewise. */
     void (*heard)(struct link *link);
     /* It failed and will be closed when this returns, unless the owner does so here with a goodbye:
      * nothing but `freed` follows. May be called from within link_send and link_send_payload. `text` is one
      * line for a person, borrowed. */
     void (*failed)(struct link *link, int code, const char *text);
-    /* No handle is left; the owner forgets the link, which is freed right after. */
+    /* No handle is left; the owner forgets the link, which is freed right after. NULL: nobody asks. */
     void (*freed)(struct link *link);
 };
 

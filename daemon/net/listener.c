@@ -147,30 +147,11 @@ static void on_failed(struct link *link, int code, const char *text)
         listener_log(listener, link, text);
 }
 
-static void on_payload(struct link *link, int code)
-{
-    (void)link;
-    (void)code;
-    sgp_assert(false); /* nobody gives a stranger's payload a place */
-}
-
-static void on_heard(struct link *link)
-{
-    (void)link;
-}
-
-static void on_freed(struct link *link)
-{
-    (void)link; /* left the list when it was closed */
-}
-
+/* A stranger leaves the list when its link is closed, so nothing is left to do when that is freed. */
 static const struct link_events stranger_events = {
     .first = on_first,
     .message = on_message,
-    .payload = on_payload,
-    .heard = on_heard,
     .failed = on_failed,
-    .freed = on_freed,
 };
 
 /* ---- places ---- */

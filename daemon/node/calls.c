@@ -39,18 +39,6 @@ static void on_message(struct link *link, const struct sgp_message *message)
         link_close(link, NULL);
 }
 
-static void on_payload(struct link *link, int code)
-{
-    (void)link;
-    (void)code;
-    sgp_assert(false); /* nobody gives it a place before a hello */
-}
-
-static void on_nothing(struct link *link)
-{
-    (void)link;
-}
-
 static void tell(struct daemon *daemon, uint32_t peer, const char *text)
 {
     struct edge *edge = edges_find(daemon, peer, SGP_IN);
@@ -68,10 +56,7 @@ static void on_failed(struct link *link, int code, const char *text)
 
 static const struct link_events call_events = {
     .message = on_message,
-    .payload = on_payload,
-    .heard = on_nothing,
     .failed = on_failed,
-    .freed = on_nothing,
 };
 
 static void on_dialled(void *context, uint32_t peer, struct link *link, int code, const char *text)

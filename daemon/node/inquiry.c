@@ -48,18 +48,6 @@ static void on_message(struct link *link, const struct sgp_message *message)
     post(daemon, answer.type == SGP_ANSWER ? &answer : NULL);
 }
 
-static void on_payload(struct link *link, int code)
-{
-    (void)link;
-    (void)code;
-    sgp_assert(false); /* a link gives no payload a place of its own */
-}
-
-static void ignore(struct link *link)
-{
-    (void)link;
-}
-
 static void on_failed(struct link *link, int code, const char *text)
 {
     struct daemon *daemon = link->context;
@@ -73,10 +61,7 @@ static void on_failed(struct link *link, int code, const char *text)
 
 static const struct link_events inquiry_events = {
     .message = on_message,
-    .payload = on_payload,
-    .heard = ignore,
     .failed = on_failed,
-    .freed = ignore,
 };
 
 static void on_dialled(void *context, uint32_t peer, struct link *link, int code, const char *text)

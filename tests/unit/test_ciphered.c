@@ -89,16 +89,10 @@ static void on_link(struct link *link)
         listener = NULL;
 }
 
-static void on_heard(struct link *link)
-{
-    (void)link;
-}
-
 static const struct link_events events = {.first = on_first,
     .ciphered = on_ciphered,
     .message = on_message,
     .payload = on_payload,
-    .heard = on_heard,
     .failed = on_failed,
     .freed = on_link};
 

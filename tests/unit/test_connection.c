@@ -85,16 +85,8 @@ static void on_failed(struct link *link, int code, const char *text)
     (void)snprintf(failure_text, sizeof failure_text, "%s", text);
 }
 
-static void on_link(struct link *link)
-{
-    (void)link;
-}
-
-static const struct link_events events = {.message = on_message,
-    .payload = on_payload,
-    .heard = on_link,
-    .failed = on_failed,
-    .freed = on_link};
+static const struct link_events events = {
+    .message = on_message, .payload = on_payload, .failed = on_failed};
 
 static const struct sgp_pulse pulse = {
     .state = SGP_NODE_TRAINING, .next_round = SGP_ROUND_NONE, .ends = 100, .stop = SGP_ROUND_NONE};
