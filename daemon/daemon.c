@@ -43,12 +43,11 @@
 /* The node has ended, which whoever told it to leave waits for; the process may wait for the owner beside it. */
 static void part(struct daemon *daemon)
 {
-    struct sgp_node_status status;
     if (daemon->parted)
         return;
     daemon->parted = true;
     (void)uv_timer_stop(&daemon->checkpoint_timer);
-    sgp_node_status(daemon->node, &status);
+    const struct sgp_node_status status = daemon_status(daemon);
     if (status.left)
         survive_retire(daemon);
     orders_answer_leaver(daemon, &status);
@@ -86,10 +85,9 @@ static bool work_is_done(const struct daemon *daemon)
 {
     if (daemon->config->when_done != CONFIG_EXIT || daemon->saves > 0 || daemon->stopping)
         return false;
-    struct sgp_node_status status;
-    sgp_node_status(daemon->node, &status);
     sgp_time lasts = program_is_busy(daemon) ? FETCHED_NS : STATE_LASTS_NS;
-    return status.state == SGP_NODE_FINISHED && events_now() - daemon->finished_since >= lasts;
+    return daemon_status(daemon).state == SGP_NODE_FINISHED &&
+           events_now() - daemon->finished_since >= lasts;
 }
 
 /* After each event: is it time? */

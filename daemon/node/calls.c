@@ -102,8 +102,7 @@ static void on_timer(uv_timer_t *timer)
     struct daemon *daemon = timer->data;
     for (uint32_t i = daemon->out_count; i < daemon->edge_count; i++) {
         struct edge *edge = &daemon->edges[i];
-        struct sgp_peer_status status;
-        sgp_node_link_status(daemon->node, i, &status);
+        const struct sgp_peer_status status = daemon_peer(daemon, i);
         if (status.retired || edge->calling || edges_present(edge) != NULL ||
             is_called(daemon, daemon->peers[i]))
             continue;

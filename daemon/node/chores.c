@@ -47,8 +47,7 @@ static void look(struct task *task, void (*at)(struct task *))
 
 float **chores_entered(struct daemon *daemon)
 {
-    struct sgp_node_status status;
-    sgp_node_status(daemon->node, &status);
+    const struct sgp_node_status status = daemon_status(daemon);
     return status.estimate_slot == SGP_SLOT_NONE
                ? NULL
                : sgp_pool_place(&daemon->performer.snapshots, status.estimate_slot);
@@ -89,8 +88,7 @@ static void tell_row(
 
 static void add_row(struct daemon *daemon, sgp_round round, double weight)
 {
-    struct sgp_node_status status;
-    sgp_node_status(daemon->node, &status);
+    const struct sgp_node_status status = daemon_status(daemon);
     const struct figures *figures = &daemon->figures;
     bool ended = status.state == SGP_NODE_FINISHED;
     struct view_history_row row = {
@@ -158,8 +156,7 @@ static bool is_news(const struct daemon *daemon, sgp_round round)
 
 void chores_reported(struct daemon *daemon, const struct sgp_evaluation *evaluation)
 {
-    struct sgp_node_status status;
-    sgp_node_status(daemon->node, &status);
+    const struct sgp_node_status status = daemon_status(daemon);
     int code = isinf(evaluation->loss) ? SGP_E_DIVERGED : 0;
     bool row = is_news(daemon, status.round);
     take_figures(daemon, code, evaluation, status.round, status.weight_estimate, row);
@@ -253,8 +250,7 @@ void chores_save(struct daemon *daemon, sgp_round round, double weight)
 static int begin(struct daemon *daemon, void (*run)(struct job *), void (*done)(struct job *, bool),
     struct task **ret_task, struct sgp_error *error)
 {
-    struct sgp_node_status status;
-    sgp_node_status(daemon->node, &status);
+    const struct sgp_node_status status = daemon_status(daemon);
     if (sgp_topology_owns_parts(daemon->prepared->topology, daemon->prepared->self))
         return sgp_fail(error, SGP_E_STATE,
             "%s owns a part of the vector, and has no model; ask a node that trains",

@@ -18,8 +18,7 @@ static bool is_end(const struct sgp_node_status *status)
 
 static void say_end(struct program *program)
 {
-    struct sgp_node_status status;
-    sgp_node_status(program->daemon->node, &status);
+    const struct sgp_node_status status = daemon_status(program->daemon);
     bool finished = program->finishing && is_end(&status);
     struct sgp_attach_frame frame = {.type = finished ? SGP_ATTACH_FINISHED : SGP_ATTACH_STOP,
         .flags = turns_flags_since(program),
@@ -46,8 +45,7 @@ static void done_last(struct job *job, bool cancelled)
 /* Training is over, or the whole: the memory is the program's for good, with the estimate in it. */
 static void tell_end(struct program *program)
 {
-    struct sgp_node_status status;
-    sgp_node_status(program->daemon->node, &status);
+    const struct sgp_node_status status = daemon_status(program->daemon);
     bool lasts = status.state != SGP_NODE_FINISHED ||
                  events_now() - program->daemon->finished_since >= STATE_LASTS_NS;
     bool finished = program->finishing && !program->answered && is_end(&status) && lasts;

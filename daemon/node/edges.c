@@ -14,8 +14,7 @@ static void lay_out(struct daemon *daemon, struct edge *edges, uint32_t *peers)
     daemon->edge_count = sgp_node_link_count(daemon->node);
     daemon->out_count = 0;
     for (uint32_t i = 0; i < daemon->edge_count; i++) {
-        struct sgp_peer_status status;
-        sgp_node_link_status(daemon->node, i, &status);
+        const struct sgp_peer_status status = daemon_peer(daemon, i);
         peers[i] = status.peer;
         daemon->out_count += status.direction == SGP_OUT;
     }
@@ -184,8 +183,7 @@ void edges_count_outsized(struct daemon *daemon, uint32_t peer, enum sgp_directi
     struct edge *edge = edges_find(daemon, peer, direction);
     if (edge == NULL || edge == &daemon->gone)
         return;
-    struct sgp_peer_status status;
-    sgp_node_link_status(daemon->node, (uint32_t)(edge - daemon->edges), &status);
+    const struct sgp_peer_status status = daemon_peer(daemon, (uint32_t)(edge - daemon->edges));
     edge->outsized = edges_outsized(edge, &status) + 1;
     edge->outsized_accepted = accepted(&status);
 }
@@ -205,11 +203,8 @@ void edges_close(struct daemon *daemon)
 double edges_distance(const struct daemon *daemon)
 {
     double furthest = NAN;
-    for (uint32_t i = 0; i < daemon->edge_count; i++) {
-        struct sgp_peer_status status;
-        sgp_node_link_status(daemon->node, i, &status);
-        furthest = fmax(furthest, status.distance_relative);
-    }
+    for (uint32_t i = 0; i < daemon->edge_count; i++)
+        furthest = fmax(furthest, daemon_peer(daemon, i).distance_relative);
     return furthest;
 }
 
@@ -223,11 +218,11 @@ static bool name_peers(struct daemon *daemon, peer_test passes, char *ret_names,
     bool any = false;
     ret_names[0] = '\0';
     for (uint32_t i = 0; i < daemon->edge_count; i++) {
-        struct sgp_peer_status peer, out = {.retired = true};
-        sgp_node_link_status(daemon->node, i, &peer);
+        const struct sgp_peer_status peer = daemon_peer(daemon, i);
+        struct sgp_peer_status out = {.retired = true};
         const struct edge *other = edges_find(daemon, peer.peer, SGP_OUT);
         if (peer.direction == SGP_IN && other != NULL)
-            sgp_node_link_status(daemon->node, (uint32_t)(other - daemon->edges), &out);
+            out = daemon_peer(daemon, (uint32_t)(other - daemon->edges));
         const char *name = daemon->prepared->topology->nodes[peer.peer].name;
         if (!passes(&peer) || passes(&out) || used + strlen(name) + 3 > bytes)
             continue;
@@ -266,10 +261,9 @@ static bool is_missing(const struct sgp_peer_status *peer)
 
 void edges_awaited(struct daemon *daemon, char *ret_text, size_t bytes)
 {
-    struct sgp_node_status status;
     const char *error = "";
     if (!name_peers(daemon, is_missing, ret_text, bytes)) {
-        sgp_node_status(daemon->node, &status);
+        const struct sgp_node_status status = daemon_status(daemon);
         if (status.waiting_peer != SGP_SLOT_NONE)
             (void)snprintf(ret_text, bytes, "%s (%s)",
                 daemon->prepared->topology->nodes[status.waiting_peer].name,
@@ -277,8 +271,7 @@ void edges_awaited(struct daemon *daemon, char *ret_text, size_t bytes)
         return;
     }
     for (uint32_t i = 0; i < daemon->edge_count && *error == '\0'; i++) {
-        struct sgp_peer_status peer;
-        sgp_node_link_status(daemon->node, i, &peer);
+        const struct sgp_peer_status peer = daemon_peer(daemon, i);
         error = is_missing(&peer) ? daemon->edges[i].error : error;
     }
     size_t used = strlen(ret_text);
@@ -294,14 +287,11 @@ bool edges_unheard(const struct sgp_peer_status *peer)
 
 bool edges_hear_nobody(const struct daemon *daemon)
 {
-    struct sgp_node_status status;
-    sgp_node_status(daemon->node, &status);
     bool has_sources = false, hears = false;
     for (uint32_t i = daemon->out_count; i < daemon->edge_count && !hears; i++) {
-        struct sgp_peer_status peer;
-        sgp_node_link_status(daemon->node, i, &peer);
+        const struct sgp_peer_status peer = daemon_peer(daemon, i);
         has_sources = has_sources || !peer.retired;
         hears = !peer.absent && peer.last_heard != SGP_TIME_NEVER;
     }
-    return status.state != SGP_NODE_JOINING && has_sources && !hears;
+    return daemon_status(daemon).state != SGP_NODE_JOINING && has_sources && !hears;
 }

@@ -60,10 +60,8 @@ static void send_to(struct daemon *daemon, struct link *link, const struct sgp_f
 static void relay(struct daemon *daemon, const struct link *from, const struct sgp_fact *fact)
 {
     for (uint32_t i = 0; i < daemon->edge_count; i++) {
-        struct sgp_peer_status status;
         struct link *link = edges_present(&daemon->edges[i]);
-        sgp_node_link_status(daemon->node, i, &status);
-        if (link != NULL && link != from && status.state == SGP_LINK_UP)
+        if (link != NULL && link != from && daemon_peer(daemon, i).state == SGP_LINK_UP)
             send_to(daemon, link, fact);
     }
 }

@@ -4,8 +4,7 @@
 
 void program_say_with(struct program *program, struct sgp_attach_frame *frame, int descriptor)
 {
-    struct sgp_node_status status;
-    sgp_node_status(program->daemon->node, &status);
+    const struct sgp_node_status status = daemon_status(program->daemon);
     frame->round = status.round;
     frame->rounds = status.open ? -1 : status.rounds;
     frame->weight = status.weight_estimate;

@@ -27,8 +27,7 @@ static void post(struct daemon *daemon, const struct sgp_message *answer)
 void inquiry_pulse(void *context, struct sgp_pulse *ret_pulse)
 {
     const struct daemon *daemon = context;
-    struct sgp_node_status status;
-    sgp_node_status(daemon->node, &status);
+    const struct sgp_node_status status = daemon_status(daemon);
     *ret_pulse = (struct sgp_pulse){.state = status.state,
         .round = status.round,
         .next_round = SGP_ROUND_NONE,

@@ -41,9 +41,8 @@ static void fill_training(const struct daemon *daemon, struct view_status *view,
 static void inspect_status(void *context, struct view_status *ret_status)
 {
     struct daemon *daemon = context;
-    struct sgp_node_status status;
+    const struct sgp_node_status status = daemon_status(daemon);
     sgp_time now = events_now();
-    sgp_node_status(daemon->node, &status);
     *ret_status = (struct view_status){
         .name = daemon->config->name,
         .algorithm = daemon->prepared->method->name,
@@ -100,8 +99,7 @@ static uint32_t inspect_peer_count(void *context)
 static void inspect_peer(void *context, uint32_t index, struct view_peer *ret_peer)
 {
     struct daemon *daemon = context;
-    struct sgp_peer_status peer;
-    sgp_node_link_status(daemon->node, index, &peer);
+    const struct sgp_peer_status peer = daemon_peer(daemon, index);
     const struct edge *edge = &daemon->edges[index];
     const struct link *present = edges_present(edge);
     const struct sgp_topology_node *node = &daemon->prepared->topology->nodes[peer.peer];

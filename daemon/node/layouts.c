@@ -104,10 +104,8 @@ static void narrow(struct daemon *daemon, struct link *link, const struct sgp_la
 static void answer(struct daemon *daemon, struct link *link, const struct sgp_layout_entry *came)
 {
     const struct edge *edge = edges_find(daemon, link->id.peer, SGP_OUT);
-    struct sgp_peer_status status;
     char own[SGP_LAYOUT_BYTES];
-    sgp_node_link_status(daemon->node, (uint32_t)(edge - daemon->edges), &status);
-    if (status.state != SGP_LINK_CONNECTING)
+    if (daemon_peer(daemon, (uint32_t)(edge - daemon->edges)).state != SGP_LINK_CONNECTING)
         return;
     say(daemon, link, came->index);
     shared_entry(daemon->prepared->layout, came->index, own);

@@ -16,8 +16,7 @@
 /* Save the model, unless that would put one that nobody has trained in the place of a better one. */
 static void save(struct daemon *daemon, const struct sgp_effect *effect)
 {
-    struct sgp_node_status status;
-    sgp_node_status(daemon->node, &status);
+    const struct sgp_node_status status = daemon_status(daemon);
     sgp_round lost = survive_lost_rounds(&status);
     if (lost == 0) {
         chores_save(daemon, effect->round, effect->weight);
@@ -34,8 +33,7 @@ static void save(struct daemon *daemon, const struct sgp_effect *effect)
  * saved its model before it gave all away. */
 static void on_drained(struct daemon *daemon, const struct sgp_effect *effect)
 {
-    struct sgp_node_status status;
-    sgp_node_status(daemon->node, &status);
+    const struct sgp_node_status status = daemon_status(daemon);
     daemon->drained = true;
     (void)uv_timer_stop(&daemon->checkpoint_timer);
     if (status.left)
@@ -47,8 +45,7 @@ static void on_drained(struct daemon *daemon, const struct sgp_effect *effect)
 
 static void on_state(struct daemon *daemon, const struct sgp_effect *effect)
 {
-    struct sgp_node_status status;
-    sgp_node_status(daemon->node, &status);
+    const struct sgp_node_status status = daemon_status(daemon);
     if (status.state == SGP_NODE_FINISHED) {
         daemon->finished_since = events_now();
         chores_measure(daemon, effect->round, effect->weight);
@@ -82,9 +79,7 @@ static void on_up(struct daemon *daemon, const struct sgp_effect *effect)
 /* Whatever a checkpoint lacked, the neighbour's model has, unless the neighbour has lost its own, too. */
 static void on_adopted(struct daemon *daemon)
 {
-    struct sgp_node_status status;
-    sgp_node_status(daemon->node, &status);
-    if (!status.fresh)
+    if (!daemon_status(daemon).fresh)
         daemon->found.older = SGP_ROUND_NONE;
 }
 

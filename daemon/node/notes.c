@@ -342,8 +342,7 @@ static void log_turned_away(struct daemon *daemon, const struct sgp_effect *effe
 
 static void log_about_self(struct daemon *daemon, const struct sgp_effect *effect)
 {
-    struct sgp_node_status status;
-    sgp_node_status(daemon->node, &status);
+    const struct sgp_node_status status = daemon_status(daemon);
     sgp_log(&daemon->log->sink, level_of(effect),
         "event=%s state=%s round=%" PRId64 " weight=%.17g weight_in_flight=%.17g",
         sgp_note_name(effect->note.what), sgp_node_state_name(status.state), effect->round,
@@ -353,8 +352,7 @@ static void log_about_self(struct daemon *daemon, const struct sgp_effect *effec
 /* Mass that changes hands, or is taken off, for good. */
 static void log_bequest(struct daemon *daemon, const struct sgp_effect *effect)
 {
-    struct sgp_node_status status;
-    sgp_node_status(daemon->node, &status);
+    const struct sgp_node_status status = daemon_status(daemon);
     bool inherited = effect->note.what == SGP_NOTE_INHERITED;
     sgp_log(&daemon->log->sink, level_of(effect),
         "event=%s%s%s round=%" PRId64 " amount=%.17g weight=%.17g surplus=%.17g",
@@ -387,8 +385,7 @@ static void log_outdated(struct daemon *daemon, const struct sgp_effect *effect)
 /* In a fleet with a liar each round may bring some. */
 static void log_total(struct daemon *daemon, const struct sgp_effect *effect)
 {
-    struct sgp_node_status status;
-    sgp_node_status(daemon->node, &status);
+    const struct sgp_node_status status = daemon_status(daemon);
     bool off = effect->note.what == SGP_NOTE_EXCESS;
     sgp_log(&daemon->log->sink, effect->note.first ? SGP_LEVEL_WARNING : SGP_LEVEL_DEBUG,
         "event=%s round=%" PRId64 " amount=%.6g weight=%.6g weight_unknown=%.6g text=\"%s\"",
@@ -402,11 +399,9 @@ static void log_total(struct daemon *daemon, const struct sgp_effect *effect)
 
 static void log_renewed(struct daemon *daemon, const struct sgp_effect *effect)
 {
-    struct sgp_node_status status;
-    sgp_node_status(daemon->node, &status);
     sgp_log(&daemon->log->sink, level_of(effect),
         "event=renewed round=%" PRId64 " epoch=%" PRIu64 " until=%" PRId64, effect->round,
-        status.epoch.number, effect->note.until);
+        daemon_status(daemon).epoch.number, effect->note.until);
 }
 
 /* Weight that was in doubt: whose it is now is known. */
@@ -420,8 +415,7 @@ static void log_settled(struct daemon *daemon, const struct sgp_effect *effect)
 /* It has ended, and for good: who has its mass. */
 static void log_left(struct daemon *daemon)
 {
-    struct sgp_node_status status;
-    sgp_node_status(daemon->node, &status);
+    const struct sgp_node_status status = daemon_status(daemon);
     if (status.left)
         sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=left heir=%s weight=%.17g owed=%.17g",
             status.heir != SGP_SLOT_NONE ? name_of(daemon, status.heir) : "-", status.weight_left,
@@ -479,8 +473,7 @@ static void name_unheard(const struct daemon *daemon, char text[SGP_TEXT_BYTES /
     size_t used = 0;
     text[0] = '\0';
     for (uint32_t i = daemon->out_count; i < daemon->edge_count; i++) {
-        struct sgp_peer_status peer;
-        sgp_node_link_status(daemon->node, i, &peer);
+        const struct sgp_peer_status peer = daemon_peer(daemon, i);
         const char *name = name_of(daemon, peer.peer);
         if (!edges_unheard(&peer) || used + strlen(name) + 2 > SGP_TEXT_BYTES / 2)
             continue;
@@ -506,9 +499,9 @@ static int tell_deafness(struct daemon *daemon, char *text, size_t size)
 /* With whom a node that has ended does not agree: the furthest. */
 static int tell_disagreement(const struct daemon *daemon, char *text, size_t size)
 {
-    struct sgp_peer_status peer, worst = {.distance = -1};
+    struct sgp_peer_status worst = {.distance = -1};
     for (uint32_t i = 0; i < daemon->edge_count; i++) {
-        sgp_node_link_status(daemon->node, i, &peer);
+        const struct sgp_peer_status peer = daemon_peer(daemon, i);
         if (peer.disagrees && peer.distance > worst.distance)
             worst = peer;
     }
@@ -534,8 +527,7 @@ static bool is_slow(const struct daemon *daemon, uint32_t peer)
 {
     bool slow = false;
     for (uint32_t i = 0; i < daemon->edge_count && !slow; i++) {
-        struct sgp_peer_status link;
-        sgp_node_link_status(daemon->node, i, &link);
+        const struct sgp_peer_status link = daemon_peer(daemon, i);
         slow = link.peer == peer && link.slow;
     }
     return slow;
@@ -544,8 +536,7 @@ static bool is_slow(const struct daemon *daemon, uint32_t peer)
 void notes_status_line(struct daemon *daemon)
 {
     notes_divergence(daemon);
-    struct sgp_node_status status;
-    sgp_node_status(daemon->node, &status);
+    const struct sgp_node_status status = daemon_status(daemon);
     char text[SGP_TEXT_BYTES];
     int used = snprintf(text, sizeof text, "%s, round %" PRId64,
         status.leaving ? "leaving" : sgp_node_state_name(status.state), status.round);

@@ -40,8 +40,7 @@ void orders_answer_leaver(struct daemon *daemon, const struct sgp_node_status *s
 
 static int order(struct daemon *daemon, enum sgp_event_type type)
 {
-    struct sgp_node_status status;
-    sgp_node_status(daemon->node, &status);
+    const struct sgp_node_status status = daemon_status(daemon);
     bool over = status.state == SGP_NODE_FINISHED || status.state == SGP_NODE_DRAINING;
     if (over || daemon->ending)
         return SGP_E_STATE;

@@ -77,9 +77,7 @@ static inline struct sgp_attached *program_attached(const struct program *progra
 
 static inline enum sgp_node_state program_state(const struct program *program)
 {
-    struct sgp_node_status status;
-    sgp_node_status(program->daemon->node, &status);
-    return status.state;
+    return daemon_status(program->daemon).state;
 }
 
 static inline bool program_is_over(enum sgp_node_state state)

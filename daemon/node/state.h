@@ -212,4 +212,19 @@ struct daemon {
     bool divergence_told;
 };
 
+/* What the core says of itself, and of a link, now. */
+static inline struct sgp_node_status daemon_status(const struct daemon *daemon)
+{
+    struct sgp_node_status status;
+    sgp_node_status(daemon->node, &status);
+    return status;
+}
+
+static inline struct sgp_peer_status daemon_peer(const struct daemon *daemon, uint32_t index)
+{
+    struct sgp_peer_status peer;
+    sgp_node_link_status(daemon->node, index, &peer);
+    return peer;
+}
+
 #endif

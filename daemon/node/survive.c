@@ -213,8 +213,7 @@ static bool is_empty(const struct daemon *daemon)
 {
     struct sgp_moment moment;
     uint32_t slots[SGP_KEPT_MAX];
-    struct sgp_node_status status;
-    sgp_node_status(daemon->node, &status);
+    const struct sgp_node_status status = daemon_status(daemon);
     sgp_node_moment(daemon->node, &daemon->ledger.record, daemon->ledger.sequence, &moment, slots);
     bool empty = moment.sequence == 0 && moment.kept_count == 0 && !(moment.weight > 0);
     return empty || (status.fresh && status.round > 0);
@@ -225,8 +224,7 @@ int survive_checkpoint(struct daemon *daemon)
     if (daemon->ending)
         return SGP_E_STATE;
     bool busy = daemon->checkpointing && !daemon->drained; /* the last one must be written */
-    struct sgp_node_status status;
-    sgp_node_status(daemon->node, &status);
+    const struct sgp_node_status status = daemon_status(daemon);
     if (!busy && is_empty(daemon))
         return SGP_E_STATE;
     struct task *task = busy ? NULL : task_take(daemon, run_checkpoint, done_checkpoint);

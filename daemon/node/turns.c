@@ -20,8 +20,7 @@ bool turns_push(struct program *program, struct job_kind *kind, void (*run)(stru
     void (*done)(struct job *, bool))
 {
     struct daemon *daemon = program->daemon;
-    struct sgp_node_status status;
-    sgp_node_status(daemon->node, &status);
+    const struct sgp_node_status status = daemon_status(daemon);
     bool can = status.weight_estimate > 0 && !daemon->ending;
     struct task *task = can ? task_take(daemon, run, done) : NULL;
     if (task == NULL)
