@@ -29,8 +29,8 @@ static json_t *told_name(const struct view_peer *peer)
 
 static json_t *told_distance(const struct view_peer *peer)
 {
-    return json_pack("{s:s, s:f, s:f}", "peer", peer->name, "distance", peer->distance, "relative",
-        peer->distance_relative);
+    return json_pack("{s:s, s:f, s:f}", "peer", peer->name, "distance", peer->core.distance,
+        "relative", peer->core.distance_relative);
 }
 
 static json_t *list_of(json_t *by_name)
@@ -82,7 +82,7 @@ static void obey_with(struct request *request, int (*order)(void *context), void
         return;
     }
     struct view_status status = ask_status(request->control);
-    http_answer_json(request, json_pack("{s:s}", "state", sgp_node_state_name(status.state)));
+    http_answer_json(request, json_pack("{s:s}", "state", sgp_node_state_name(status.core.state)));
 }
 
 static void obey(struct request *request, int (*order)(void *context))

@@ -86,7 +86,7 @@ static void print_state(FILE *stream, const struct view_status *status)
     for (int state = SGP_NODE_JOINING; state <= SGP_NODE_DRAINING; state++)
         (void)fprintf(stream, "sgpd_state{state=\"%s\"} %d\n",
             sgp_node_state_name((enum sgp_node_state)state),
-            (enum sgp_node_state)state == status->state);
+            (enum sgp_node_state)state == status->core.state);
 }
 
 static void print_links(
@@ -100,7 +100,7 @@ static void print_links(
         (void)fprintf(stream, "%s{peer=\"", metric->name);
         print_label(stream, peers[i].name);
         (void)fprintf(stream, "\",direction=\"%s\"} %.15g\n",
-            peers[i].direction == SGP_OUT ? "out" : "in", value);
+            peers[i].core.direction == SGP_OUT ? "out" : "in", value);
     }
 }
 

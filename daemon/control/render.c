@@ -84,21 +84,21 @@ static const char *direction_name(enum sgp_direction direction)
 
 static const char *link_state_name(const struct view_peer *peer)
 {
-    switch (peer->state) {
+    switch (peer->core.state) {
     case SGP_LINK_UP:
         return "up";
     case SGP_LINK_CONNECTING:
         return "connecting";
     default:
-        return peer->retired ? "retired" : "down"; /* nobody expects a connection of it */
+        return peer->core.retired ? "retired" : "down"; /* nobody expects a connection of it */
     }
 }
 
 static json_t *render_waiting(const struct view_status *status)
 {
-    if (status->waiting == SGP_WAITING_NOTHING || status->waiting == 0)
+    if (status->core.waiting == SGP_WAITING_NOTHING || status->core.waiting == 0)
         return json_null();
-    return json_pack("{s:s, s:o, s:o}", "for", sgp_waiting_name(status->waiting), "peer",
+    return json_pack("{s:s, s:o, s:o}", "for", sgp_waiting_name(status->core.waiting), "peer",
         as_text(status->waiting_for), "seconds", as_real(status->waiting_seconds));
 }
 
@@ -115,9 +115,9 @@ static json_t *render_program(const struct view_program *program)
 /* Of a worker: which step of its owner it trains from, and for how long. */
 static json_t *render_copy(const struct view_status *status)
 {
-    if (status->copy_label == SGP_ROUND_NONE)
+    if (status->core.copy_label == SGP_ROUND_NONE)
         return json_null();
-    return json_pack("{s:I, s:o}", "label", (json_int_t)status->copy_label, "seconds",
+    return json_pack("{s:I, s:o}", "label", (json_int_t)status->core.copy_label, "seconds",
         as_real(status->copy_seconds));
 }
 
@@ -249,7 +249,7 @@ json_t *render_topology(const struct view_status *status, const struct sgp_topol
     return json_pack("{s:o, s:o, s:I, s:b, s:s, s:o, s:I, s:o, s:o}", "file",
         as_name(status->topology_file), "digest", as_identity(topology->digest), "slices",
         (json_int_t)topology->slices, "exact", (int)topology->cycle.exact, "tls",
-        sgp_tls_name(topology->tls), "round", as_round(status->round), "phase",
+        sgp_tls_name(topology->tls), "round", as_round(status->core.round), "phase",
         (json_int_t)status->phase, "nodes", nodes, "phases", phases);
 }
 

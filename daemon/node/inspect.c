@@ -20,21 +20,19 @@ static double seconds_since(sgp_time then, sgp_time now)
 static void fill_training(const struct daemon *daemon, struct view_status *view, sgp_time now)
 {
     const struct figures *figures = &daemon->figures;
-    view->epoch = figures->training.epoch;
+    view->training = figures->training;
+    view->test = figures->test;
     view->epochs = daemon->config->epochs > 0 ? (double)daemon->config->epochs : NAN;
     view->samples = figures->samples;
-    view->samples_per_second = view->state == SGP_NODE_TRAINING ? figures_rate(figures, now) : 0;
-    view->loss = figures->training.loss;
-    view->test_loss = figures->test.loss;
-    view->test_accuracy = figures->test.accuracy;
-    view->learning_rate = figures->training.learning_rate;
+    view->samples_per_second =
+        view->core.state == SGP_NODE_TRAINING ? figures_rate(figures, now) : 0;
     view->diverging = figures_diverging(figures);
     static const char *const words[] = {[MODEL_NONE] = NULL,
         [MODEL_WRITING] = "writing",
         [MODEL_WRITTEN] = "written",
         [MODEL_FAILED] = "failed"};
     view->model_file = words[daemon->model_file];
-    bool ended = view->state == SGP_NODE_FINISHED;
+    bool ended = view->core.state == SGP_NODE_FINISHED;
     view->disagreement = figures_disagreement(figures, ended, ended ? edges_distance(daemon) : NAN);
 }
 
@@ -48,34 +46,23 @@ static void inspect_status(void *context, struct view_status *ret_status)
         .algorithm = daemon->prepared->method->name,
         .topology_file = daemon->config->topology,
         .tls_before = reload_tls_before(daemon),
-        .state = status.state,
+        .core = status,
         .incarnation = daemon->lineage,
         .run = daemon->run.number,
         .uptime_seconds = seconds_since(daemon->started, now),
-        .round = status.round,
-        .rounds = status.open ? SGP_ROUND_NONE : status.rounds,
-        .weight = status.weight,
-        .weight_in_flight = status.weight_in_flight,
         .compression = daemon->config->compression.word,
         .compression_error = daemon->performer.lost,
         .bytes_spared = daemon->performer.spared_bytes,
         .parameters = daemon->prepared->parameters,
         .memory_bytes = daemon->prepared->memory_bytes,
         .weight_minted = daemon->ledger.minted,
-        .surplus = status.surplus,
-        .weight_unknown = status.unknown,
         .lost_rounds = survive_lost_rounds(&status),
-        .jumps = status.jumps,
-        .copy_label = status.copy_label,
         .copy_seconds = status.copy_label == SGP_ROUND_NONE
                             ? NAN
                             : seconds_since(status.copy_since, events_now()),
-        .cycles_renewed = status.cycles_renewed,
         .statements_refused = daemon->statements_refused,
-        .starving = status.starving,
         .hears_nobody = edges_hear_nobody(daemon),
         .phase = sgp_topology_phase_index(daemon->prepared->topology, status.round),
-        .waiting = status.waiting,
     };
     if (status.waiting != SGP_WAITING_NOTHING)
         ret_status->waiting_seconds = seconds_since(status.waiting_since, now);
@@ -104,33 +91,13 @@ static void inspect_peer(void *context, uint32_t index, struct view_peer *ret_pe
     const struct link *present = edges_present(edge);
     const struct sgp_topology_node *node = &daemon->prepared->topology->nodes[peer.peer];
     *ret_peer = (struct view_peer){
-        .direction = peer.direction,
-        .state = peer.state,
-        .peer_state = peer.peer_state,
-        .retired = peer.retired,
-        .absent = peer.absent,
-        .slow = peer.slow,
-        .overdue = peer.overdue,
+        .core = peer,
         .unheard = edges_unheard(&peer),
-        .absent_after_seconds = (double)peer.silence_bound / (double)SGP_SECOND,
-        .round = peer.round,
         .lag_rounds = sgp_node_round(daemon->node) - peer.round,
         .last_heard_seconds =
             peer.last_heard == SGP_TIME_NEVER ? NAN : seconds_since(peer.last_heard, events_now()),
         .rtt_ms = present != NULL ? link_rtt_ms(present) : NAN,
-        .shares_sent = peer.shares_sent,
-        .shares_received = peer.shares_received,
-        .shares_returned = peer.shares_returned,
-        .shares_late = peer.shares_late,
-        .staleness = peer.staleness,
         .shares_outsized = edges_outsized(edge, &peer),
-        .weight_owed = peer.weight_owed,
-        .distance = peer.distance,
-        .distance_relative = peer.distance_relative,
-        .disagrees = peer.disagrees,
-        .mismatch = peer.mismatch,
-        .same_updates = peer.same_updates,
-        .learning_rate = peer.learning_rate > 0 ? peer.learning_rate : NAN,
     };
     memcpy(ret_peer->name, node->name, sizeof ret_peer->name);
     memcpy(ret_peer->address, node->address, sizeof ret_peer->address);

@@ -42,54 +42,38 @@ struct view_program { /* that trains through the daemon */
 struct view_status {
     const char *name;      /* the node's; outlives the call */
     const char *algorithm; /* "sgp"; static */
-    enum sgp_node_state state;
+    struct sgp_node_status core;
     uint64_t incarnation; /* the lineage */
     uint64_t run;         /* number of the run; 0: of none yet */
     double uptime_seconds;
-    sgp_round round;  /* the round the node is in */
-    sgp_round rounds; /* rounds in which the fleet trains, as far as known */
-    double epoch;
-    double epochs; /* of the configuration; NaN if the end is given in rounds */
+    struct sgp_training training; /* the latest round's */
+    struct sgp_evaluation test;   /* the latest */
+    double epochs;                /* of the configuration; NaN if the end is given in rounds */
     uint64_t samples;
     /* Which the ledger counts, and of which no parameters were left; 0: none. */
     sgp_round lost_rounds;
     double samples_per_second;
-    double loss;          /* of the latest training round */
-    double test_loss;     /* of the latest evaluation */
-    double test_accuracy; /* of the latest evaluation, in [0, 1] */
-    double learning_rate;
     /* What became of the latest model.safetensors: "writing", "written", "failed"; NULL: this
      * process has begun none. Static. */
     const char *model_file;
     const char *diverging; /* "loss", "test_loss" or "not_finite"; NULL: nothing does. Static */
-    double weight;
-    double weight_in_flight;
-    double disagreement; /* largest |z_received - z| / |z| in the latest cycle, or at the end */
+    double disagreement;   /* largest |z_received - z| / |z| in the latest cycle, or at the end */
     double weight_minted;
-    /* The total may be off by so much at most: its ledger was outdated, or somebody lied. */
-    double weight_unknown;
-    double surplus;          /* members whose mass it inherited and has not dissolved yet */
     const char *compression; /* "none", or what makes its shares smaller. Of the configuration */
     double
         compression_error; /* |s - s'| / |s| of the latest share, s' what its target decodes; NaN: there is none */
     uint64_t bytes_spared; /* that compression kept off the line */
     uint64_t parameters;
     uint64_t memory_bytes;
-    uint64_t jumps; /* times this node took a round far ahead */
-    /* Of a worker: the steps that its owner had closed; SGP_ROUND_NONE: it has no copy. */
-    sgp_round copy_label;
-    double copy_seconds; /* since it took that */
+    double copy_seconds; /* since it took its copy */
     /* Words on the end of training, wrongly signed or by a key that the file does not give. */
     uint64_t statements_refused;
-    uint64_t cycles_renewed; /* times it began an exact cycle again: a node had lost its part */
-    bool starving;
     bool hears_nobody; /* has sources, has begun, and none of them is heard */
     char blas[SGP_BLAS_TEXT_BYTES];
     const char *topology_file; /* outlives the call */
     /* Stricter than the file is now: it was so, and a reload changed it; else SGP_TLS_UNSAID. */
     enum sgp_tls tls_before;
-    uint32_t phase; /* index, of the current round */
-    enum sgp_waiting waiting;
+    uint32_t phase;                   /* index, of the current round */
     char waiting_for[SGP_NAME_BYTES]; /* the peer, or "" */
     double waiting_seconds;
     char last_error[SGP_TEXT_BYTES]; /* "" if none, or if it was mended */
@@ -99,38 +83,18 @@ struct view_status {
 };
 
 struct view_peer { /* one link */
-    bool retired;  /* no edge of the topology any more; kept for what may be left to settle */
+    struct sgp_peer_status core;
     char name[SGP_NAME_BYTES];
     char address[SGP_ADDRESS_BYTES];
-    enum sgp_direction direction;
-    enum sgp_link_state state;
-    enum sgp_node_state peer_state; /* 0 until first heard */
-    bool absent;
-    bool unheard; /* a source that is not heard: not yet, or no longer */
-    bool slow;    /* as in struct sgp_peer_status */
-    bool overdue;
-    double absent_after_seconds; /* of silence */
-    sgp_round round;             /* SGP_ROUND_NONE until first heard: rendered as null */
-    int64_t lag_rounds;          /* own round - round; meaningful once round is known */
-    double last_heard_seconds;   /* ago; NaN if never */
-    double rtt_ms;               /* NaN if unknown */
-    uint64_t shares_sent;
-    uint64_t shares_received;
-    uint64_t shares_returned;
-    uint64_t shares_late;     /* updates that came too late to be added */
-    sgp_round staleness;      /* of the last update that was added; SGP_ROUND_NONE: none was */
-    uint32_t shares_outsized; /* the latest so many in a row, returned as out of all proportion */
-    double weight_owed;
+    bool unheard;              /* a source that is not heard: not yet, or no longer */
+    int64_t lag_rounds;        /* own round - round; meaningful once round is known */
+    double last_heard_seconds; /* ago; NaN if never */
+    double rtt_ms;             /* NaN if unknown */
+    uint32_t shares_outsized;  /* the latest so many in a row, returned as out of all proportion */
     uint64_t bytes_sent;
     uint64_t bytes_received;
-    double distance;          /* of its estimate from ours at the end, |z - z'|; NaN: not known */
-    double distance_relative; /* to the longer of the two */
-    bool disagrees;           /* it is further away than finished neighbours may be */
-    bool mismatch;            /* its topology digest, learning rate, batch or data differ */
-    bool same_updates;        /* as in struct sgp_peer_status, like the next */
-    double learning_rate;     /* NaN: not known */
-    char cipher[32];          /* of the connection that stands; "": none, or plain */
-    char key[SGP_KEY_BYTES];  /* the peer's, with which it was opened; "" likewise */
+    char cipher[32];                     /* of the connection that stands; "": none, or plain */
+    char key[SGP_KEY_BYTES];             /* the peer's, with which it was opened; "" likewise */
     char last_error[SGP_TEXT_BYTES];     /* since it came up; "" if none */
     char previous_error[SGP_TEXT_BYTES]; /* before that; "" if none */
 };
@@ -156,12 +120,12 @@ struct view_peer { /* one link */
     FIELD(version, name, sgp_version(), 460, ALL)                                                  \
     FIELD(protocol, count, SGP_WIRE_VERSION, 470, ALL)                                             \
     FIELD(name, name, view->name, 10, KNOWN)                                                       \
-    FIELD(state, name, view->unlaid ? "unlaid" : sgp_node_state_name(view->state), 20, KNOWN)      \
+    FIELD(state, name, view->unlaid ? "unlaid" : sgp_node_state_name(view->core.state), 20, KNOWN) \
     FIELD(incarnation, identity, view->incarnation, 450, ALL)                                      \
     FIELD(run, ordinal, view->run, 440, ALL)                                                       \
     FIELD(algorithm, name, view->algorithm, 390, ALL)                                              \
-    METRIC(round, round, view->round, 40, KNOWN, 10, gauge, round, "Round the node is in.")        \
-    FIELD(rounds, round, view->rounds, 50, KNOWN)                                                  \
+    METRIC(round, round, view->core.round, 40, KNOWN, 10, gauge, round, "Round the node is in.")   \
+    FIELD(rounds, round, view->core.open ? SGP_ROUND_NONE : view->core.rounds, 50, KNOWN)          \
     METRIC(                                                                                        \
         samples, count, view->samples, 150, ALL, 40, counter, samples_total, "Rows trained on.")   \
     METRIC(lost_rounds, count, (uint64_t)view->lost_rounds, 140, NOTABLE, 130, gauge, lost_rounds, \
@@ -173,13 +137,13 @@ struct view_peer { /* one link */
     FIELD(compression, name, view->compression, 405, ALL)                                          \
     METRIC(bytes_spared, count, view->bytes_spared, 345, NOTABLE, 205, counter,                    \
         bytes_spared_total, "Bytes that compression kept off the line.")                           \
-    METRIC(jumps, count, view->jumps, 330, ALL, 180, counter, round_jumps_total,                   \
+    METRIC(jumps, count, view->core.jumps, 330, ALL, 180, counter, round_jumps_total,              \
         "Times the node took a round far ahead.")                                                  \
-    METRIC(cycles_renewed, count, view->cycles_renewed, 340, ALL, 190, counter,                    \
+    METRIC(cycles_renewed, count, view->core.cycles_renewed, 340, ALL, 190, counter,               \
         cycles_renewed_total, "Times the node began an exact cycle again.")                        \
     METRIC(statements_refused, count, view->statements_refused, 350, NOTABLE, 200, counter,        \
         statements_refused_total, "Words on the end of training refused: wrongly signed.")         \
-    METRIC(starving, flag, view->starving, 240, NOTABLE, 210, gauge, starving,                     \
+    METRIC(starving, flag, view->core.starving, 240, NOTABLE, 210, gauge, starving,                \
         "1 while the node gives less than the file says because it holds too little.")             \
     DERIVED(diverging, text, view->diverging, 120, NOTABLE, 220, gauge, diverging,                 \
         "1 while a loss is far above its early level, or not finite.", view->diverging != NULL)    \
@@ -196,29 +160,31 @@ struct view_peer { /* one link */
         view->waiting_for[0] ? view->waiting_seconds : 0)                                          \
     FIELD(last_error, text, view->last_error, 360, NOTABLE)                                        \
     FIELD(program, json, render_program(&view->program), 490, ALL)                                 \
-    METRIC(epoch, real, view->epoch, 60, KNOWN, 20, gauge, epoch, "Epochs trained so far.")        \
+    METRIC(                                                                                        \
+        epoch, real, view->training.epoch, 60, KNOWN, 20, gauge, epoch, "Epochs trained so far.")  \
     FIELD(epochs, real, view->epochs, 70, KNOWN)                                                   \
     METRIC(samples_per_second, real, view->samples_per_second, 160, KNOWN, 50, gauge,              \
         samples_per_second, "Rows trained on per second.")                                         \
-    METRIC(                                                                                        \
-        loss, real, view->loss, 80, KNOWN, 60, gauge, loss, "Training loss of the latest round.")  \
-    METRIC(test_loss, real, view->test_loss, 90, KNOWN, 70, gauge, test_loss,                      \
+    METRIC(loss, real, view->training.loss, 80, KNOWN, 60, gauge, loss,                            \
+        "Training loss of the latest round.")                                                      \
+    METRIC(test_loss, real, view->test.loss, 90, KNOWN, 70, gauge, test_loss,                      \
         "Loss of the latest evaluation.")                                                          \
-    METRIC(test_accuracy, real, view->test_accuracy, 100, KNOWN, 80, gauge, test_accuracy,         \
+    METRIC(test_accuracy, real, view->test.accuracy, 100, KNOWN, 80, gauge, test_accuracy,         \
         "Accuracy of the latest evaluation, 0 to 1.")                                              \
-    METRIC(learning_rate, real, view->learning_rate, 110, ALL, 90, gauge, learning_rate,           \
+    METRIC(learning_rate, real, view->training.learning_rate, 110, ALL, 90, gauge, learning_rate,  \
         "Learning rate of the latest step.")                                                       \
-    METRIC(weight, real, view->weight, 170, KNOWN, 100, gauge, weight, "Push-sum weight held.")    \
-    METRIC(weight_in_flight, real, view->weight_in_flight, 180, ALL, 110, gauge, weight_in_flight, \
-        "Weight given and not yet acknowledged.")                                                  \
+    METRIC(                                                                                        \
+        weight, real, view->core.weight, 170, KNOWN, 100, gauge, weight, "Push-sum weight held.")  \
+    METRIC(weight_in_flight, real, view->core.weight_in_flight, 180, ALL, 110, gauge,              \
+        weight_in_flight, "Weight given and not yet acknowledged.")                                \
     METRIC(disagreement, real, view->disagreement, 220, KNOWN, 150, gauge, disagreement,           \
         "Largest relative distance to a received model in the latest cycle.")                      \
     METRIC(compression_error, real, view->compression_error, 347, KNOWN, 155, gauge,               \
         compression_error, "Relative error of the latest compressed share.")                       \
     METRIC(weight_minted, real, view->weight_minted, 190, NOTABLE, 120, gauge, weight_minted,      \
         "Weight created by restarts without a ledger.")                                            \
-    FIELD(surplus, real, view->surplus, 210, ALL)                                                  \
-    METRIC(weight_unknown, real, view->weight_unknown, 200, NOTABLE, 140, gauge, weight_unknown,   \
+    FIELD(surplus, real, view->core.surplus, 210, ALL)                                             \
+    METRIC(weight_unknown, real, view->core.unknown, 200, NOTABLE, 140, gauge, weight_unknown,     \
         "By which the total weight may be off at most: an old ledger, a lie.")                     \
     METRIC(uptime_seconds, real, view->uptime_seconds, 380, KNOWN, 30, gauge, uptime_seconds,      \
         "Seconds since the daemon started.")                                                       \
@@ -229,56 +195,57 @@ struct view_peer { /* one link */
  * endpoints.c); what holds of it, where `view` is its struct view_peer; place; shown. */
 #define NEIGHBOUR_FIELDS(X)                                                                        \
     X(unheard, name, view->unheard, 260, NOTABLE)                                                  \
-    X(mismatch, name, view->mismatch, 270, NOTABLE)                                                \
-    X(same_updates, name, view->same_updates, 280, ALL)                                            \
-    X(disagrees, distance, view->disagrees, 230, NOTABLE)                                          \
-    X(slow, name, view->slow, 290, NOTABLE)                                                        \
-    X(overdue, name, view->overdue, 300, NOTABLE)
+    X(mismatch, name, view->core.mismatch, 270, NOTABLE)                                           \
+    X(same_updates, name, view->core.same_updates, 280, ALL)                                       \
+    X(disagrees, distance, view->core.disagrees, 230, NOTABLE)                                     \
+    X(slow, name, view->core.slow, 290, NOTABLE)                                                   \
+    X(overdue, name, view->core.overdue, 300, NOTABLE)
 
 /* Of a link; `view` is a struct view_peer. The rows are in the order of all views, so they have the
  * columns above without places; names in /metrics begin with link_. */
 #define PEER_FIELDS(FIELD, METRIC, DERIVED)                                                        \
     FIELD(name, name, view->name, KNOWN)                                                           \
     FIELD(address, name, view->address, ALL)                                                       \
-    FIELD(direction, name, direction_name(view->direction), KNOWN)                                 \
+    FIELD(direction, name, direction_name(view->core.direction), KNOWN)                            \
     DERIVED(state, name, link_state_name(view), KNOWN, gauge, up, "1 if the link stands.",         \
-        view->state == SGP_LINK_UP)                                                                \
-    FIELD(                                                                                         \
-        node_state, text, view->peer_state ? sgp_node_state_name(view->peer_state) : NULL, KNOWN)  \
-    METRIC(                                                                                        \
-        absent, flag, view->absent, ALL, gauge, absent, "1 if the peer is no longer waited for.")  \
-    FIELD(round, round, view->round, KNOWN)                                                        \
+        view->core.state == SGP_LINK_UP)                                                           \
+    FIELD(node_state, text,                                                                        \
+        view->core.peer_state ? sgp_node_state_name(view->core.peer_state) : NULL, KNOWN)          \
+    METRIC(absent, flag, view->core.absent, ALL, gauge, absent,                                    \
+        "1 if the peer is no longer waited for.")                                                  \
+    FIELD(round, round, view->core.round, KNOWN)                                                   \
     DERIVED(lag_rounds, json,                                                                      \
-        view->round == SGP_ROUND_NONE ? json_null() : json_integer(view->lag_rounds), KNOWN,       \
+        view->core.round == SGP_ROUND_NONE ? json_null() : json_integer(view->lag_rounds), KNOWN,  \
         gauge, lag_rounds, "Rounds that the peer is behind.",                                      \
-        view->round == SGP_ROUND_NONE ? (double)NAN : (double)view->lag_rounds)                    \
+        view->core.round == SGP_ROUND_NONE ? (double)NAN : (double)view->lag_rounds)               \
     METRIC(last_heard_seconds, real, view->last_heard_seconds, KNOWN, gauge, last_heard_seconds,   \
         "Seconds since the peer was last heard.")                                                  \
-    FIELD(absent_after_seconds, real, view->absent_after_seconds, ALL)                             \
+    FIELD(absent_after_seconds, real, (double)view->core.silence_bound / (double)SGP_SECOND, ALL)  \
     DERIVED(rtt_ms, real, view->rtt_ms, KNOWN, gauge, rtt_seconds, "Round trip time.",             \
         view->rtt_ms / 1000)                                                                       \
-    METRIC(                                                                                        \
-        shares_sent, count, view->shares_sent, KNOWN, counter, shares_sent_total, "Shares sent.")  \
-    METRIC(shares_received, count, view->shares_received, KNOWN, counter, shares_received_total,   \
-        "Shares accepted.")                                                                        \
-    METRIC(shares_returned, count, view->shares_returned, KNOWN, counter, shares_returned_total,   \
-        "Shares that came back, or were refused.")                                                 \
-    FIELD(shares_late, count, view->shares_late, ALL)                                              \
-    FIELD(staleness, round, view->staleness, ALL)                                                  \
+    METRIC(shares_sent, count, view->core.shares_sent, KNOWN, counter, shares_sent_total,          \
+        "Shares sent.")                                                                            \
+    METRIC(shares_received, count, view->core.shares_received, KNOWN, counter,                     \
+        shares_received_total, "Shares accepted.")                                                 \
+    METRIC(shares_returned, count, view->core.shares_returned, KNOWN, counter,                     \
+        shares_returned_total, "Shares that came back, or were refused.")                          \
+    FIELD(shares_late, count, view->core.shares_late, ALL)                                         \
+    FIELD(staleness, round, view->core.staleness, ALL)                                             \
     FIELD(shares_outsized, count, view->shares_outsized, ALL)                                      \
-    METRIC(weight_owed, real, view->weight_owed, ALL, gauge, weight_owed,                          \
+    METRIC(weight_owed, real, view->core.weight_owed, ALL, gauge, weight_owed,                     \
         "Weight given to the peer and not acknowledged.")                                          \
     METRIC(bytes_sent, count, view->bytes_sent, KNOWN, counter, bytes_sent_total, "Bytes sent.")   \
     METRIC(bytes_received, count, view->bytes_received, KNOWN, counter, bytes_received_total,      \
         "Bytes received.")                                                                         \
-    FIELD(distance, real, view->distance, ALL)                                                     \
-    FIELD(disagrees, flag, view->disagrees, ALL)                                                   \
-    FIELD(mismatch, flag, view->mismatch, ALL)                                                     \
-    FIELD(same_updates, flag, view->same_updates, ALL)                                             \
-    FIELD(learning_rate, real, view->learning_rate, ALL)                                           \
-    FIELD(retired, flag, view->retired, ALL)                                                       \
-    FIELD(slow, flag, view->slow, ALL)                                                             \
-    FIELD(overdue, flag, view->overdue, ALL)                                                       \
+    FIELD(distance, real, view->core.distance, ALL)                                                \
+    FIELD(disagrees, flag, view->core.disagrees, ALL)                                              \
+    FIELD(mismatch, flag, view->core.mismatch, ALL)                                                \
+    FIELD(same_updates, flag, view->core.same_updates, ALL)                                        \
+    FIELD(learning_rate, real,                                                                     \
+        view->core.learning_rate > 0 ? view->core.learning_rate : (double)NAN, ALL)                \
+    FIELD(retired, flag, view->core.retired, ALL)                                                  \
+    FIELD(slow, flag, view->core.slow, ALL)                                                        \
+    FIELD(overdue, flag, view->core.overdue, ALL)                                                  \
     FIELD(cipher, text, view->cipher, KNOWN)                                                       \
     FIELD(key, text, view->key, ALL)                                                               \
     FIELD(last_error, text, view->last_error, KNOWN)                                               \
