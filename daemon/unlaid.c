@@ -137,13 +137,6 @@ static void end(struct unlaid *unlaid, int result)
     early_stop_begin(true); /* until the node's loop listens */
 }
 
-/* There is nothing to set aside but what the next program's model would. */
-static int reset(void *context, bool join)
-{
-    (void)join;
-    return not_yet(context);
-}
-
 static int stop(void *context)
 {
     end(context, 1);
@@ -228,7 +221,8 @@ static int open_all(struct unlaid *unlaid, struct sgp_error *error)
         .pause = not_yet,
         .resume = not_yet,
         .stop = stop,
-        .reset = reset,
+        .reset = not_yet, /* the next program's model would be set aside */
+        .join = not_yet,
         .checkpoint = not_yet,
         .leave_obstacle = leave_obstacle,
         .token_obstacle = leave_obstacle,

@@ -74,20 +74,15 @@ static void serve_status(struct request *request)
 
 /* Orders. The answer names the state after the order, as far as it has changed at once. */
 
-static void obey_with(struct request *request, int (*order)(void *context), void *context)
+static void obey(struct request *request, int (*order)(void *context))
 {
-    int code = order(context);
+    int code = order(request->control->actions.context);
     if (code < 0) {
         http_fail_code(request, code);
         return;
     }
     struct view_status status = ask_status(request->control);
     http_answer_json(request, json_pack("{s:s}", "state", sgp_node_state_name(status.core.state)));
-}
-
-static void obey(struct request *request, int (*order)(void *context))
-{
-    obey_with(request, order, request->control->actions.context);
 }
 
 #define ORDER(name)                                                                                \
@@ -99,28 +94,8 @@ ORDER(pause)
 ORDER(resume)
 ORDER(checkpoint)
 ORDER(stop)
-
-static int reset_run(void *context)
-{
-    const struct view_actions *actions = context;
-    return actions->reset(actions->context, false);
-}
-
-static int join_run(void *context)
-{
-    const struct view_actions *actions = context;
-    return actions->reset(actions->context, true);
-}
-
-static void serve_reset(struct request *request)
-{
-    obey_with(request, reset_run, &request->control->actions);
-}
-
-static void serve_join(struct request *request)
-{
-    obey_with(request, join_run, &request->control->actions);
-}
+ORDER(reset)
+ORDER(join)
 
 static void serve_reload(struct request *request)
 {

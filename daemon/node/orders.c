@@ -99,13 +99,22 @@ void orders_reset(struct daemon *daemon, bool join)
     orders_stop(daemon);
 }
 
-static int reset(void *context, bool join)
+static int reset_or_join(struct daemon *daemon, bool join)
 {
-    const struct daemon *daemon = context;
     if (daemon->stopping || daemon->ending)
         return SGP_E_STATE;
-    orders_reset(context, join);
+    orders_reset(daemon, join);
     return 0;
+}
+
+static int reset(void *context)
+{
+    return reset_or_join(context, false);
+}
+
+static int join(void *context)
+{
+    return reset_or_join(context, true);
 }
 
 static const char *leave_obstacle(void *context)
@@ -150,6 +159,7 @@ void orders_offer(struct view_actions *actions)
     actions->resume = resume;
     actions->stop = stop;
     actions->reset = reset;
+    actions->join = join;
     actions->checkpoint = checkpoint;
     actions->reload = reload;
     actions->leave_obstacle = leave_obstacle;

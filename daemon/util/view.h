@@ -312,7 +312,8 @@ struct view_actions {
     int (*pause)(void *context);
     int (*resume)(void *context);
     int (*stop)(void *context);
-    int (*reset)(void *context, bool join);       /* end, set the run aside, and start anew */
+    int (*reset)(void *context);                  /* end, set the run aside, and start anew */
+    int (*join)(void *context);                   /* the same, in the run of the neighbours */
     int (*checkpoint)(void *context);             /* begin to write one */
     const char *(*leave_obstacle)(void *context); /* a clause, or NULL: it can leave */
     int (*leave)(void *context, view_left done, void *argument);
