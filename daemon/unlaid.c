@@ -69,12 +69,6 @@ static const struct sgp_topology *view_topology(void *context)
     return ((const struct unlaid *)context)->prepared->topology;
 }
 
-static int not_yet(void *context)
-{
-    (void)context;
-    return SGP_E_STATE;
-}
-
 static const char *leave_obstacle(void *context)
 {
     (void)context;
@@ -87,40 +81,6 @@ static int reload(void *context, struct view_reload *ret_reload, struct sgp_erro
     (void)ret_reload;
     return sgp_fail(
         error, SGP_E_STATE, "no program has attached yet; start it again to read the file again");
-}
-
-static int no_program(struct sgp_error *error)
-{
-    return sgp_fail(error, SGP_E_STATE, "no program has attached yet: there is no model");
-}
-
-static int no_evaluation(
-    void *context, view_evaluated done, void *argument, struct sgp_error *error)
-{
-    (void)context;
-    (void)done;
-    (void)argument;
-    return no_program(error);
-}
-
-static int no_estimate(void *context, view_estimated done, void *argument, struct sgp_error *error)
-{
-    (void)error;
-    (void)done;
-    (void)argument;
-    return not_yet(context);
-}
-
-static int no_prediction(void *context, const float *features, uint64_t rows, uint32_t columns,
-    view_predicted done, void *argument, struct sgp_error *error)
-{
-    (void)context;
-    (void)features;
-    (void)rows;
-    (void)columns;
-    (void)done;
-    (void)argument;
-    return no_program(error);
 }
 
 static void end(struct unlaid *unlaid, int result)
@@ -214,22 +174,15 @@ static int open_all(struct unlaid *unlaid, struct sgp_error *error)
 {
     const struct config *config = unlaid->config;
     const struct view_actions actions = {.context = unlaid,
+        .no_model = "no program has attached yet: there is no model",
         .status = view_unlaid,
         .peer_count = view_none,
         .history_total = view_no_history,
         .topology = view_topology,
-        .pause = not_yet,
-        .resume = not_yet,
         .stop = stop,
-        .reset = not_yet, /* the next program's model would be set aside */
-        .join = not_yet,
-        .checkpoint = not_yet,
         .leave_obstacle = leave_obstacle,
         .token_obstacle = leave_obstacle,
-        .reload = reload,
-        .evaluate = no_evaluation,
-        .estimate = no_estimate,
-        .predict = no_prediction};
+        .reload = reload};
     struct view_model model;
     prepared_view_model(unlaid->prepared, &model);
     int code = door_open(&unlaid->loop, config->attach, on_entered, unlaid, error, &unlaid->door);

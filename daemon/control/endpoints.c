@@ -76,7 +76,7 @@ static void serve_status(struct request *request)
 
 static void obey(struct request *request, int (*order)(void *context))
 {
-    int code = order(request->control->actions.context);
+    int code = order ? order(request->control->actions.context) : SGP_E_STATE;
     if (code < 0) {
         http_fail_code(request, code);
         return;
@@ -162,7 +162,8 @@ static void serve_evaluate(struct request *request)
     struct sgp_error error = {0};
     if (!job)
         return;
-    error.code = actions->evaluate(actions->context, on_evaluated, job, &error);
+    error.code = actions->evaluate ? actions->evaluate(actions->context, on_evaluated, job, &error)
+                                   : sgp_fail(&error, SGP_E_STATE, "%s", actions->no_model);
     begin_or_fail(request, job, &error);
 }
 
@@ -300,7 +301,8 @@ static void serve_model(struct request *request)
     struct sgp_error error = {0};
     if (!job)
         return;
-    error.code = actions->estimate(actions->context, on_estimated, job, &error);
+    error.code = actions->estimate ? actions->estimate(actions->context, on_estimated, job, &error)
+                                   : SGP_E_STATE;
     begin_or_fail(request, job, &error);
 }
 

@@ -317,7 +317,9 @@ static void on_parsed(struct offload *offload)
     struct predict *predict = of_offload(offload);
     struct request *request = predict->job.request;
     struct sgp_error error = {0};
-    if (request && predict->status == 0) {
+    if (request && predict->status == 0 && !predict->actions.predict) {
+        (void)sgp_fail(&error, SGP_E_STATE, "%s", predict->actions.no_model);
+    } else if (request && predict->status == 0) {
         error.code = predict->actions.predict(predict->actions.context, predict->features,
             predict->rows, predict->inputs, on_predicted, predict, &error);
         if (error.code == 0)

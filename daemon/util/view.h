@@ -298,9 +298,10 @@ typedef void (*view_left)(void *argument, int code, const char *heir, double wei
 /* What the daemon offers. `context` is handed back as the first argument. Asynchronous actions and
  * the orders return 0, or a negative code when they cannot begin (then `done` is not called):
  * SGP_E_STATE for an order that makes no sense now, -EBUSY when too many jobs wait. An *error, zero
- * at first, may get a line. */
+ * at first, may get a line. An order, or a job, that is NULL makes no sense now. */
 struct view_actions {
     void *context;
+    const char *no_model; /* why evaluate and predict are NULL, a line */
     void (*status)(void *context, struct view_status *ret_status);
     uint32_t (*peer_count)(void *context);
     void (*peer)(void *context, uint32_t index, struct view_peer *ret_peer);
