@@ -104,11 +104,10 @@ static void on_timer(uv_timer_t *timer)
         struct edge *edge = &daemon->edges[i];
         const struct sgp_peer_status status = daemon_peer(daemon, i);
         if (status.retired || edge->calling || edges_present(edge) != NULL ||
-            is_called(daemon, daemon->peers[i]))
+            is_called(daemon, edge->peer))
             continue;
         edge->calling = true;
-        dialer_dial(&daemon->caller, daemon->peers[i],
-            &daemon->prepared->topology->nodes[daemon->peers[i]]);
+        dialer_dial(&daemon->caller, edge->peer, &daemon->prepared->topology->nodes[edge->peer]);
     }
 }
 

@@ -7,15 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void lay_out(struct daemon *daemon, struct edge *edges, uint32_t *peers)
+static void lay_out(struct daemon *daemon, struct edge *edges)
 {
     daemon->edges = edges;
-    daemon->peers = peers;
     daemon->edge_count = sgp_node_link_count(daemon->node);
     daemon->out_count = 0;
     for (uint32_t i = 0; i < daemon->edge_count; i++) {
         const struct sgp_peer_status status = daemon_peer(daemon, i);
-        peers[i] = status.peer;
+        edges[i].peer = status.peer;
         daemon->out_count += status.direction == SGP_OUT;
     }
 }
@@ -24,13 +23,9 @@ int edges_init(struct daemon *daemon)
 {
     uint32_t count = sgp_node_link_count(daemon->node);
     struct edge *edges = calloc(count + 1, sizeof *edges); /* + 1: a node alone has none */
-    uint32_t *peers = calloc(count + 1, sizeof *peers);
-    if (edges == NULL || peers == NULL) {
-        free(edges);
-        free(peers);
+    if (edges == NULL)
         return -ENOMEM;
-    }
-    lay_out(daemon, edges, peers);
+    lay_out(daemon, edges);
     return 0;
 }
 
@@ -59,26 +54,23 @@ static void move_edge(struct edge *from, struct edge *to, uint32_t peer)
 }
 
 void edges_remap(struct daemon *daemon, const struct sgp_topology *former,
-    const struct sgp_topology *topology, struct edge *edges, uint32_t *peers)
+    const struct sgp_topology *topology, struct edge *edges)
 {
     struct edge *former_edges = daemon->edges;
-    uint32_t *former_peers = daemon->peers;
     uint32_t former_count = daemon->edge_count, former_out = daemon->out_count;
-    lay_out(daemon, edges, peers);
+    lay_out(daemon, edges);
     for (uint32_t i = 0; i < former_count; i++) {
-        int64_t peer = sgp_topology_find(topology, former->nodes[former_peers[i]].name);
+        int64_t peer = sgp_topology_find(topology, former->nodes[former_edges[i].peer].name);
         uint32_t index = peer < 0 ? SGP_SLOT_NONE : (uint32_t)peer;
         struct edge *edge = edges_find(daemon, index, i < former_out ? SGP_OUT : SGP_IN);
         move_edge(&former_edges[i], edge, index);
     }
     free(former_edges);
-    free(former_peers);
 }
 
 void edges_finish(struct daemon *daemon)
 {
     free(daemon->edges);
-    free(daemon->peers);
 }
 
 struct edge *edges_find(struct daemon *daemon, uint32_t peer, enum sgp_direction direction)
@@ -89,12 +81,12 @@ struct edge *edges_find(struct daemon *daemon, uint32_t peer, enum sgp_direction
     uint32_t end = direction == SGP_OUT ? daemon->out_count : daemon->edge_count;
     for (uint32_t high = end; low < high;) {
         uint32_t middle = low + (high - low) / 2;
-        if (daemon->peers[middle] < peer)
+        if (daemon->edges[middle].peer < peer)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < end && daemon->peers[low] == peer ? &daemon->edges[low] : NULL;
+    return low < end && daemon->edges[low].peer == peer ? &daemon->edges[low] : NULL;
 }
 
 void edges_attach(struct daemon *daemon, struct link *link)

@@ -9,10 +9,10 @@
 /* Lay out the edges of the core's links. Returns 0 or -ENOMEM. */
 int edges_init(struct daemon *daemon);
 void edges_finish(struct daemon *daemon);
-/* Lay out the edges of the core's links of now in these arrays (one element for each link, all zero),
- * and carry connections and figures over from the former ones, by name; frees those. */
+/* Lay out the edges of the core's links of now in this array (one element for each link, all zero),
+ * and carry connections and figures over from the former one, by name; frees that. */
 void edges_remap(struct daemon *daemon, const struct sgp_topology *former,
-    const struct sgp_topology *topology, struct edge *edges, uint32_t *peers);
+    const struct sgp_topology *topology, struct edge *edges);
 /* Begin to close all connections. */
 void edges_close(struct daemon *daemon);
 

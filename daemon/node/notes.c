@@ -77,7 +77,7 @@ void notes_lines_dropped(struct daemon *daemon)
             continue;
         sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
             "event=link_lines peer=%s direction=%s dropped=%" PRIu64,
-            name_of(daemon, daemon->peers[i]),
+            name_of(daemon, daemon->edges[i].peer),
             direction_name(i < daemon->out_count ? SGP_OUT : SGP_IN), lines->dropped);
         *lines = (struct link_lines){.since = now};
     }
@@ -121,7 +121,7 @@ void notes_namesake(struct daemon *daemon, struct edge *edge, const struct link 
         other = other->next;
     if (other == NULL || !is_due(daemon, edge, SGP_LEVEL_WARNING, "namesake"))
         return;
-    const char *name = name_of(daemon, daemon->peers[edge - daemon->edges]);
+    const char *name = name_of(daemon, edge->peer);
     sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
         "event=namesake peer=%s direction=in remote=%s other=%s reason=\"two nodes call themselves "
         "%s; "
@@ -264,9 +264,7 @@ static const char *remote_of(const struct daemon *daemon, const struct edge *edg
     uint32_t index = (uint32_t)(edge - daemon->edges);
     if (edge->links != NULL)
         return edge->links->remote;
-    return index < daemon->out_count
-               ? daemon->prepared->topology->nodes[daemon->peers[index]].address
-               : "-";
+    return index < daemon->out_count ? daemon->prepared->topology->nodes[edge->peer].address : "-";
 }
 
 /* What becomes of the errors of a link. */

@@ -35,7 +35,6 @@ struct reload {            /* what is ready before the point of no return */
     struct sgp_node_needs needs;
     struct sgp_reload *core;
     struct edge *edges;
-    uint32_t *peers;
 };
 
 static void discard(struct reload *reload)
@@ -43,7 +42,6 @@ static void discard(struct reload *reload)
     prepared_finish(&reload->place);
     sgp_reload_cancel(reload->core);
     free(reload->edges);
-    free(reload->peers);
 }
 
 /* ---- what can fail ---- */
@@ -64,8 +62,7 @@ static int take_memory(struct daemon *daemon, struct reload *reload, struct sgp_
 {
     const struct sgp_node_needs *needs = &reload->needs;
     reload->edges = calloc(needs->links + 1u, sizeof *reload->edges);
-    reload->peers = calloc(needs->links + 1u, sizeof *reload->peers);
-    int code = reload->edges != NULL && reload->peers != NULL ? 0 : -ENOMEM;
+    int code = reload->edges != NULL ? 0 : -ENOMEM;
     if (code == 0 && !extend_effects(daemon, needs->effects))
         code = -ENOMEM;
     if (code == 0)
@@ -174,9 +171,8 @@ static void make_change(struct daemon *daemon, struct reload *reload)
     recorder_reload(&daemon->recorder, now, &change);
     sgp_driver_reload(&daemon->driver, now, reload->core);
     reload->core = NULL;
-    edges_remap(daemon, former, topology, reload->edges, reload->peers);
+    edges_remap(daemon, former, topology, reload->edges);
     reload->edges = NULL;
-    reload->peers = NULL;
     daemon->figures.topology = topology;
     prepared_swap_place(prepared, &reload->place, &reload->needs);
     callers_resolve(&daemon->callers, prepared->topology, prepared->self);

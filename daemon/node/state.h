@@ -45,6 +45,7 @@ struct link_lines {
 
 /* A link of the core, over all its connections. */
 struct edge {
+    uint32_t peer;
     struct link *links; /* those that still close, the present connection, one that waits aside */
     uint64_t bytes_sent, bytes_received; /* of closed connections */
     char error[SGP_TEXT_BYTES];          /* of the last failure, "" if none since it came up */
@@ -115,11 +116,10 @@ struct daemon {
     void (*settled)(struct daemon *daemon); /* after each event: is it time to end? */
 
     /* edges.c */
-    struct edge *edges; /* in the order of sgp_node_link_status */
+    struct edge *edges; /* as sgp_node_link_status: out-edges by peer, then in-edges by peer */
     struct edge gone;   /* whose peer the topology does not name any more: connections that close */
     uint32_t edge_count;
     uint32_t out_count;
-    uint32_t *peers;     /* by edge; out-edges by peer, then in-edges by peer */
     struct link *unsent; /* with messages that edges_flush writes */
 
     /* neighbours.c */
