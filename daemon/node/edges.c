@@ -200,11 +200,9 @@ double edges_distance(const struct daemon *daemon)
     return furthest;
 }
 
-typedef bool (*peer_test)(const struct sgp_peer_status *peer);
-
-/* Whether any neighbour passes; and the names of those that do, with commas. Out-links come first: a neighbour that passes on
- * both is named once. */
-static bool name_peers(struct daemon *daemon, peer_test passes, char *ret_names, size_t bytes)
+/* Out-links come first. */
+bool edges_name(
+    struct daemon *daemon, edges_test passes, const char *separator, char *ret_names, size_t bytes)
 {
     size_t used = 0;
     bool any = false;
@@ -216,11 +214,11 @@ static bool name_peers(struct daemon *daemon, peer_test passes, char *ret_names,
         if (peer.direction == SGP_IN && other != NULL)
             out = daemon_peer(daemon, (uint32_t)(other - daemon->edges));
         const char *name = daemon->prepared->topology->nodes[peer.peer].name;
-        if (!passes(&peer) || passes(&out) || used + strlen(name) + 3 > bytes)
+        if (!passes(&peer) || passes(&out) || used + strlen(separator) + strlen(name) >= bytes)
             continue;
-        any = true;
         used +=
-            (size_t)snprintf(ret_names + used, bytes - used, "%s%s", used > 0 ? ", " : "", name);
+            (size_t)snprintf(ret_names + used, bytes - used, "%s%s", any ? separator : "", name);
+        any = true;
     }
     return any;
 }
@@ -233,7 +231,7 @@ static bool is_apart(const struct sgp_peer_status *peer)
 
 bool edges_apart(struct daemon *daemon, char *ret_names, size_t bytes)
 {
-    return name_peers(daemon, is_apart, ret_names, bytes);
+    return edges_name(daemon, is_apart, ", ", ret_names, bytes);
 }
 
 static bool trains_the_same(const struct sgp_peer_status *peer)
@@ -243,7 +241,7 @@ static bool trains_the_same(const struct sgp_peer_status *peer)
 
 bool edges_same_updates(struct daemon *daemon, char *ret_names, size_t bytes)
 {
-    return name_peers(daemon, trains_the_same, ret_names, bytes);
+    return edges_name(daemon, trains_the_same, ", ", ret_names, bytes);
 }
 
 static bool is_missing(const struct sgp_peer_status *peer)
@@ -254,7 +252,7 @@ static bool is_missing(const struct sgp_peer_status *peer)
 void edges_awaited(struct daemon *daemon, char *ret_text, size_t bytes)
 {
     const char *error = "";
-    if (!name_peers(daemon, is_missing, ret_text, bytes)) {
+    if (!edges_name(daemon, is_missing, ", ", ret_text, bytes)) {
         const struct sgp_node_status status = daemon_status(daemon);
         if (status.waiting_peer != SGP_SLOT_NONE)
             (void)snprintf(ret_text, bytes, "%s (%s)",

@@ -34,6 +34,13 @@ void edges_count_outsized(struct daemon *daemon, uint32_t peer, enum sgp_directi
 /* How many of the latest shares were, none having been accepted between. */
 uint32_t edges_outsized(const struct edge *edge, const struct sgp_peer_status *status);
 
+typedef bool (*edges_test)(const struct sgp_peer_status *peer);
+
+/* Whether any neighbour passes; and the names of those that do, as far as `bytes` holds them, with the separator between
+ * two. A neighbour that passes on both of its links is named once. */
+bool edges_name(
+    struct daemon *daemon, edges_test passes, const char *separator, char *ret_names, size_t bytes);
+
 /* How far a node that has ended is from its neighbours, as a part of its estimate: the furthest whose end is
  * known. NaN: none is. */
 double edges_distance(const struct daemon *daemon);

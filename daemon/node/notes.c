@@ -465,27 +465,12 @@ void notes_note(struct daemon *daemon, const struct sgp_effect *effect)
 
 /* ---- STATUS=, and whom we wait for ---- */
 
-/* The names of the sources that are not heard, with commas; those that do not fit are left out. */
-static void name_unheard(const struct daemon *daemon, char text[SGP_TEXT_BYTES / 2])
-{
-    size_t used = 0;
-    text[0] = '\0';
-    for (uint32_t i = daemon->out_count; i < daemon->edge_count; i++) {
-        const struct sgp_peer_status peer = daemon_peer(daemon, i);
-        const char *name = name_of(daemon, peer.peer);
-        if (!edges_unheard(&peer) || used + strlen(name) + 2 > SGP_TEXT_BYTES / 2)
-            continue;
-        used += (size_t)snprintf(
-            text + used, SGP_TEXT_BYTES / 2 - used, "%s%s", used > 0 ? "," : "", name);
-    }
-}
-
 /* A node that gives and hears nobody learns nothing from the rest any more: that is said, once. */
 static int tell_deafness(struct daemon *daemon, char *text, size_t size)
 {
     char names[SGP_TEXT_BYTES / 2];
     bool deaf = edges_hear_nobody(daemon);
-    name_unheard(daemon, names);
+    (void)edges_name(daemon, edges_unheard, ",", names, sizeof names);
     if (deaf && !daemon->deaf_told)
         sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING, "event=hears_nobody unheard=%s", names);
     else if (!deaf && daemon->deaf_told)
