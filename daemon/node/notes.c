@@ -161,56 +161,34 @@ void notes_plain(struct daemon *daemon, struct edge *edge, const struct link *li
 
 /* ---- the core's notes ---- */
 
-/* Whether a link went down because the peer will not have this node, which people must mend. */
+#define IS_OF(set, value) (((set) >> (value)&1) != 0)
+#define NOTE(name) (UINT64_C(1) << SGP_NOTE_##name)
+#define REASON(name) (UINT64_C(1) << SGP_REASON_##name)
+
+static const uint64_t debug_notes = NOTE(ROUND) | NOTE(LATE) | NOTE(ADDED) | NOTE(VISITED);
+static const uint64_t info_notes = NOTE(STATE) | NOTE(UP) | NOTE(DOWN) | NOTE(BACK) |
+                                   NOTE(ADOPTED) | NOTE(DRAINED) | NOTE(INHERITED) |
+                                   NOTE(DISSOLVED) | NOTE(MIXES) | NOTE(DISPUTED) | NOTE(SETTLED) |
+                                   NOTE(RENEWED);
+/* For which a peer will not have this node until people have mended something. */
+static const uint64_t lasting_reasons = REASON(RANGE) | REASON(SHAPE) | REASON(LOSS) |
+                                        REASON(CLASSES) | REASON(SCALING) | REASON(UNKNOWN) |
+                                        REASON(VERSION) | REASON(PROTOCOL) | REASON(METHOD) |
+                                        REASON(ROUNDS) | REASON(RUN) | REASON(REPLACED);
+
 static bool will_not_have_us(const struct sgp_effect *effect)
 {
-    switch (effect->note.reason) {
-    case SGP_REASON_RANGE:
-    case SGP_REASON_SHAPE:
-    case SGP_REASON_LOSS:
-    case SGP_REASON_CLASSES:
-    case SGP_REASON_SCALING:
-    case SGP_REASON_UNKNOWN:
-    case SGP_REASON_VERSION:
-    case SGP_REASON_PROTOCOL:
-    case SGP_REASON_METHOD:
-    case SGP_REASON_ROUNDS:
-    case SGP_REASON_RUN:
-    case SGP_REASON_REPLACED:
-        return effect->note.what == SGP_NOTE_DOWN;
-    default:
-        return false;
-    }
+    return effect->note.what == SGP_NOTE_DOWN && IS_OF(lasting_reasons, effect->note.reason);
 }
 
 static enum sgp_level level_of(const struct sgp_effect *effect)
 {
-    if (will_not_have_us(effect))
-        return SGP_LEVEL_WARNING;
-    switch (effect->note.what) {
-    case SGP_NOTE_ROUND:
-    case SGP_NOTE_LATE:
-    case SGP_NOTE_ADDED:
-    case SGP_NOTE_VISITED:
-        return SGP_LEVEL_DEBUG;
-    case SGP_NOTE_DIVERGED:
+    if (effect->note.what == SGP_NOTE_DIVERGED)
         return SGP_LEVEL_ERROR;
-    case SGP_NOTE_STATE:
-    case SGP_NOTE_UP:
-    case SGP_NOTE_DOWN:
-    case SGP_NOTE_BACK:
-    case SGP_NOTE_ADOPTED:
-    case SGP_NOTE_DRAINED:
-    case SGP_NOTE_INHERITED:
-    case SGP_NOTE_DISSOLVED:
-    case SGP_NOTE_MIXES:
-    case SGP_NOTE_DISPUTED:
-    case SGP_NOTE_SETTLED:
-    case SGP_NOTE_RENEWED:
-        return SGP_LEVEL_INFO;
-    default:
-        return SGP_LEVEL_WARNING;
-    }
+    if (IS_OF(debug_notes, effect->note.what))
+        return SGP_LEVEL_DEBUG;
+    bool info = IS_OF(info_notes, effect->note.what) && !will_not_have_us(effect);
+    return info ? SGP_LEVEL_INFO : SGP_LEVEL_WARNING;
 }
 
 /* Reasons of which the number says less than the peer does. */
