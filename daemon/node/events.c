@@ -74,11 +74,11 @@ static void on_turn(uv_prepare_t *turn)
         worker_turn(&daemon->worker);
         edges_flush(daemon); /* one that fails may lead to more */
     } while (!daemon->ending &&
-             (daemon->unsent != NULL || (worker->ready.first != NULL &&
+             (daemon->unsent != NULL || (!STAILQ_EMPTY(&worker->ready) &&
                                             !uv_is_active((const uv_handle_t *)&worker->idle))));
     if (daemon->ending)
         return;
-    if (worker->ready.first != NULL) /* it goes on after a look around */
+    if (!STAILQ_EMPTY(&worker->ready)) /* it goes on after a look around */
         spin_work(&daemon->spin);
     else
         spin_wait(&daemon->spin, uv_hrtime(), worker->away == 0);

@@ -9,29 +9,15 @@
 void offloads_open(struct offloads *offloads, uv_loop_t *loop)
 {
     *offloads = (struct offloads){.loop = loop};
+    STAILQ_INIT(&offloads->waiting);
     allowance_init(&offloads->allowance, uv_hrtime(), OFFLOAD_PART, OFFLOAD_MOST_NS);
 }
 
 void offloads_push(struct offloads *offloads, struct offload *offload)
 {
     sgp_assert(!offloads->closed);
-    offload->next = NULL;
     offload->owner = offloads;
-    if (offloads->last != NULL)
-        offloads->last->next = offload;
-    else
-        offloads->first = offload;
-    offloads->last = offload;
-}
-
-static struct offload *take_first(struct offloads *offloads)
-{
-    struct offload *offload = offloads->first;
-    if (offload != NULL)
-        offloads->first = offload->next;
-    if (offloads->first == NULL)
-        offloads->last = NULL;
-    return offload;
+    STAILQ_INSERT_TAIL(&offloads->waiting, offload, next);
 }
 
 static void run(uv_work_t *work)
@@ -56,11 +42,12 @@ static void on_run(uv_work_t *work, int status)
 
 uint64_t offloads_turn(struct offloads *offloads)
 {
-    while (offloads->running == NULL && offloads->first != NULL) {
+    struct offload *offload;
+    while (offloads->running == NULL && (offload = STAILQ_FIRST(&offloads->waiting)) != NULL) {
         uint64_t wait = allowance_wait(&offloads->allowance, uv_hrtime());
         if (wait > 0)
             return wait;
-        struct offload *offload = take_first(offloads);
+        STAILQ_REMOVE_HEAD(&offloads->waiting, next);
         if (!offload->begin(offload)) {
             offload->end(offload);
             continue;
@@ -80,6 +67,8 @@ void offloads_close(struct offloads *offloads)
     if (offloads->running != NULL)
         offloads->running->owner = NULL;
     offloads->running = NULL;
-    while ((offload = take_first(offloads)) != NULL)
+    while ((offload = STAILQ_FIRST(&offloads->waiting)) != NULL) {
+        STAILQ_REMOVE_HEAD(&offloads->waiting, next);
         offload->end(offload);
+    }
 }

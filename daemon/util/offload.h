@@ -12,6 +12,7 @@
 #include "allowance.h"
 
 #include <stdbool.h>
+#include <sys/queue.h>
 #include <uv.h>
 
 #define OFFLOAD_PART 32u          /* of one processor, while there is always something to do */
@@ -19,7 +20,7 @@
 
 /* A piece of work; embedded in what it is about. */
 struct offload {
-    struct offload *next;
+    STAILQ_ENTRY(offload) next;
     struct offloads *owner; /* NULL once that is closed */
     uv_work_t work;
     uint64_t spent; /* ns of the processor */
@@ -35,7 +36,7 @@ struct offload {
 struct offloads {
     uv_loop_t *loop;
     struct allowance allowance;
-    struct offload *first, *last;
+    STAILQ_HEAD(, offload) waiting;
     struct offload *running; /* or NULL */
     bool closed;
 };

@@ -6,31 +6,12 @@
 
 #include <stddef.h>
 
-static void append(struct job_list *list, struct job *job)
-{
-    job->next = NULL;
-    if (list->last != NULL)
-        list->last->next = job;
-    else
-        list->first = job;
-    list->last = job;
-}
-
 static struct job *take_first(struct job_list *list)
 {
-    struct job *job = list->first;
+    struct job *job = STAILQ_FIRST(list);
     if (job != NULL)
-        list->first = job->next;
-    if (list->first == NULL)
-        list->last = NULL;
+        STAILQ_REMOVE_HEAD(list, next);
     return job;
-}
-
-static struct job_list take_all(struct job_list *list)
-{
-    struct job_list all = *list;
-    *list = (struct job_list){NULL, NULL};
-    return all;
 }
 
 static void run(struct job *job)
@@ -47,7 +28,7 @@ static void run_unlocked(struct worker *worker, struct job *job)
     uv_mutex_unlock(&worker->mutex);
     run(job);
     uv_mutex_lock(&worker->mutex);
-    append(&worker->finished, job);
+    STAILQ_INSERT_TAIL(&worker->finished, job, next);
     uv_mutex_unlock(&worker->mutex);
     (void)uv_async_send(&worker->async);
     uv_mutex_lock(&worker->mutex);
@@ -56,7 +37,8 @@ static void run_unlocked(struct worker *worker, struct job *job)
 void worker_let_in(struct worker *worker)
 {
     uv_mutex_lock(&worker->mutex);
-    while (!worker->stopping && worker->todo.first != NULL && worker->todo.first->reads)
+    const struct job *job;
+    while (!worker->stopping && (job = STAILQ_FIRST(&worker->todo)) != NULL && job->reads)
         run_unlocked(worker, take_first(&worker->todo));
     uv_mutex_unlock(&worker->mutex);
 }
@@ -116,14 +98,14 @@ static void hand_back(struct worker *worker, struct job_list *list, bool cancell
 static void hand_over(struct worker *worker, struct job *job)
 {
     worker->away++;
-    append(&worker->todo, job);
+    STAILQ_INSERT_TAIL(&worker->todo, job, next);
 }
 
 static void on_wake(uv_async_t *async)
 {
     struct worker *worker = async->data;
     uv_mutex_lock(&worker->mutex);
-    worker->returned = take_all(&worker->finished);
+    STAILQ_CONCAT(&worker->returned, &worker->finished);
     uv_mutex_unlock(&worker->mutex);
     hand_back(worker, &worker->returned, false);
 }
@@ -131,6 +113,10 @@ static void on_wake(uv_async_t *async)
 int worker_start(struct worker *worker, uv_loop_t *loop)
 {
     *worker = (struct worker){.stopping = false};
+    STAILQ_INIT(&worker->todo);
+    STAILQ_INIT(&worker->finished);
+    STAILQ_INIT(&worker->ready);
+    STAILQ_INIT(&worker->returned);
     int code = uv_mutex_init(&worker->mutex);
     if (code < 0)
         return code;
@@ -167,8 +153,8 @@ void worker_push(struct worker *worker, struct job *job)
 {
     sgp_assert(!worker->stopping);
     worker->pending++;
-    if (worker->ready.first != NULL || (is_short(job) && worker->away == 0)) {
-        append(&worker->ready, job);
+    if (!STAILQ_EMPTY(&worker->ready) || (is_short(job) && worker->away == 0)) {
+        STAILQ_INSERT_TAIL(&worker->ready, job, next);
         return;
     }
     uv_mutex_lock(&worker->mutex);
@@ -198,21 +184,21 @@ void worker_turn(struct worker *worker)
     if (worker->turning || worker->stopping)
         return;
     worker->turning = true;
-    for (uint32_t jobs = 0; (job = worker->ready.first) != NULL; jobs++) {
+    for (uint32_t jobs = 0; (job = STAILQ_FIRST(&worker->ready)) != NULL; jobs++) {
         if (worker->away > 0 || !is_short(job)) {
             hand_over_all(worker);
             break;
         }
         if (jobs == WORKER_TURN_JOBS)
             break;
-        (void)take_first(&worker->ready);
+        STAILQ_REMOVE_HEAD(&worker->ready, next);
         run(job);
         finish(worker, job, false); /* may push others, and may stop the worker */
     }
     worker->turning = false;
     if (worker->stopping)
         return;
-    if (worker->ready.first != NULL)
+    if (!STAILQ_EMPTY(&worker->ready))
         (void)uv_idle_start(&worker->idle, on_idle);
     else
         (void)uv_idle_stop(&worker->idle);

@@ -16,6 +16,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <uv.h>
 
 #define WORKER_SHORT_NS 50000u /* what is expected to take no longer is short */
@@ -28,7 +29,7 @@ struct job_kind {
 
 /* Embedded in whatever the job is about; the owner's memory. */
 struct job {
-    struct job *next;
+    STAILQ_ENTRY(job) next;
     struct job_kind *kind; /* NULL: it is not short */
     bool reads;            /* it leaves everything as it is, and may be let in */
     /* On the compute thread, or on the loop thread while that has nothing to do. */
@@ -39,10 +40,7 @@ struct job {
     uint64_t took; /* ns */
 };
 
-struct job_list {
-    struct job *first;
-    struct job *last;
-};
+STAILQ_HEAD(job_list, job);
 
 struct worker {
     uv_thread_t thread;

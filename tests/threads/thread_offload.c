@@ -89,7 +89,7 @@ int main(void)
     push_all(&loop);
     while (ended < LENGTH)
         (void)uv_run(&loop, UV_RUN_NOWAIT);
-    while (offloads.running != NULL || offloads.first != NULL)
+    while (offloads.running != NULL || !STAILQ_EMPTY(&offloads.waiting))
         (void)uv_run(&loop, UV_RUN_ONCE);
     sgp_assert(run >= LENGTH - LENGTH / 5 && begun == ended);
     offloads_close(&offloads);
