@@ -9,12 +9,13 @@
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 struct stranger {
     struct door *door;
-    struct stranger *next; /* who came before */
+    TAILQ_ENTRY(stranger) next;
     uv_poll_t poll;
     int socket;
 };
@@ -28,7 +29,7 @@ struct door {
     bool closing;
     door_entered entered;
     void *context;
-    struct stranger *strangers; /* the latest first */
+    TAILQ_HEAD(, stranger) strangers; /* the oldest first */
     uint32_t count;
 };
 
@@ -55,10 +56,7 @@ static void on_stranger_closed(uv_handle_t *handle)
 static int let_go(struct stranger *stranger)
 {
     int socket = stranger->socket;
-    struct stranger **place = &stranger->door->strangers;
-    while (*place != stranger)
-        place = &(*place)->next;
-    *place = stranger->next;
+    TAILQ_REMOVE(&stranger->door->strangers, stranger, next);
     stranger->door->count--;
     (void)uv_poll_stop(&stranger->poll);
     uv_close((uv_handle_t *)&stranger->poll, on_stranger_closed);
@@ -121,15 +119,6 @@ static void on_readable(uv_poll_t *poll, int status, int events)
         door->entered(door->context, &guest);
 }
 
-/* Who has waited longest has had time enough to say one frame. */
-static void send_away_oldest(struct door *door)
-{
-    struct stranger *oldest = door->strangers;
-    while (oldest->next != NULL)
-        oldest = oldest->next;
-    (void)close(let_go(oldest));
-}
-
 static void on_acceptable(uv_poll_t *poll, int status, int events)
 {
     (void)status;
@@ -145,13 +134,12 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
         return;
     }
     stranger->door = door;
-    stranger->next = door->strangers;
     stranger->socket = socket;
     stranger->poll.data = stranger;
-    door->strangers = stranger;
+    TAILQ_INSERT_TAIL(&door->strangers, stranger, next);
     door->handles++;
-    if (++door->count > DOOR_STRANGERS_MAX)
-        send_away_oldest(door);
+    if (++door->count > DOOR_STRANGERS_MAX) /* the oldest has had time enough for one frame */
+        (void)close(let_go(TAILQ_FIRST(&door->strangers)));
     (void)uv_poll_start(&stranger->poll, UV_READABLE, on_readable);
 }
 
@@ -183,6 +171,7 @@ int door_open(uv_loop_t *loop, const char *path, door_entered entered, void *con
         .entered = entered,
         .context = context,
         .handles = 1};
+    TAILQ_INIT(&door->strangers);
     int code = uv_poll_init(loop, &door->accepting, listener);
     sgp_assert(code == 0); /* a fresh descriptor of a pollable kind */
     door->accepting.data = door;
@@ -196,8 +185,8 @@ void door_close(struct door *door)
     if (door == NULL)
         return;
     door->closing = true;
-    while (door->strangers != NULL)
-        (void)close(let_go(door->strangers));
+    while (!TAILQ_EMPTY(&door->strangers))
+        (void)close(let_go(TAILQ_FIRST(&door->strangers)));
     (void)uv_poll_stop(&door->accepting);
     (void)close(door->listener);
     (void)unlink(door->path);

@@ -33,40 +33,20 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         struct client *client = control->entering;
         control->entering = NULL;
-        client->next = control->clients;
-        control->clients = client;
+        LIST_INSERT_HEAD(&control->clients, client, next);
         control->client_count++;
         *socket_context = client;
         return;
     }
-    struct client **link = &control->clients;
-    while (*link && *link != *socket_context)
-        link = &(*link)->next;
-    if (!*link)
+    struct client *client = *socket_context;
+    if (!client)
         return;
-    struct client *client = *link;
-    *link = client->next;
+    LIST_REMOVE(client, next);
     control->client_count--;
     free(client);
 }
 
 /* Places. */
-
-/* How many places are taken: in all, by all but the privileged, by the users of one kind. */
-struct taken {
-    uint32_t all, others, user;
-};
-
-static struct taken count_taken(const struct control *control, const struct client *newcomer)
-{
-    struct taken taken = {0};
-    for (const struct client *client = control->clients; client; client = client->next) {
-        taken.all += !client->leaving;
-        taken.others += !client->leaving && !http_is_privileged(client);
-        taken.user += !client->leaving && client->uid == newcomer->uid;
-    }
-    return taken;
-}
 
 static bool is_any(const struct client *client, const struct client *newcomer)
 {
@@ -86,12 +66,24 @@ static bool is_of_user(const struct client *client, const struct client *newcome
     return client->uid == newcomer->uid;
 }
 
+/* How many places the clients of a kind have. */
+static uint32_t count(const struct control *control, const struct client *newcomer,
+    bool (*is_of_kind)(const struct client *client, const struct client *newcomer))
+{
+    uint32_t taken = 0;
+    const struct client *client;
+    LIST_FOREACH (client, &control->clients, next)
+        taken += !client->leaving && is_of_kind(client, newcomer);
+    return taken;
+}
+
 /* End the client of a kind that was silent longest. false: none is silent. */
 static bool evict(struct control *control, const struct client *newcomer,
     bool (*is_of_kind)(const struct client *client, const struct client *newcomer))
 {
     struct client *oldest = NULL;
-    for (struct client *client = control->clients; client; client = client->next)
+    struct client *client;
+    LIST_FOREACH (client, &control->clients, next)
         if (!client->busy && !client->leaving && is_of_kind(client, newcomer) &&
             (!oldest || client->since <= oldest->since)) /* the latest comes first in the list */
             oldest = client;
@@ -105,13 +97,12 @@ static bool evict(struct control *control, const struct client *newcomer,
 /* A place for a newcomer, whoever has to go for it. */
 static bool has_place(struct control *control, const struct client *newcomer)
 {
-    struct taken taken = count_taken(control, newcomer);
     bool privileged = http_is_privileged(newcomer);
-    if (!privileged && taken.user >= CONTROL_USER_MAX)
+    if (!privileged && count(control, newcomer, is_of_user) >= CONTROL_USER_MAX)
         return evict(control, newcomer, is_of_user);
-    if (!privileged && taken.others >= CONTROL_OTHERS_MAX)
+    if (!privileged && count(control, newcomer, is_other) >= CONTROL_OTHERS_MAX)
         return evict(control, newcomer, is_other);
-    if (taken.all >= CONTROL_CONNECTIONS_MAX)
+    if (count(control, newcomer, is_any) >= CONTROL_CONNECTIONS_MAX)
         return evict(control, newcomer, is_other) || evict(control, newcomer, is_any);
     return true;
 }
@@ -211,7 +202,8 @@ static void sweep(struct control *control)
             control->refused[kept++] = control->refused[i];
     }
     control->refused_count = kept;
-    for (struct client *client = control->clients; client; client = client->next) {
+    struct client *client;
+    LIST_FOREACH (client, &control->clients, next) {
         uint64_t most =
             1000u * (client->busy       ? CONTROL_ANSWER_SECONDS + (client->answer_bytes >> 20)
                         : client->spoke ? CONTROL_REQUEST_SECONDS
@@ -386,7 +378,8 @@ static void on_closed(uv_handle_t *handle)
 /* Answer everybody who waits for a job; the jobs go on alone and free themselves. */
 static void orphan_jobs(struct control *control)
 {
-    for (struct http_job *job = control->jobs; job; job = job->next) {
+    struct http_job *job;
+    LIST_FOREACH (job, &control->jobs, next) {
         struct request *request = job->request;
         job->control = NULL;
         job->request = NULL;
@@ -396,7 +389,7 @@ static void orphan_jobs(struct control *control)
         http_fail_code(request, -ECANCELED);
         MHD_resume_connection(request->connection);
     }
-    control->jobs = NULL;
+    LIST_INIT(&control->jobs);
 }
 
 static void shut_down(struct control *control)

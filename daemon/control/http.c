@@ -162,7 +162,8 @@ bool http_room_for_job(struct request *request)
 bool http_room_for_answer(struct request *request)
 {
     uint64_t held = 0;
-    for (const struct client *client = request->control->clients; client; client = client->next)
+    const struct client *client;
+    LIST_FOREACH (client, &request->control->clients, next)
         held += client->uid == request->client->uid ? client->answer_bytes : 0;
     if (held <= CONTROL_HELD_BYTES_MAX)
         return true;
@@ -177,8 +178,7 @@ void http_begin_job(struct request *request, struct http_job *job)
     struct control *control = request->control;
     job->control = control;
     job->request = request;
-    job->next = control->jobs;
-    control->jobs = job;
+    LIST_INSERT_HEAD(&control->jobs, job, next);
     control->job_count += job->heavy;
     request->job = job;
     request->client->waiting = true;
@@ -190,10 +190,7 @@ void http_end_job(struct http_job *job)
     struct control *control = job->control;
     struct request *request = job->request;
     if (control) {
-        struct http_job **link = &control->jobs;
-        while (*link != job)
-            link = &(*link)->next;
-        *link = job->next;
+        LIST_REMOVE(job, next);
         control->job_count -= job->heavy;
     }
     if (request) {

@@ -20,11 +20,12 @@
 
 #include <jansson.h>
 #include <microhttpd.h>
+#include <sys/queue.h>
 #include <sys/types.h>
 
 /* One accepted connection. */
 struct client {
-    struct client *next;
+    LIST_ENTRY(client) next;
     int descriptor;
     uid_t uid;             /* of the process that connected */
     uint64_t since;        /* uv_now when it connected, was last answered, or its answer began */
@@ -38,7 +39,7 @@ struct client {
 /* A job that outlives the handler: the request is suspended until it ends. Everything that a job
  * needs beside is in the structs that begin with one. */
 struct http_job {
-    struct http_job *next;
+    LIST_ENTRY(http_job) next;
     struct control *control; /* NULL once the server has closed */
     struct request *request; /* NULL once nobody waits for the answer */
     bool heavy;              /* one of the CONTROL_JOBS_MAX */
@@ -81,7 +82,7 @@ struct control {
     struct view_model model;
     const struct endpoint *endpoints;
     size_t endpoint_count;
-    struct http_job *jobs;
+    LIST_HEAD(, http_job) jobs;
     uint32_t job_count; /* heavy ones */
     struct offloads offloads;
     uint32_t download_count; /* models that are being fetched, each a copy of the parameters */
@@ -95,12 +96,12 @@ struct control {
     uv_poll_t accepting;
     uv_poll_t polling; /* libmicrohttpd's epoll descriptor */
     uv_timer_t timer;
-    unsigned handles;           /* open ones of the three */
-    struct allowance allowance; /* of the loop thread's time */
-    bool resting;               /* the allowance is overdrawn: nothing is read or accepted */
-    bool accepting_paused;      /* out of descriptors until the next tick */
-    bool pumping;               /* libmicrohttpd is at work, perhaps in one of our handlers */
-    struct client *clients;     /* http.c reads them */
+    unsigned handles;            /* open ones of the three */
+    struct allowance allowance;  /* of the loop thread's time */
+    bool resting;                /* the allowance is overdrawn: nothing is read or accepted */
+    bool accepting_paused;       /* out of descriptors until the next tick */
+    bool pumping;                /* libmicrohttpd is at work, perhaps in one of our handlers */
+    LIST_HEAD(, client) clients; /* http.c reads them */
     uint32_t client_count;
     struct client *entering; /* while libmicrohttpd is given its connection */
     struct refused refused[CONTROL_REFUSED_MAX];

@@ -13,7 +13,7 @@
 
 struct dial {
     struct dialer *dialer;
-    struct dial *next;
+    LIST_ENTRY(dial) next;
     uint32_t peer;
     uint32_t holders; /* timer, resolver, connection attempt */
     bool decided;
@@ -47,10 +47,7 @@ static void on_timer_closed(uv_handle_t *handle)
 /* Whatever is under way ends; whoever is told is told by the caller. */
 static void conclude(struct dial *dial)
 {
-    struct dial **place = &dial->dialer->dials;
-    while (*place != dial)
-        place = &(*place)->next;
-    *place = dial->next;
+    LIST_REMOVE(dial, next);
     dial->decided = true;
     (void)uv_cancel((uv_req_t *)&dial->resolver);
     uv_close((uv_handle_t *)&dial->timer, on_timer_closed);
@@ -235,13 +232,13 @@ void dialer_dial(struct dialer *dialer, uint32_t peer, const struct sgp_topology
 {
     struct dial *dial = calloc(1, sizeof *dial);
     sgp_assert(dial != NULL);
-    *dial = (struct dial){.dialer = dialer, .next = dialer->dials, .peer = peer, .holders = 1};
+    *dial = (struct dial){.dialer = dialer, .peer = peer, .holders = 1};
     dial->tls = dialer->events.tls(dialer->events.context, peer, &dial->settings);
     dial->settings.dials = true;
     (void)sgp_key_hold(dial->settings.key); /* a reload may bring another */
     dial->settings.context = &dial->node;
     dial->node = *node;
-    dialer->dials = dial;
+    LIST_INSERT_HEAD(&dialer->dials, dial, next);
     (void)uv_timer_init(dialer->loop, &dial->timer);
     dial->timer.data = dial;
     int code = resolve(dial);
@@ -256,8 +253,8 @@ void dialer_dial(struct dialer *dialer, uint32_t peer, const struct sgp_topology
 
 void dialer_give_up(struct dialer *dialer)
 {
-    while (dialer->dials != NULL) {
-        struct dial *dial = dialer->dials;
+    struct dial *dial;
+    while ((dial = LIST_FIRST(&dialer->dials)) != NULL) {
         conclude(dial);
         give_up_link(dial);
     }

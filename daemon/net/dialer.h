@@ -15,6 +15,8 @@
 
 #include "sgp/topology.h"
 
+#include <sys/queue.h>
+
 #define DIALER_TIMEOUT_MS 5000u
 
 struct dial;
@@ -32,7 +34,7 @@ struct dialer_events {
 struct dialer {
     uv_loop_t *loop;
     struct dialer_events events;
-    struct dial *dials; /* under way */
+    LIST_HEAD(, dial) dials; /* under way */
 };
 
 void dialer_init(struct dialer *dialer, uv_loop_t *loop, const struct dialer_events *events);

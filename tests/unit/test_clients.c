@@ -273,7 +273,8 @@ Test(clients, a_house_full_of_busy_clients)
     for (uint32_t waiting = 0; waiting < CONTROL_CONNECTIONS_MAX;) {
         turn(f);
         waiting = 0;
-        for (const struct client *client = f->control->clients; client; client = client->next)
+        const struct client *client;
+        LIST_FOREACH (client, &f->control->clients, next)
             waiting += client->waiting;
     }
     expect_error(ask(f, "GET", "/v1/status", ""), 503, "busy", "too many clients; try again");
@@ -332,7 +333,8 @@ Test(clients, a_user_has_its_places_and_no_more)
     while (f->control->client_count > CONTROL_USER_MAX)
         turn(f);
     uint32_t left = 0;
-    for (const struct client *client = f->control->clients; client; client = client->next)
+    const struct client *client;
+    LIST_FOREACH (client, &f->control->clients, next)
         left += client->uid == 65534;
     cr_assert(eq(u32, left, CONTROL_USER_MAX));
     (void)close(crowd);
