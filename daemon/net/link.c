@@ -3,14 +3,9 @@
 #include "link.h"
 
 #include "sgp/codec.h"
-#include "sgp/kernels.h"
 
-#include <math.h>
-#include <netinet/tcp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 struct link *link_create(uv_loop_t *loop, const struct link_events *events, void *context)
 {
@@ -128,12 +123,6 @@ void link_end(struct link *link, int code, const char *text)
 
 /* ---- out ---- */
 
-/* Whether chunks have a sum of their own: what is ciphered needs none. */
-static bool is_summed(const struct link *link)
-{
-    return link->cipher == NULL;
-}
-
 static void pump(struct link *link);
 
 /* The present write is through. */
@@ -206,8 +195,8 @@ static unsigned load(struct link *link, uv_buf_t buffers[4])
     if (link->cargo.bytes > 0) {
         uint32_t bytes;
         const uint8_t *chunk = take_chunk(link, &bytes);
-        /* Summed right before it is sent, which finds it in the cache. */
-        uint32_t sum = is_summed(link) ? (uint32_t)XXH3_64bits(chunk, bytes) : 0;
+        /* Summed right before it is sent, which finds it in the cache. What is ciphered needs no sum. */
+        uint32_t sum = link->cipher == NULL ? (uint32_t)XXH3_64bits(chunk, bytes) : 0;
         sgp_wire_chunk_header(bytes, sum, link->chunk_header);
         buffers[count++] = uv_buf_init((char *)link->chunk_header, SGP_WIRE_HEADER_BYTES);
         buffers[count++] = uv_buf_init((char *)(uintptr_t)chunk, bytes);
@@ -404,19 +393,6 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
     *buffer = link->cipher != NULL ? uv_buf_init((char *)line, sizeof line) : place_of(link);
 }
 
-void link_receive(struct link *link, float *into)
-{
-    sgp_assert(link->into == NULL && link->expected > 0 && link->events->payload != NULL);
-    link->into = into;
-    link->place =
-        sgp_decoding_begin(&link->decoding, link->coding, into, link->count, link->expected);
-    link->fold = NULL;
-    link->received = 0;
-    link->checked = 0;
-    link->largest = 0;
-    link->squares = 0;
-}
-
 /* Whether the peer lets go of a payload of which the kernel has not yet got all: it cannot have it, and
  * its owner would write to memory that is still being read here. */
 static bool is_answered_unsent(const struct link *link, const struct sgp_message *message)
@@ -487,79 +463,19 @@ static void take_header(struct link *link)
     (void)XXH3_64bits_reset(link->hash);
 }
 
-static void finish_payload(struct link *link, int code)
-{
-    link->into = NULL;
-    link->events->payload(link, code);
-}
-
-/* Folding that began late catches up by so many bytes for each that comes. So the loop is held up for as long as it takes to fold some
- * 16 MiB, and of a payload of which no more than three quarters had come nothing is left for its end. */
-#define CATCH_UP 4u
-
-/* At every whole value that is there; at whole runs, if they are folded. So many are there since the last look. */
-static void look(struct link *link, uint64_t fresh)
-{
-    uint64_t first = link->checked, values = link->decoding.decoded - first;
-    if (link->fold != NULL && link->received < link->expected) {
-        uint64_t limit = (1 + CATCH_UP) * fresh;
-        limit = limit > SGP_KERNELS_RUN ? limit : SGP_KERNELS_RUN;
-        values = values < limit ? values : limit;
-        values -= values % SGP_KERNELS_RUN;
-    }
-    float *begin = link->into + first;
-    double squares;
-    float most = link->fold != NULL ? sgp_fold_values(link->fold, &squares, begin, first, values)
-                                    : sgp_kernels_best()->measure(&squares, begin, values);
-    link->squares += squares;
-    link->largest = most > link->largest ? most : link->largest;
-    link->checked += values;
-}
-
-/* Begins anew with looking, so that runs are whole. */
-void link_fold(struct link *link, struct sgp_fold_work *fold)
-{
-    sgp_assert(fold == NULL || (link->into != NULL && link->fold == NULL));
-    link->fold = fold;
-    if (fold == NULL) { /* what is behind is not looked at: the share is refused */
-        link->checked = link->decoding.decoded;
-        return;
-    }
-    link->checked = 0;
-    link->squares = 0;
-}
-
-/* Bytes that are in the nearest cache when they are looked at a second time. */
-#define LOOK_BYTES 16384u
-
-/* `bytes` more have been read to their final place: sum them and look at them. */
+/* `bytes` more of the payload lie where they belong. */
 static void take_payload(struct link *link, size_t bytes)
 {
-    const uint8_t *base = link->place;
-    for (size_t block; bytes > 0; bytes -= block) {
-        block = bytes < LOOK_BYTES ? bytes : LOOK_BYTES;
-        if (is_summed(link))
-            (void)XXH3_64bits_update(link->hash, base + link->received, block);
-        link->received += block;
-        link->chunk -= (uint32_t)block;
-        uint64_t before = link->decoding.decoded;
-        sgp_decoding_go_on(&link->decoding, link->received);
-        look(link, link->decoding.decoded - before);
-    }
-    bool sound = true;
-    if (link->chunk == 0) {
+    int code = link_look_at(link, bytes);
+    if (link->chunk == 0)
         link->phase = LINK_HEADER;
-        sound =
-            !is_summed(link) || (uint32_t)XXH3_64bits_digest(link->hash) == link->header.checksum;
-    }
-    if (sound && link->decoding.malformed && link->phase == LINK_HEADER) {
-        fail(link, SGP_E_PROTOCOL, "a payload is not of the form that was announced");
+    if (code == SGP_E_PROTOCOL) {
+        fail(link, code, "a payload is not of the form that was announced");
         return;
     }
-    if (!sound || link->received == link->expected) {
-        finish_payload(link, !sound                    ? SGP_E_CHECKSUM
-                             : isfinite(link->largest) ? 0
-                                                       : SGP_E_NOT_FINITE);
+    if (code != LINK_MORE) {
+        link->into = NULL;
+        link->events->payload(link, code);
         return;
     }
     sgp_time now = (sgp_time)uv_hrtime();
@@ -697,74 +613,12 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
 
 /* ---- the connection ---- */
 
-static void name_remote(struct link *link)
-{
-    struct sockaddr_storage address;
-    int bytes = (int)sizeof address;
-    char host[46] = "?";
-    unsigned port = 0;
-    if (uv_tcp_getpeername(&link->tcp, (struct sockaddr *)&address, &bytes) == 0) {
-        if (address.ss_family == AF_INET6) {
-            const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&address;
-            (void)uv_ip6_name(in6, host, sizeof host);
-            port = ntohs(in6->sin6_port);
-        } else {
-            const struct sockaddr_in *in = (const struct sockaddr_in *)&address;
-            (void)uv_ip4_name(in, host, sizeof host);
-            port = ntohs(in->sin_port);
-        }
-    }
-    bool bracket = address.ss_family == AF_INET6;
-    (void)snprintf(link->remote, sizeof link->remote, "%s%s%s:%u", bracket ? "[" : "", host,
-        bracket ? "]" : "", port);
-}
-
-/* Whether both ends have one address: what is sent does not leave this machine. */
-static bool is_within(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
-{
-    if (a->ss_family != b->ss_family)
-        return false;
-    if (a->ss_family == AF_INET)
-        return ((const struct sockaddr_in *)a)->sin_addr.s_addr ==
-               ((const struct sockaddr_in *)b)->sin_addr.s_addr;
-    return a->ss_family == AF_INET6 &&
-           memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr,
-               &((const struct sockaddr_in6 *)b)->sin6_addr, sizeof(struct in6_addr)) == 0;
-}
-
-/* Within a machine nothing is lost, so nothing need be paced. bbr, where that is the kernel's default, paces all the same, and
- * takes half as long again. Every kernel has reno, and lets anybody choose it. */
-static void spare_pacing(const struct link *link)
-{
-    struct sockaddr_storage own, other;
-    int own_bytes = sizeof own, other_bytes = sizeof other;
-    uv_os_fd_t socket;
-    if (uv_tcp_getsockname(&link->tcp, (struct sockaddr *)&own, &own_bytes) == 0 &&
-        uv_tcp_getpeername(&link->tcp, (struct sockaddr *)&other, &other_bytes) == 0 &&
-        is_within(&own, &other) && uv_fileno((const uv_handle_t *)&link->tcp, &socket) == 0)
-        (void)setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
-}
-
 int link_start(struct link *link)
 {
-    name_remote(link);
-    spare_pacing(link);
+    link_tune(link);
     link->opened = (sgp_time)uv_hrtime();
-    (void)uv_tcp_nodelay(&link->tcp, 1);
-    (void)uv_tcp_keepalive(&link->tcp, 1, LINK_KEEPALIVE_SECONDS);
     int code = uv_read_start((uv_stream_t *)&link->tcp, on_alloc, on_read);
     if (code == 0 && link->cipher != NULL)
         shake(link);
     return code;
-}
-
-double link_rtt_ms(const struct link *link)
-{
-    uv_os_fd_t descriptor;
-    struct tcp_info info;
-    socklen_t bytes = sizeof info;
-    if (link->closing || uv_fileno((const uv_handle_t *)&link->tcp, &descriptor) < 0 ||
-        getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &bytes) < 0)
-        return NAN;
-    return info.tcpi_rtt / 1000.0;
 }

@@ -187,6 +187,13 @@ void link_receive(struct link *link, float *into);
  * complete or the link is closed. NULL: from now on it is not. */
 void link_fold(struct link *link, struct sgp_fold_work *fold);
 
+/* For link.c: so many bytes more of the payload lie in their place (incoming.c). LINK_MORE: others are to come; else the code
+ * with which it is complete, or SGP_E_PROTOCOL: it is not of the form that was announced. */
+#define LINK_MORE 1
+int link_look_at(struct link *link, size_t bytes);
+/* For link.c: the connection stands; name the other end, and tell the kernel what the link wants (tcp.c). */
+void link_tune(struct link *link);
+
 /* Say goodbye if nothing stands before it, and close. goodbye may be NULL. No event but `freed`
  * follows, and memory given to link_send_payload and link_receive is not touched any more. */
 void link_close(struct link *link, const struct sgp_message *goodbye);

@@ -287,10 +287,7 @@ static void list_interfaces(char *text, size_t capacity)
         return;
     for (int i = 0; i < count && used < capacity; i++) {
         char host[46] = "?";
-        if (addresses[i].address.address4.sin_family == AF_INET6)
-            (void)uv_ip6_name(&addresses[i].address.address6, host, sizeof host);
-        else
-            (void)uv_ip4_name(&addresses[i].address.address4, host, sizeof host);
+        (void)uv_ip_name((const struct sockaddr *)&addresses[i].address, host, sizeof host);
         int more = snprintf(
             text + used, capacity - used, "%s%s %s", i > 0 ? ", " : "", addresses[i].name, host);
         used += more > 0 ? (size_t)more : 0;
