@@ -109,6 +109,12 @@ void prepared_swap_place(
 /* Everything in sgp_node_config but lineage and seed, which are the caller's to draw. */
 void prepared_node_config(const struct prepared *prepared, struct sgp_node_config *ret_node_config);
 
+/* For prepare.c: the topology, and the node's place in it (prepare_place.c). 0 or negative with *error. */
+int prepare_topology(struct prepared *prepared, struct sgp_error *error);
+/* A file that cannot be read, with the line of the configuration that names it. Returns `code`. */
+int prepare_fail_file(
+    const struct config *config, int code, const struct sgp_error *why, struct sgp_error *error);
+
 /* For prepare.c: the rest of `prepare` where the model is a program's (prepare_attached.c). */
 int prepare_attached(struct prepared *prepared, struct sgp_error *error);
 

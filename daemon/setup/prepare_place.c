@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The first part of `prepare`: the topology, and the node's place and key in it; see prepare.h. */
+#include "prepare.h"
+
+#include "sgp/dot.h"
+#include "sgp/method.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int fail_unknown_name(const struct prepared *p, struct sgp_error *error)
+{
+    char names[300];
+    size_t used = 0;
+    for (uint32_t i = 0; i < p->topology->node_count && !p->topology->nodes[i].beside; i++) {
+        bool fits = used + 2 * SGP_NAME_BYTES < sizeof names;
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "",
+            fits ? p->topology->nodes[i].name : "...");
+        if (!fits)
+            break;
+    }
+    return config_fail(p->config, CONFIG_ID_NAME, error, SGP_E_UNKNOWN_NODE,
+        "no node of %s is called %s; its nodes are %s", p->config->topology, p->config->name,
+        names);
+}
+
+static bool is_loopback(const char *address)
+{
+    char host[SGP_ADDRESS_BYTES];
+    uint16_t port;
+    return sgp_address_split(address, NULL, host, &port) == 0 &&
+           (strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 ||
+               strcmp(host, "localhost") == 0);
+}
+
+/* What may be right and mostly is not. */
+static void warn_about_addresses(struct prepared *p)
+{
+    const struct sgp_topology_node *nodes = p->topology->nodes;
+    const char *own = nodes[p->self].address;
+    const char *elsewhere = NULL;
+    if (strcmp(own, SGP_ADDRESS_NONE) == 0) /* nobody dials it, or only the owner beside it */
+        return;
+    for (uint32_t i = 0; i < p->topology->node_count && !elsewhere; i++)
+        if (i != p->self && sgp_topology_is_dialled(p->topology, i) &&
+            !is_loopback(nodes[i].address))
+            elsewhere = nodes[i].name;
+    if (elsewhere && is_loopback(p->config->listen))
+        prepared_warn(p,
+            "[network] listen = %s is a loopback address, but %s is on another host and cannot "
+            "reach it; listen on 0.0.0.0 or on the address of an interface",
+            p->config->listen, elsewhere);
+    if (elsewhere && is_loopback(own))
+        prepared_warn(p,
+            "the topology gives this node the loopback address %s, but %s is on another host and "
+            "cannot reach it; give the address of an interface",
+            own, elsewhere);
+    char host[SGP_ADDRESS_BYTES];
+    uint16_t own_port = 0;
+    uint16_t port = 0;
+    if (sgp_topology_is_dialled(p->topology, p->self) &&
+        strcmp(p->config->listen, SGP_ADDRESS_NONE) != 0 &&
+        sgp_address_split(own, NULL, host, &own_port) == 0 &&
+        sgp_address_split(p->config->listen, NULL, host, &port) == 0 && port != own_port)
+        prepared_warn(p,
+            "neighbours dial port %u by the topology, and this node listens on port %u",
+            (unsigned)own_port, (unsigned)port);
+}
+
+int prepare_fail_file(
+    const struct config *config, int code, const struct sgp_error *why, struct sgp_error *error)
+{
+    const struct {
+        const char *path;
+        enum config_id id;
+    } files[] = {{config->topology, CONFIG_ID_TOPOLOGY}, {config->train, CONFIG_ID_TRAIN},
+        {config->labels, CONFIG_ID_LABELS}, {config->test, CONFIG_ID_TEST},
+        {config->test_labels, CONFIG_ID_TEST_LABELS}, {config->scale, CONFIG_ID_SCALE}};
+    bool path_is_wrong = code == -ENOENT || code == -ENOTDIR || code == -EISDIR || code == -EACCES;
+    for (size_t i = 0; i < sizeof files / sizeof files[0] && path_is_wrong; i++) {
+        size_t length = files[i].path ? strlen(files[i].path) : 0;
+        if (length > 0 && strncmp(why->text, files[i].path, length) == 0 &&
+            why->text[length] == ':')
+            return sgp_fail(error, code, "%s; correct its path in %s:%u", why->text, config->file,
+                config->lines[files[i].id]);
+    }
+    return sgp_fail(error, code, "%s", why->text);
+}
+
+/* Whether the file says that this node has its key. */
+static bool is_own_key(const struct prepared *p)
+{
+    return p->key != NULL && sgp_topology_has_key(p->topology, p->self, sgp_key_hash(p->key));
+}
+
+/* Where the secret key lies: as configured; else what a unit has handed over (LoadCredential=key:...), or where `sgpctl
+ * key generate` puts it, if ciphers are wanted and it is there; else "". */
+static const char *key_path(const struct prepared *p, char usual[PATH_MAX])
+{
+    const char *handed = getenv("CREDENTIALS_DIRECTORY");
+    if (p->config->key[0] != '\0' || p->topology->tls == SGP_TLS_OFF)
+        return p->config->key;
+    (void)snprintf(usual, PATH_MAX, "%s/key", handed != NULL ? handed : "");
+    if (handed != NULL && access(usual, F_OK) == 0)
+        return usual;
+    (void)snprintf(usual, PATH_MAX, "/etc/sgpd/%s.key",
+        p->topology->nodes[sgp_topology_machine(p->topology, p->self)].name);
+    return access(usual, F_OK) == 0 ? usual : "";
+}
+
+/* The secret key, and whether it is the one by which others will know this node. */
+static int prepare_key(struct prepared *p, struct sgp_error *error)
+{
+    const struct config *config = p->config;
+    struct sgp_error why = {0};
+    char keys[SGP_KEYS_BYTES], usual[PATH_MAX];
+    const char *path = key_path(p, usual);
+    bool ciphers = p->topology->tls != SGP_TLS_OFF;
+    if (path[0] != '\0' && sgp_key_read(path, &why, &p->key) < 0)
+        return config_fail(config, CONFIG_ID_KEY, error, why.code, "%s", why.text);
+    if (!ciphers || is_own_key(p))
+        return 0;
+    if (p->key == NULL)
+        return config_fail(config, CONFIG_ID_KEY, error, SGP_E_CONFIG,
+            "%s says tls=%s, and this node has no secret key; sgpctl key generate %s makes "
+            "/etc/sgpd/%s.key, or name another file",
+            config->topology, sgp_tls_name(p->topology->tls), config->name, config->name);
+    sgp_topology_keys_text(p->topology, p->self, keys);
+    return config_fail(config, CONFIG_ID_KEY, error, SGP_E_CONFIG,
+        "%s is the key %s, and by %s node %s has %s; correct the topology file, or give the other "
+        "key",
+        path, sgp_key_hash(p->key), config->topology, config->name, keys);
+}
+
+int prepare_topology(struct prepared *p, struct sgp_error *error)
+{
+    const struct config *config = p->config;
+    struct sgp_error why = {0};
+    int code = sgp_dot_read_path(config->topology, &why, &p->topology);
+    if (code < 0)
+        return prepare_fail_file(config, code, &why, error);
+    p->method = sgp_method_at((uint32_t)config->algorithm - 1);
+    sgp_assert(p->method);
+    struct sgp_edge_place culprit;
+    if (sgp_method_suit(p->method, p->topology, &why, &culprit) < 0)
+        return sgp_dot_fail(config->topology, p->topology, &culprit, &why, error);
+    if (config->step_by_rate == CONFIG_YES && !sgp_method_may_scale_rate(p->method))
+        return config_fail(config, CONFIG_ID_STEP_BY_RATE, error, SGP_E_CONFIG,
+            "with algorithm %s all nodes make rounds at one rate; it is for agp and adpsgd",
+            p->method->name);
+    const struct sgp_topology *topology = p->topology;
+    int64_t self = sgp_topology_find(topology, config->name);
+    if (self < 0)
+        return fail_unknown_name(p, error);
+    p->self = (uint32_t)self;
+    if (topology->nodes[self].beside && !config->beside)
+        return config_fail(config, CONFIG_ID_NAME, error, SGP_E_CONFIG,
+            "%s is what node %s of %s owns, and runs with that; name = %s", config->name,
+            topology->nodes[topology->nodes[self].trainer].name, config->topology,
+            topology->nodes[topology->nodes[self].trainer].name);
+    if (topology->node_count > 1 && !topology->nodes[self].address[0])
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "%s: no node has an address; write %s [address=\"HOST:PORT\"] and so on for each",
+            config->topology, config->name);
+    if ((code = prepare_key(p, error)) < 0)
+        return code;
+    const struct sgp_phase *outer = sgp_topology_outer(topology);
+    if (outer && !topology->nodes[self].relay &&
+        (enum sgp_outer_kind)(config->outer - 1) == SGP_OUTER_NONE)
+        return config_fail(config, CONFIG_ID_OUTER, error, SGP_E_CONFIG,
+            "digraph %s of %s says outer=true, and this node takes no outer step; set [outer] kind "
+            "to slowmo or nesterov, on every node",
+            outer->name, config->topology);
+    if (config->start != SGP_START_ALL && config->start > topology->node_count)
+        return config_fail(config, CONFIG_ID_START, error, SGP_E_CONFIG,
+            "%" PRIu32 " nodes will never be there; the topology has %" PRIu32, config->start,
+            topology->node_count);
+    code = sgp_analyse(topology, &p->analysis);
+    if (code < 0)
+        return sgp_fail(error, code, "%s: %s", config->topology, sgp_strerror(code));
+    for (uint32_t i = 0; i < p->analysis.warning_count; i++)
+        prepared_warn(p, "%s: %s", config->topology, p->analysis.warnings[i]);
+    if (topology->node_count > 1)
+        warn_about_addresses(p);
+    double *least = malloc(2 * (size_t)topology->node_count * sizeof *least), *most = least;
+    most += least ? topology->node_count : 0;
+    code = least ? sgp_topology_weight_range(topology, least, most) : -ENOMEM;
+    if (code == 0) {
+        p->weight_least = least[p->self];
+        p->weight_most = most[p->self];
+    }
+    free(least);
+    if (code == 0)
+        code = sgp_node_needs(topology, p->self, p->method, &p->needs);
+    return code < 0 ? sgp_fail(error, code, "%s: %s", config->topology, sgp_strerror(code)) : 0;
+}
