@@ -2,6 +2,8 @@
 /* A program's memory and its layout; see shared.h. */
 #include "shared.h"
 
+#include "train/atomic_file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -244,19 +246,14 @@ int shared_read_layout(
 /* The header, and how many bytes of values belong to it. */
 int shared_write_layout(const char *path, const struct shared *shared, struct sgp_error *error)
 {
-    char temporary[4096];
+    struct sgp_atomic_file file;
     uint64_t data = shared->bytes - shared->head_bytes;
-    (void)snprintf(temporary, sizeof temporary, "%s.new", path);
-    (void)unlink(temporary); /* of a process that was killed */
-    int descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
-    bool written =
-        descriptor >= 0 &&
-        write(descriptor, shared->head, shared->head_bytes) == (ssize_t)shared->head_bytes &&
-        write(descriptor, &data, sizeof data) == (ssize_t)sizeof data && fsync(descriptor) == 0 &&
-        rename(temporary, path) == 0;
-    int code =
-        written ? 0 : sgp_fail(error, -errno, "%s: cannot be written: %s", path, strerror(errno));
-    if (descriptor >= 0)
-        (void)close(descriptor);
-    return code;
+    int code = sgp_atomic_open(&file, path, SGP_ATOMIC_PRIVATE, NULL);
+    if (code == 0) {
+        sgp_atomic_write(&file, shared->head, shared->head_bytes);
+        sgp_atomic_write(&file, &data, sizeof data);
+        code = sgp_atomic_commit(&file, NULL);
+    }
+    return code < 0 ? sgp_fail(error, code, "%s: cannot be written: %s", path, sgp_strerror(code))
+                    : 0;
 }
