@@ -18,29 +18,14 @@
 #define LINE_BYTES (PREFIX_BYTES + SGP_TEXT_BYTES + 4 * (16 + VALUE_BYTES_MAX) + 64)
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"
 
-static int priority_of(enum sgp_level level)
-{
-    switch (level) {
-    case SGP_LEVEL_ERROR:
-        return 3;
-    case SGP_LEVEL_WARNING:
-        return 4;
-    case SGP_LEVEL_INFO:
-        return 6;
-    default:
-        return 7;
-    }
-}
-
-static const char *name_of(enum sgp_level level)
-{
-    static const char *const names[] = {[SGP_LEVEL_ERROR] = "error",
-        [SGP_LEVEL_WARNING] = "warning",
-        [SGP_LEVEL_INFO] = "info",
-        [SGP_LEVEL_DEBUG] = "debug",
-        [SGP_LEVEL_TRACE] = "trace"};
-    return names[level];
-}
+static const struct {
+    int priority; /* syslog(3) */
+    const char *name;
+} levels[] = {[SGP_LEVEL_ERROR] = {3, "error"},
+    [SGP_LEVEL_WARNING] = {4, "warning"},
+    [SGP_LEVEL_INFO] = {6, "info"},
+    [SGP_LEVEL_DEBUG] = {7, "debug"},
+    [SGP_LEVEL_TRACE] = {7, "trace"}};
 
 /* What a line begins with; of the journal's form, what its message does. */
 static void print_prefix(const struct log *log, enum sgp_level level, char text[PREFIX_BYTES])
@@ -50,7 +35,7 @@ static void print_prefix(const struct log *log, enum sgp_level level, char text[
     if (log->form != LOG_PLAIN) {
         char priority[8] = "";
         if (log->form == LOG_PRIORITY)
-            (void)snprintf(priority, sizeof priority, "<%d>", priority_of(level));
+            (void)snprintf(priority, sizeof priority, "<%d>", levels[level].priority);
         (void)snprintf(text, PREFIX_BYTES, "%s%s%s%s", priority, key, log->node, space);
         return;
     }
@@ -61,7 +46,7 @@ static void print_prefix(const struct log *log, enum sgp_level level, char text[
     char date[32];
     (void)strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &utc);
     (void)snprintf(text, PREFIX_BYTES, "%s.%03dZ %s %s%s%s", date, (int)(now.tv_nsec / 1000000),
-        name_of(level), key, log->node, space);
+        levels[level].name, key, log->node, space);
 }
 
 /* The value of a key in a line, or NULL. Behind the first quotation nothing is looked for: strangers may have
@@ -93,7 +78,7 @@ static int print_fields(
     char prefix[PREFIX_BYTES];
     print_prefix(log, level, prefix);
     int used = snprintf(fields, LINE_BYTES,
-        "PRIORITY=%d\nSYSLOG_IDENTIFIER=sgpd\nMESSAGE=%s%s\n%s%s%s", priority_of(level), prefix,
+        "PRIORITY=%d\nSYSLOG_IDENTIFIER=sgpd\nMESSAGE=%s%s\n%s%s%s", levels[level].priority, prefix,
         text, log->node[0] ? "SGP_NODE=" : "", log->node, log->node[0] ? "\n" : "");
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         int length;
