@@ -121,9 +121,9 @@ static void destroy_job(struct http_job *job)
 }
 
 /* An empty job, or NULL with the request answered. */
-static struct http_job *create_job(struct request *request)
+static struct http_job *create_job(struct request *request, uint32_t others)
 {
-    if (!http_room_for_job(request))
+    if (!http_room_for_job(request, others))
         return NULL;
     struct http_job *job = calloc(1, sizeof *job);
     if (!job)
@@ -158,7 +158,7 @@ static void on_evaluated(void *argument, const struct sgp_error *error,
 static void serve_evaluate(struct request *request)
 {
     const struct view_actions *actions = &request->control->actions;
-    struct http_job *job = create_job(request);
+    struct http_job *job = create_job(request, 0);
     struct sgp_error error = {0};
     if (!job)
         return;
@@ -186,7 +186,7 @@ static void serve_leave(struct request *request)
         http_fail(request, MHD_HTTP_CONFLICT, "the node cannot leave: %s", obstacle);
         return;
     }
-    struct http_job *job = create_job(request);
+    struct http_job *job = create_job(request, 0);
     struct sgp_error error = {0};
     if (!job)
         return;
@@ -290,14 +290,7 @@ static void on_estimated(
 static void serve_model(struct request *request)
 {
     const struct view_actions *actions = &request->control->actions;
-    uint32_t most = CONTROL_JOBS_MAX;
-    if (http_is_privileged(request->client))
-        most += CONTROL_JOBS_KEPT;
-    if (request->control->job_count + request->control->download_count >= most) {
-        http_fail_code(request, -EBUSY);
-        return;
-    }
-    struct http_job *job = create_job(request);
+    struct http_job *job = create_job(request, request->control->download_count);
     struct sgp_error error = {0};
     if (!job)
         return;

@@ -148,12 +148,12 @@ bool http_is_privileged(const struct client *client)
     return client->uid == 0 || client->uid == geteuid();
 }
 
-bool http_room_for_job(struct request *request)
+bool http_room_for_job(struct request *request, uint32_t others)
 {
     uint32_t most = CONTROL_JOBS_MAX;
     if (http_is_privileged(request->client))
         most += CONTROL_JOBS_KEPT;
-    if (request->control->job_count < most)
+    if (request->control->job_count + others < most)
         return true;
     http_fail_code(request, -EBUSY);
     return false;

@@ -334,7 +334,7 @@ static void on_parsed(struct offload *offload)
 
 void predict_serve(struct request *request)
 {
-    if (!http_room_for_job(request) || !http_room_for_answer(request))
+    if (!http_room_for_job(request, 0) || !http_room_for_answer(request))
         return;
     struct predict *predict = calloc(1, sizeof *predict);
     /* A request without a body has none to hand over. */
