@@ -3,8 +3,6 @@
 #include "endpoints.h"
 
 #include "store/export.h"
-#include "predict.h"
-#include "readers.h"
 #include "render.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
  *
  * Parsing and rendering take a while and run off the loop thread (offload.h), where they touch their own struct and
  * constants alone; everything else runs on the loop thread. A body is hostile: it fails with 400 and the line. */
-#include "predict.h"
+#include "endpoints.h"
 
 #include "render.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What onlookers read, copied and then rendered; see readers.h.
+/* What onlookers read, copied and then rendered; see endpoints.h.
  *
  * Fails: without memory for a copy or an answer the request is answered with 500. */
-#include "readers.h"
+#include "endpoints.h"
 
 #include "render.h"
 
