@@ -165,8 +165,7 @@ static int run_both(const struct config *config, struct prepared *prepared, stru
 {
     struct sgp_error error = {0};
     struct beside beside;
-    (void)mkdir(
-        config->state_directory, 0750); /* the child's is within; what is wrong it will say */
+    (void)mkdir(config->state_directory, 0750); /* the child, whose is within, says what is wrong */
     int code = beside_fork(&error, &beside);
     if (code < 0) {
         sgp_log(&log->sink, SGP_LEVEL_ERROR, "event=error error=\"%s\"", error.text);
@@ -195,8 +194,7 @@ static int run_or_check_both(
         owner.blas = prepared->blas;
         status = checks ? check(config, prepared)
                         : run_both(config, prepared, log, &owner_config, &owner);
-        struct config there =
-            owner_config; /* its state is within a directory that is yet to be made */
+        struct config there = owner_config; /* whose state is in a directory yet to be made */
         if (access(config->state_directory, F_OK) < 0)
             there.state_directory = config->state_directory;
         status = checks && status == STATUS_DONE ? check(&there, &owner) : status;

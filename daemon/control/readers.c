@@ -21,8 +21,7 @@ struct reading {
     uint64_t since; /* of the history: what was asked for */
     uint64_t limit;
     struct view_status status;
-    struct sgp_topology
-        *topology; /* nodes, and edges of all phases unless they are too many; or NULL */
+    struct sgp_topology *topology; /* its edges, too, unless they are too many; or NULL */
     struct view_peer *peers;
     uint32_t peer_count;
     struct page page;
@@ -33,8 +32,8 @@ struct reading {
 
 struct reader {
     const char *type;
-    bool (*copy)(
-        struct reading *reading, const struct view_actions *actions); /* false: no memory */
+    /* False: no memory. */
+    bool (*copy)(struct reading *reading, const struct view_actions *actions);
     char *(*render)(const struct reading *reading, size_t *ret_bytes);
 };
 

@@ -17,8 +17,7 @@ static void name_remote(struct link *link)
     unsigned port = 0;
     if (uv_tcp_getpeername(&link->tcp, (struct sockaddr *)&address, &bytes) == 0) {
         (void)uv_ip_name(remote, host, sizeof host);
-        port =
-            ntohs(((const struct sockaddr_in *)remote)->sin_port); /* of IPv6 at that place too */
+        port = ntohs(((const struct sockaddr_in *)remote)->sin_port); /* of IPv6, too */
     }
     bool bracket = address.ss_family == AF_INET6;
     (void)snprintf(link->remote, sizeof link->remote, "%s%s%s:%u", bracket ? "[" : "", host,

@@ -74,15 +74,13 @@ void program_settle(struct daemon *daemon)
     if (program->keeps) /* a save that is under way may be of an earlier round */
         program->keeps = survive_checkpoint(daemon) == -EBUSY;
     if (program->finishing && !program->ended && !program->job) {
-        program->ended =
-            true; /* first of all: at its own pace a node begins the next round at once */
+        program->ended = true; /* at its own pace a node begins the next round at once */
         program_post(program, SGP_EVENT_STEPS_END, 0); /* ignored where the end is configured */
     }
     if (program->steps > 0 && (!program->present || program->dead))
         turns_wait(program);
     else if (program->steps > 0 && program->finishing && !program->job)
-        (void)uv_timer_start(
-            &program->patience, on_patience, 0, 0); /* not from here: the next TRAIN may follow */
+        (void)uv_timer_start(&program->patience, on_patience, 0, 0); /* the next TRAIN may follow */
     turns_give(program);
     tell_end(program);
 }

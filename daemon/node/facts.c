@@ -138,8 +138,7 @@ static void freeze(struct daemon *daemon, uint64_t number, uint64_t members, uin
 {
     struct facts *facts = &daemon->facts;
     char text[SGP_FACT_BYTES];
-    const struct fact *before =
-        NULL; /* of a decision in which this node had no part, if it waits */
+    const struct fact *before = NULL; /* of a decision in which this node had no part */
     for (uint32_t i = 0; i < facts->table.count; i++)
         if (strcmp(facts->table.held[i].author, self_name(daemon)) == 0 &&
             (before == NULL || facts->table.held[i].number >= before->number))

@@ -17,9 +17,8 @@ struct facts {
     uint64_t agreed;         /* the latest decision of which all words are here; 0: none */
     uint64_t agreed_members; /* whose they are, */
     uint32_t agreed_count;   /* and how many */
-    struct sgp_fact
-        heard;      /* of a later one that somebody has agreed; number 0: none. Without texts */
-    bool asks;      /* the program waits for the next, */
+    struct sgp_fact heard;   /* of a later one that a node agreed, without texts; number 0: none */
+    bool asks;               /* the program waits for the next, */
     uint64_t told;  /* the latest decision that a program of this process came to; 0: none */
     bool unfetched; /* or has not been told the latest, in which it had a part */
     void (*decided)(struct daemon *daemon, const char *author, const char *text, uint32_t index,

@@ -143,8 +143,7 @@ static int check_guest(
     if (daemon->stopping || daemon->ending)
         return sgp_fail(error, SGP_E_STATE, "%s: the node stops", daemon->config->name);
     int64_t rounds = guest->hello.rounds, own = daemon->prepared->rounds;
-    if (rounds >= 0 && !daemon->prepared->open &&
-        rounds != own) /* an open end the program counts itself */
+    if (rounds >= 0 && !daemon->prepared->open && rounds != own) /* open: the program counts */
         return sgp_fail(error, SGP_E_CONFIG,
             "%s: the program asks for %" PRId64 " rounds, and [train] rounds is %" PRId64
             "; leave it out in one of the two",

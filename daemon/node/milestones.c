@@ -85,8 +85,7 @@ static void on_adopted(struct daemon *daemon)
 
 void milestones_reached(struct daemon *daemon, const struct sgp_effect *effect)
 {
-    if (effect->note.reason ==
-        SGP_REASON_OUTSIZED) /* refused, or come home from where it was sent */
+    if (effect->note.reason == SGP_REASON_OUTSIZED) /* refused here, or come home */
         edges_count_outsized(daemon, effect->note.link.peer,
             effect->note.link.direction == SGP_IN ? SGP_IN : SGP_OUT);
     if (effect->note.what == SGP_NOTE_STATE)

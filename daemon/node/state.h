@@ -166,8 +166,7 @@ struct daemon {
     /* milestones.c */
     sgp_time finished_since; /* the latest time */
     bool drained;            /* the core has ended */
-    sgp_round
-        asks_stop; /* daemon.c too: this node asks for it, in the step under way; 0: it does not */
+    sgp_round asks_stop;     /* in the step under way; 0: it does not. daemon.c too */
 
     /* task.c */
     struct task_block *task_blocks;

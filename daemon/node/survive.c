@@ -240,8 +240,7 @@ int survive_checkpoint(struct daemon *daemon)
     if (status.estimate_slot != SGP_SLOT_NONE)
         task->entered = sgp_pool_place(&daemon->performer.snapshots, status.estimate_slot);
     sgp_node_moment(daemon->node, &daemon->ledger.record, daemon->ledger.sequence, moment, slots);
-    if (daemon->training !=
-        NULL) /* amid a round's steps, which a restart takes again: an estimate, and not exact */
+    if (daemon->training != NULL) /* a restart takes the steps under way again: not exact */
         moment->sequence = 0;
     for (uint32_t j = 0; j < moment->kept_count; j++)
         task->kept[j] = sgp_pool_place(&daemon->performer.snapshots, slots[j]);

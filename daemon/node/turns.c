@@ -225,8 +225,7 @@ static void done_take_back(struct job *job, bool cancelled)
 
 void turns_cancel(struct program *program)
 {
-    program->late =
-        program->turn_out && !program->finishing; /* who says FINISH is through with it */
+    program->late = program->turn_out && !program->finishing; /* FINISH: it is through */
     program->skipped = program->skipped || program->turn_out;
     program->turn_out = false;
     if (program->steps > 0)

@@ -52,8 +52,7 @@ int classes_split(const char *text, struct sgp_error *error, char ***ret_names, 
 {
     size_t length = strlen(text);
     char *name = malloc(length + 1);
-    char **names =
-        calloc(length / 2 + 1, sizeof *names); /* a name and a separator take two bytes */
+    char **names = calloc(length / 2 + 1, sizeof *names); /* of two bytes with a separator */
     uint32_t count = 0;
     int code = name && names ? 0 : sgp_fail(error, -ENOMEM, "out of memory");
     while (code == 0 && *(text += strspn(text, SEPARATORS))) {

@@ -275,8 +275,7 @@ static void write_slot(struct ledger *ledger, uint64_t sequence)
     const struct sgp_record *record = &ledger->record;
     struct file_slot *slot = slot_at(ledger, sequence);
     slot->checksum = 0;
-    atomic_signal_fence(
-        memory_order_seq_cst); /* the kernel keeps stores in the order of the program */
+    atomic_signal_fence(memory_order_seq_cst); /* the kernel keeps the program's order of stores */
     slot->sequence = sequence;
     slot->bytes = body_bytes(record->link_count, record->account_count);
     slot->minted = ledger->minted;

@@ -20,11 +20,9 @@
 struct figures {
     const struct sgp_topology *topology;
     struct sgp_training training; /* the latest; loss NaN before the first */
-    struct sgp_evaluation
-        test;         /* the latest; NaN before the first; loss infinite if it was not finite */
-    double zero_loss; /* of a model whose outputs are all zero */
-    double
-        early_loss; /* that training began with; NaN before, and if it began in a former process */
+    struct sgp_evaluation test;   /* the latest; NaN before; loss infinite if it was not finite */
+    double zero_loss;             /* of a model whose outputs are all zero */
+    double early_loss; /* that training began with; NaN: not yet, or in a former process */
     double epoch_loss; /* mean over the latest whole epoch; NaN before */
     double epoch_sum;  /* of the losses of the rows of the present one */
     uint64_t epoch_samples;

@@ -59,10 +59,9 @@ struct view_status {
     const char *diverging; /* "loss", "test_loss" or "not_finite"; NULL: nothing does. Static */
     double disagreement;   /* largest |z_received - z| / |z| in the latest cycle, or at the end */
     double weight_minted;
-    const char *compression; /* "none", or what makes its shares smaller. Of the configuration */
-    double
-        compression_error; /* |s - s'| / |s| of the latest share, s' what its target decodes; NaN: there is none */
-    uint64_t bytes_spared; /* that compression kept off the line */
+    const char *compression;  /* "none", or what makes its shares smaller. Of the configuration */
+    double compression_error; /* |s - s'| / |s| of the latest share, decoded as s'; NaN: none */
+    uint64_t bytes_spared;    /* that compression kept off the line */
     uint64_t parameters;
     uint64_t memory_bytes;
     double copy_seconds; /* since it took its copy */
@@ -305,8 +304,8 @@ struct view_actions {
     void (*status)(void *context, struct view_status *ret_status);
     uint32_t (*peer_count)(void *context);
     void (*peer)(void *context, uint32_t index, struct view_peer *ret_peer);
-    uint64_t (*history_total)(
-        void *context); /* rows added since the start; the latest VIEW_HISTORY_MAX are kept */
+    /* Rows added since the start; the latest VIEW_HISTORY_MAX are kept. */
+    uint64_t (*history_total)(void *context);
     void (*history)(void *context, uint64_t number,
         struct view_history_row *ret_row);                 /* 0: the first; one kept */
     const struct sgp_topology *(*topology)(void *context); /* in use; borrowed for the call */

@@ -174,9 +174,8 @@ void sgp_mass_doubt(struct sgp_node *node, double more); /* the total may be off
 double sgp_core_held(const struct sgp_node *node);
 bool sgp_core_is_debt(const struct sgp_core_account *entry); /* in force */
 double sgp_core_debts(const struct sgp_node *node);
-double sgp_core_owed(const struct sgp_node *node); /* these, and what links owe */
-double sgp_core_weight_most(
-    const struct sgp_node *node); /* what any node can have, as far as known */
+double sgp_core_owed(const struct sgp_node *node);        /* these, and what links owe */
+double sgp_core_weight_most(const struct sgp_node *node); /* a node can have, as far as known */
 
 /* facts.c: the node */
 enum sgp_node_state sgp_core_state(const struct sgp_node *node); /* with PAUSED */
@@ -217,11 +216,10 @@ sgp_round sgp_core_furthest(
  * ahead of the second; then the second. At least `least`. */
 sgp_round sgp_core_followed(
     const struct sgp_node *node, sgp_round least, bool (*counts)(const struct sgp_core_link *));
-bool sgp_core_living(
-    const struct sgp_core_link *link); /* up, not absent, past joining and not draining */
+/* Up, not absent, past joining and not draining. */
+bool sgp_core_living(const struct sgp_core_link *link);
 sgp_time sgp_core_silence(const struct sgp_core_link *link); /* its bound */
-bool sgp_core_is_late(
-    const struct sgp_core_link *link); /* not waited for, though it may be heard */
+bool sgp_core_is_late(const struct sgp_core_link *link); /* heard, perhaps, and not waited for */
 bool sgp_core_is_waited_for(const struct sgp_core_link *link);
 /* leaving for good */
 bool sgp_core_gathers(const struct sgp_node *node);  /* keeps what it has, to leave with more */
@@ -246,37 +244,34 @@ const struct sgp_core_link *sgp_core_missing_of(const struct sgp_node *node, sgp
  * is chosen by lot, for that one gives back as much. */
 bool sgp_core_may_pass_on(const struct sgp_node *node);
 bool sgp_core_answer_due(struct sgp_node *node, uint32_t peer);
-bool sgp_core_is_kept(
-    struct sgp_node *node, const struct sgp_receive *receive); /* for its answer */
+/* Whether a share is held until its answer is given. */
+bool sgp_core_is_kept(struct sgp_node *node, const struct sgp_receive *receive);
 
 bool sgp_core_folds(const struct sgp_node *node); /* a share is, and x is as it was */
 /* turns and exact cycles */
-sgp_round sgp_core_turn(
-    const struct sgp_node *node, sgp_round round);       /* turns before that round, at least 0 */
+sgp_round sgp_core_turn(const struct sgp_node *node, sgp_round round); /* turns before the round */
 sgp_round sgp_core_own_end(const struct sgp_node *node); /* one past its own last turn */
 bool sgp_core_is_relay(const struct sgp_node *node);     /* it takes no steps */
 bool sgp_core_knows_end(const struct sgp_node *node);    /* a relay does when it has heard of one */
 const struct sgp_role *sgp_core_role_at(const struct sgp_node *node, sgp_round round);
 void sgp_core_set_round(struct sgp_node *node, sgp_round round); /* and the role with it */
-sgp_round sgp_core_rounds_of_turn(
-    const struct sgp_node *node); /* labels while each worker takes one turn; else 1 */
-bool sgp_core_trains_in(
-    const struct sgp_node *node, sgp_round round); /* it would, before its end */
-bool sgp_core_uses_epochs(
-    const struct sgp_node *node); /* it says in which it is, and heeds others' */
-bool sgp_core_compares_epochs(
-    const struct sgp_node *node); /* also with those of neighbours that use none */
+/* Labels while each worker takes one turn; else 1. */
+sgp_round sgp_core_rounds_of_turn(const struct sgp_node *node);
+bool sgp_core_trains_in(const struct sgp_node *node, sgp_round round); /* before its end */
+bool sgp_core_uses_epochs(const struct sgp_node *node); /* says its own, and heeds others' */
+/* Also with those of neighbours that use none. */
+bool sgp_core_compares_epochs(const struct sgp_node *node);
 /* an owner and its workers */
 bool sgp_core_leads(const struct sgp_node *node);   /* by its role, and its weight (role.h) */
 bool sgp_core_follows(const struct sgp_node *node); /* likewise */
-bool sgp_core_shares_label(
-    const struct sgp_node *node); /* labels count the steps of all, each at its own pace */
+/* Labels count the steps of all, each at its own pace. */
+bool sgp_core_shares_label(const struct sgp_node *node);
 /* The w of z = x / w, where x is what jobs work on; a worker's is its copy and what it has moved since, at 1. 0: the node
  * has no estimate. */
 double sgp_core_weight_of_estimate(const struct sgp_node *node);
 bool sgp_core_is_guess(const struct sgp_node *node); /* its estimate, until another has come */
-bool sgp_core_is_weightless(
-    const struct sgp_share *share); /* values: a part of an exact cycle, or an update */
+/* Values without weight: a part of an exact cycle, or an update. */
+bool sgp_core_is_weightless(const struct sgp_share *share);
 /* Whether the copy of this node, or a part of it, is the peer's estimate by the file. */
 bool sgp_core_copies_from(const struct sgp_node *node, const struct sgp_core_link *link);
 /* The values of which estimates on this link are: those of the owner at one of its ends, or all. */
@@ -284,8 +279,7 @@ struct sgp_slice sgp_core_values(const struct sgp_node *node, const struct sgp_c
 /* The round that the peer is told: to an owner of parts a worker stands where its copy of these does. */
 sgp_round sgp_core_label(const struct sgp_node *node, const struct sgp_core_link *link);
 const struct sgp_core_link *sgp_core_asked(const struct sgp_node *node); /* the first, or NULL */
-bool sgp_core_has_model(
-    const struct sgp_node *node); /* x / w is one: of all parts, and of no amid cycle */
+bool sgp_core_has_model(const struct sgp_node *node); /* x / w: of all parts, not amid a cycle */
 bool sgp_core_epoch_is_below(const struct sgp_epoch *a, const struct sgp_epoch *b);
 bool sgp_core_is_in_force(const struct sgp_node *node, const struct sgp_epoch *epoch);
 /* Whether a share of this epoch counts now: the epoch is in force, or this node does not heed it. */
@@ -373,8 +367,7 @@ void sgp_core_compare_training(struct sgp_node *node, uint32_t peer, const struc
 void sgp_core_forget_updates(struct sgp_node *node); /* their nodes have other indices now */
 
 /* receive.c */
-void sgp_core_use_buffer(
-    struct sgp_core_link *link); /* what was granted behind it comes first now */
+void sgp_core_use_buffer(struct sgp_core_link *link); /* the one granted behind it comes first */
 void sgp_core_unreserve(struct sgp_node *node, struct sgp_core_link *link);
 void sgp_core_take_promise(struct sgp_node *node, struct sgp_core_link *link);
 void sgp_core_set_aside(struct sgp_node *node); /* a buffer for an estimate, if one is free */
@@ -383,10 +376,9 @@ void sgp_core_end_question(struct sgp_node *node, struct sgp_core_link *link);
 void sgp_core_stop_seeking(struct sgp_node *node);
 /* All that can be, in whatever order: buffers are short. */
 void sgp_core_absorb_early(struct sgp_node *node);
-void sgp_core_absorb_until(
-    struct sgp_node *node, sgp_round round); /* not while a share is folded */
-bool sgp_core_may_absorb(
-    const struct sgp_node *node, const struct sgp_receive *receive); /* by its epoch */
+void sgp_core_absorb_until(struct sgp_node *node, sgp_round round); /* unless a share is folded */
+/* Whether its epoch lets it be absorbed. */
+bool sgp_core_may_absorb(const struct sgp_node *node, const struct sgp_receive *receive);
 void sgp_core_absorb_folded(struct sgp_node *node, struct sgp_receive *receive);
 void sgp_core_absorb_from(struct sgp_node *node, uint32_t peer);
 
@@ -406,9 +398,8 @@ bool sgp_core_owes_update(const struct sgp_node *node, const struct sgp_core_lin
 bool sgp_core_lacks_copy(const struct sgp_node *node, const struct sgp_core_link *in);
 void sgp_core_take_copy(
     struct sgp_node *node, struct sgp_core_link *in, uint32_t slot, sgp_round label);
-void sgp_core_want_copy(struct sgp_node *node); /* if it is a worker */
-void sgp_core_pass_on_labels(
-    struct sgp_node *node);                      /* of a worker: another file names other owners */
+void sgp_core_want_copy(struct sgp_node *node);      /* if it is a worker */
+void sgp_core_pass_on_labels(struct sgp_node *node); /* of a worker that has other owners now */
 void sgp_core_use_copies(struct sgp_node *node); /* an update was made from them, or none is due */
 void sgp_core_curtail(struct sgp_node *node);    /* steps of a worker that come too late */
 
@@ -447,8 +438,7 @@ void sgp_core_renew(struct sgp_node *node);       /* if a higher epoch was heard
 void sgp_core_void_former(struct sgp_node *node); /* all but bequests */
 /* At the start of a cycle: who is not there for it, or NULL. */
 const struct sgp_core_link *sgp_core_cannot_begin(const struct sgp_node *node);
-void sgp_core_enter_cycle(
-    struct sgp_node *node, uint32_t slot);        /* all of x is being published there */
+void sgp_core_enter_cycle(struct sgp_node *node, uint32_t slot); /* where all of x is published */
 void sgp_core_close_cycle(struct sgp_node *node); /* if the round that is complete is its last */
 bool sgp_core_rejoins_cycle(struct sgp_node *node, bool lost);
 
@@ -637,8 +627,7 @@ void sgp_core_end_steps(struct sgp_node *node);
 void sgp_core_pause(struct sgp_node *node, bool paused);
 void sgp_core_drain(struct sgp_node *node);
 bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing);
-sgp_time sgp_core_awaits_mass_until(
-    const struct sgp_node *node); /* its round does not begin before */
+sgp_time sgp_core_awaits_mass_until(const struct sgp_node *node); /* its round begins then */
 /* Where all have one beginning: the neighbour that round 0 waits for, or NULL. */
 const struct sgp_core_link *sgp_core_not_begun(const struct sgp_node *node);
 

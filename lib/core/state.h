@@ -20,13 +20,12 @@ enum sgp_stage {
 /* A share that this node gave and has not seen acknowledged. At most one a link, and two within an exact cycle. */
 struct sgp_owed {
     bool exists;
-    bool sent;       /* on the present connection */
-    bool told;       /* on any: it may have been accepted */
-    bool publishing; /* its snapshot is still being made */
-    sgp_time since;  /* it was sent, */
-    sgp_time spent;  /* and so long it was under way on connections before */
-    enum sgp_reason
-        refused;   /* on the present connection, which is not taken up yet (fold.c); else 0 */
+    bool sent;               /* on the present connection */
+    bool told;               /* on any: it may have been accepted */
+    bool publishing;         /* its snapshot is still being made */
+    sgp_time since;          /* it was sent, */
+    sgp_time spent;          /* and so long it was under way on connections before */
+    enum sgp_reason refused; /* on the present connection, and not taken up yet (fold.c); else 0 */
     bool lost;     /* of a former process: it is not sent again, only settled or taken back */
     bool is_void;  /* of an epoch that is over: whatever its target says, it is forgotten */
     uint32_t slot; /* of the snapshot; SGP_SLOT_NONE: the share is empty, or its snapshot is gone */
@@ -170,11 +169,9 @@ struct sgp_core_link {
         uint64_t told_on[2];
     } bequest;
 
-    struct { /* OUT: inquiry.c; greet.c, cycle.c: disputed */
-        sgp_time
-            unreachable; /* since when it has been so, while something is owed; NEVER: it is not */
-        uint64_t
-            disputed; /* the lineage to which our bequest was owed, if the peer has another now */
+    struct {                  /* OUT: inquiry.c; greet.c, cycle.c: disputed */
+        sgp_time unreachable; /* since then, while something is owed; NEVER: it is not */
+        uint64_t disputed;    /* lineage to which our bequest was owed, if the peer has another */
         struct sgp_search search;
     } inquiry;
 
@@ -189,8 +186,7 @@ struct sgp_core_link {
         sgp_time since;   /* when it began to come */
         struct sgp_share incoming;
         struct sgp_epoch epoch; /* of `incoming` */
-        sgp_round
-            latest; /* of the last share that was accepted in the epoch in force; NONE: none */
+        sgp_round latest;       /* last share accepted in the epoch in force; NONE: none */
     } receiving;
 
     struct { /* of shares: gift.c, role_token.c, share.c, owed.c; role_owner.c: late */
@@ -275,8 +271,7 @@ struct sgp_receive { /* a receive slot */
     uint32_t peer;          /* node index of the source */
     struct sgp_share share; /* GRANTED: only its round, that of the credit */
     struct sgp_epoch epoch;
-    bool
-        counts; /* HELD, an update: its step is closed, and `share.fraction` is what it counts for */
+    bool counts;   /* HELD, an update: its step is closed; it counts for `share.fraction` */
     uint32_t base; /* it is compensated from that snapshot on; SGP_SLOT_NONE: it is not */
 };
 
@@ -295,12 +290,10 @@ struct sgp_exact {
     struct sgp_epoch epoch; /* in force */
     struct sgp_epoch heard; /* the highest heard of; not below that in force */
     bool begun; /* this node has given in the present cycle, or seen others do: x is no estimate */
-    uint32_t
-        entry; /* snapshot: the vector with which it entered the cycle; NONE: it has not, or is a relay */
+    uint32_t entry; /* snapshot: the vector that entered the cycle; NONE: none, or it is a relay */
     sgp_time stop_by; /* it stops at the end of the cycle, or then; NEVER: no such order */
     uint64_t renewed; /* cycles */
-    uint32_t
-        heeds; /* so many more epochs are heeded by a file without exact cycles, after one with some */
+    uint32_t heeds; /* epochs that are still heeded, though the file has no exact cycles any more */
 };
 
 /* The estimate that was copied last for peers that ask. */
@@ -322,11 +315,10 @@ struct sgp_copy {
 
 /* Where owning is a token. */
 struct sgp_token_state {
-    uint32_t
-        slot; /* snapshot: the token while it is here, else what is told of this node's updates; NONE: neither */
-    uint32_t told;     /* updates in that, while the token is away */
-    bool of_record;    /* it is here by the record of a former process */
-    bool renewed;      /* an epoch began, and the token has not been here since */
+    uint32_t slot;  /* snapshot: the token if it is here, else this node's updates; NONE: neither */
+    uint32_t told;  /* updates in that, while the token is away */
+    bool of_record; /* it is here by the record of a former process */
+    bool renewed;   /* an epoch began, and the token has not been here since */
     sgp_time quickest; /* the least time that the steps of a round took in this process, */
     uint32_t timed;    /* and how many rounds were timed, up to a bound */
 };
@@ -368,24 +360,22 @@ struct sgp_leaving {
     sgp_round round;       /* of the bequest */
     double weight;         /* that was handed over */
     double owed;           /* and, beside it, what absent ones were owed */
-    uint64_t
-        told_on[2]; /* the connection on which an heir was told of what is not covered, not known */
-    sgp_time since; /* it drains */
-    sgp_time until; /* what comes is answered till then at least */
-    sgp_time patience; /* once it has left: payloads under way are waited for till then */
+    uint64_t told_on[2]; /* connections on which an heir was told: what is not covered, not known */
+    sgp_time since;      /* it drains */
+    sgp_time until;      /* what comes is answered till then at least */
+    sgp_time patience;   /* once it has left: payloads under way are waited for till then */
 };
 
 /* The end of this node's rounds. */
 struct sgp_ending {
-    sgp_round
-        mixes; /* the greatest last round that a neighbour named, or this node asked for, since estimates differed; 0: none */
-    uint32_t asked; /* how often in a row by this node, */
-    double apart;   /* and how far the furthest was then, relative */
-    bool sketching; /* the SKETCH job is under way, */
-    bool spoiled;   /* and one behind it changes the estimate */
-    bool fresh;     /* `sketch` is that of the estimate at the end of the queue of jobs, */
-    bool empty;     /* but says nothing */
-    bool judges;    /* something that was said is not judged yet */
+    sgp_round mixes; /* greatest last round named or asked for, as estimates differed; 0: none */
+    uint32_t asked;  /* how often in a row by this node, */
+    double apart;    /* and how far the furthest was then, relative */
+    bool sketching;  /* the SKETCH job is under way, */
+    bool spoiled;    /* and one behind it changes the estimate */
+    bool fresh;      /* `sketch` is that of the estimate at the end of the queue of jobs, */
+    bool empty;      /* but says nothing */
+    bool judges;     /* something that was said is not judged yet */
     struct sgp_sketch sketch;
 };
 
@@ -495,21 +485,19 @@ struct sgp_node {
         double debt;    /* and of debts in force: by postings; what decides is summed up anew */
         double surplus; /* members that left their mass to this node, not dissolved yet */
         double covered; /* of these, those whose mass has come: it may be dissolved */
-        double
-            unknown; /* by which the total may be off at most, since records were outdated or somebody lied */
+        double unknown; /* the total is off by so much at most: an outdated record, or a lie */
         double members_most; /* the most that a file of this node has named */
         double due;          /* what came from outside less what went there: all four together */
     } mass;
 
-    struct {                 /* total.c; gift.c: kept */
-        bool excess, lack;   /* weight was made somewhere, or lost, and this node heals that */
-        sgp_round calm_from; /* it has scaled nothing since */
-        sgp_round counted;   /* the round that was counted last */
-        sgp_round heavy,
-            light; /* rounds in a row in which all of whom it has heard had too much, or too little to give any */
-        double left;          /* weight after its last turn, */
-        double kept;          /* part of its weight that it did not give in its last turn */
-        sgp_time quiet_until; /* until then it is not told again */
+    struct {                    /* total.c; gift.c: kept */
+        bool excess, lack;      /* weight was made somewhere, or lost, and this node heals that */
+        sgp_round calm_from;    /* it has scaled nothing since */
+        sgp_round counted;      /* the round that was counted last */
+        sgp_round heavy, light; /* rounds in a row in which all heard of had too much, too little */
+        double left;            /* weight after its last turn, */
+        double kept;            /* part of its weight that it did not give in its last turn */
+        sgp_time quiet_until;   /* until then it is not told again */
     } total;
 
     struct { /* gift.c; publish.c, round.c: published; role_token.c: a hand-over */
@@ -537,14 +525,12 @@ struct sgp_node {
         bool recorded;     /* made from a record, */
         bool outdated;     /* which neighbours know to be an old one */
         bool another_file; /* that record was made with another topology file */
-        bool
-            restored; /* comes to a fleet under way, back or new, and has not begun a round there */
-        bool fresh;   /* x is of round 0 */
+        bool restored;     /* comes to a fleet under way, and has not begun a round there */
+        bool fresh;        /* x is of round 0 */
     } past;
 
     struct sgp_layout layout;
-    struct sgp_leaving
-        leaving; /* leave.c; accounts.c, share.c: what became of the bequest; reload.c */
+    struct sgp_leaving leaving;   /* leave.c; accounts.c, share.c: the bequest's end; reload.c */
     struct sgp_ending ending;     /* agree.c; emit.c: spoiled */
     struct sgp_inquiry inquiry;   /* inquiry.c; accounts.c: a reload */
     struct sgp_handing handing;   /* estimate.c; reload.c */
