@@ -77,7 +77,7 @@ void sgp_core_end_debt(struct sgp_node *node, uint32_t index, enum sgp_posting e
             &(struct sgp_share){.fraction = entry->fraction,
                 .compressor = entry->compressor,
                 .weight = weight,
-                .slice = {0, node->config.parameters}});
+                .slice = sgp_core_all(node)});
     }
     drop(node, index);
     sgp_mass_post(node, end, weight);

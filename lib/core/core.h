@@ -293,7 +293,12 @@ struct sgp_noted *sgp_core_note_link(
 struct sgp_message *sgp_core_send(
     struct sgp_node *node, struct sgp_core_link *link, enum sgp_message_type type);
 struct sgp_message *sgp_core_send_payload(struct sgp_node *node, struct sgp_core_link *link,
-    enum sgp_message_type type, uint32_t slot); /* of the snapshot */
+    enum sgp_message_type type, uint32_t slot);                          /* of the snapshot */
+static inline struct sgp_slice sgp_core_all(const struct sgp_node *node) /* values of the vector */
+{
+    return (struct sgp_slice){0, node->config.parameters};
+}
+void sgp_core_scale(struct sgp_node *node, double factor, struct sgp_slice slice);
 void sgp_core_say_goodbye(
     struct sgp_node *node, const struct sgp_link *id, int code, enum sgp_reason reason);
 void sgp_core_enter(struct sgp_node *node, enum sgp_stage stage);
@@ -459,6 +464,8 @@ bool sgp_core_disagrees(const struct sgp_node *node, const struct sgp_core_link 
 
 /* owed.c */
 void sgp_core_grow(struct sgp_node *node, double weight);
+/* To x: what such a share gave of the snapshot. */
+void sgp_core_put_back(struct sgp_node *node, uint32_t slot, const struct sgp_share *share);
 void sgp_core_come_home(struct sgp_node *node, uint32_t slot, const struct sgp_share *share);
 bool sgp_core_is_of_cycle(const struct sgp_node *node, const struct sgp_share *share);
 /* The share that is owed first is settled, or is forgotten, whatever becomes of it; or all that has not left is. */

@@ -57,14 +57,6 @@ void sgp_core_void_former(struct sgp_node *node)
     sgp_core_void_debts(node);
 }
 
-static struct sgp_effect *scale(struct sgp_node *node, double factor)
-{
-    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
-    effect->scale.factor = factor;
-    effect->scale.slice = (struct sgp_slice){0, node->config.parameters};
-    return effect;
-}
-
 /* A node that has given everything away takes a share back, so as to have an estimate. */
 static void take_one_home(struct sgp_node *node)
 {
@@ -73,11 +65,7 @@ static void take_one_home(struct sgp_node *node)
         if (!owed->exists || owed->slot == SGP_SLOT_NONE || owed->share.weight <= 0 ||
             owed->share.bequest > 0)
             continue;
-        struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RESTORE);
-        effect->restore.slot = owed->slot;
-        effect->restore.fraction = owed->share.fraction;
-        effect->restore.compressor = owed->share.compressor;
-        effect->restore.slice = owed->share.slice;
+        sgp_core_put_back(node, owed->slot, &owed->share);
         node->layout.snapshot_users[owed->slot]++; /* until the job is done */
         sgp_mass_post(node, SGP_MASS_RETURN, owed->share.weight);
         owed->share.weight = 0;
@@ -87,13 +75,11 @@ static void take_one_home(struct sgp_node *node)
 /* x becomes the vector with which this node entered the cycle. A relay entered with nothing. */
 static void go_back(struct sgp_node *node)
 {
-    (void)scale(node, 0);
+    sgp_core_scale(node, 0, sgp_core_all(node));
     if (node->exact.entry == SGP_SLOT_NONE)
         return;
-    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RESTORE);
-    effect->restore.slot = node->exact.entry; /* in use until the job is done */
-    effect->restore.fraction = 1;
-    effect->restore.slice = (struct sgp_slice){0, node->config.parameters};
+    sgp_core_put_back(node, node->exact.entry, /* in use until the job is done */
+        &(struct sgp_share){.fraction = 1, .slice = sgp_core_all(node)});
     node->exact.entry = SGP_SLOT_NONE;
 }
 
@@ -127,7 +113,7 @@ static void take_weight(struct sgp_node *node)
     if (!(changes > 0 || changes < 0))
         return;
     if (node->mass.weight > 0)
-        (void)scale(node, weight / node->mass.weight);
+        sgp_core_scale(node, weight / node->mass.weight, sgp_core_all(node));
     else
         sgp_core_want(node);
     sgp_mass_set(node, weight);
@@ -267,7 +253,7 @@ static void divide(struct sgp_node *node)
             end++;
         struct sgp_slice slice = sgp_topology_parts(topology, q, end - q, node->config.parameters);
         if ((float)ends[q] != 1 && slice.count > 0)
-            scale(node, 1 / ends[q])->scale.slice = slice;
+            sgp_core_scale(node, 1 / ends[q], slice);
     }
 }
 
@@ -278,7 +264,7 @@ void sgp_core_close_cycle(struct sgp_node *node)
     if (!node->role->collective || sgp_topology_start_from(topology, next) != next)
         return;
     if (sgp_core_is_relay(node))
-        (void)scale(node, 0);
+        sgp_core_scale(node, 0, sgp_core_all(node));
     else
         divide(node);
     if (node->exact.entry != SGP_SLOT_NONE)

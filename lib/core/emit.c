@@ -134,6 +134,13 @@ struct sgp_message *sgp_core_send(
     return sgp_core_send_payload(node, link, type, SGP_SLOT_NONE);
 }
 
+void sgp_core_scale(struct sgp_node *node, double factor, struct sgp_slice slice)
+{
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
+    effect->scale.factor = factor;
+    effect->scale.slice = slice;
+}
+
 void sgp_core_say_goodbye(
     struct sgp_node *node, const struct sgp_link *id, int code, enum sgp_reason reason)
 {

@@ -238,7 +238,7 @@ struct sgp_slice sgp_core_values(const struct sgp_node *node, const struct sgp_c
     const struct sgp_topology *topology = node->config.topology;
     uint32_t self = node->config.self, whose = topology->nodes[self].owns ? self : link->peer;
     if (!topology->nodes[whose].owns)
-        return (struct sgp_slice){0, node->config.parameters};
+        return sgp_core_all(node);
     return sgp_topology_owned(topology, whose, node->config.parameters);
 }
 

@@ -258,7 +258,7 @@ static enum sgp_compressor compressor_of(const struct sgp_node *node)
  * values than parts. */
 static void choose_values(const struct sgp_node *node, struct sgp_gift *gift)
 {
-    gift->slice = (struct sgp_slice){.first = 0, .count = node->config.parameters};
+    gift->slice = sgp_core_all(node);
     if (gift->edge != NULL)
         gift->slice =
             sgp_topology_values(node->config.topology, gift->edge, node->config.parameters);
@@ -273,8 +273,7 @@ static void owe(struct sgp_node *node, struct sgp_gift *gift, double part, uint3
     struct sgp_slice slice = gift->slice;
     double fraction = part * gift->fraction;
     if (slice.count == 0) {
-        slice.count = node->config.parameters;
-        slice.first = 0;
+        slice = sgp_core_all(node);
         fraction = 0;
         slot = SGP_SLOT_NONE;
     }

@@ -326,14 +326,11 @@ void sgp_core_dissolve(struct sgp_node *node)
     double off = fmin(node->mass.covered, fmin(node->mass.weight / 2, spare));
     if (!(off > 0) || node->exact.begun)
         return;
-    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
-    effect->scale.factor = (node->mass.weight - off) / node->mass.weight;
-    effect->scale.slice = (struct sgp_slice){0, node->config.parameters};
+    sgp_core_scale(node, (node->mass.weight - off) / node->mass.weight, sgp_core_all(node));
     sgp_mass_post(node, SGP_MASS_DISSOLVE, off);
     sgp_mass_set_members(node, node->mass.surplus - off, node->mass.covered - off);
     node->unrecorded = true;
-    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_DISSOLVED, node->config.self);
-    note->amount = off;
+    sgp_core_note(node, SGP_NOTE_DISSOLVED, node->config.self)->amount = off;
 }
 
 void sgp_core_depart(struct sgp_node *node, enum sgp_reason reason)

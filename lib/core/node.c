@@ -159,16 +159,14 @@ static void on_start(struct sgp_node *node)
     if (node->role->unique)          /* x is what it is, whoever has the weight */
         return;
     if (!node->past.recorded && node->mass.weight <= 0)
-        sgp_core_emit(node, SGP_EFFECT_SCALE)->scale.slice =
-            (struct sgp_slice){0, node->config.parameters}; /* by 0 */
+        sgp_core_scale(node, 0, sgp_core_all(node));
     if (!node->past.recorded || !node->config.seeks)
         return;
     /* A guess at weight 1. One that leaves has no use for it unless its bequest comes home. */
     const struct sgp_core_link *heir = sgp_core_bequest(node);
     bool lost = heir != NULL && heir->owed[0].slot == SGP_SLOT_NONE;
-    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
-    effect->scale.slice = (struct sgp_slice){0, node->config.parameters};
-    effect->scale.factor = node->mass.weight + (lost ? heir->owed[0].share.weight : 0);
+    double factor = node->mass.weight + (lost ? heir->owed[0].share.weight : 0);
+    sgp_core_scale(node, factor, sgp_core_all(node));
 }
 
 static void dispatch(struct sgp_node *node, const struct sgp_event *event)

@@ -10,12 +10,20 @@
 void sgp_core_grow(struct sgp_node *node, double weight)
 {
     if (node->mass.weight > 0 && weight > 0) {
-        struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
-        effect->scale.factor = (node->mass.weight + weight) / node->mass.weight;
-        effect->scale.slice = (struct sgp_slice){0, node->config.parameters};
+        double factor = (node->mass.weight + weight) / node->mass.weight;
+        sgp_core_scale(node, factor, sgp_core_all(node));
     } else if (weight > 0) {
         sgp_core_want(node);
     }
+}
+
+void sgp_core_put_back(struct sgp_node *node, uint32_t slot, const struct sgp_share *share)
+{
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RESTORE);
+    effect->restore.slot = slot;
+    effect->restore.fraction = share->fraction;
+    effect->restore.compressor = share->compressor;
+    effect->restore.slice = share->slice;
 }
 
 /* The values of a share: those of its snapshot, which stays in use until the RESTORE job is done with it, or if that is
@@ -25,11 +33,7 @@ void sgp_core_come_home(struct sgp_node *node, uint32_t slot, const struct sgp_s
     if (node->role->come_home != NULL) {
         node->role->come_home(node, slot);
     } else if (slot != SGP_SLOT_NONE) {
-        struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RESTORE);
-        effect->restore.slot = slot;
-        effect->restore.fraction = share->fraction;
-        effect->restore.compressor = share->compressor;
-        effect->restore.slice = share->slice;
+        sgp_core_put_back(node, slot, share);
     } else {
         sgp_core_grow(node, share->weight);
     }

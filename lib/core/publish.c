@@ -63,7 +63,7 @@ void sgp_core_publish(struct sgp_node *node, double part, double fractions, uint
     node->layout.snapshot_users[slot]++;
     node->giving.slot = slot;
     node->giving.jobs = 0;
-    copy_out(node, slot, all ? 0 : keep, (struct sgp_slice){0, node->config.parameters});
+    copy_out(node, slot, all ? 0 : keep, sgp_core_all(node));
     choose_ranges(node, slot);
     sgp_mass_post(node, SGP_MASS_GIVE, given);
     if (all) /* rounding must not leave a speck of weight without mass */
@@ -115,13 +115,12 @@ static void publish_given(struct sgp_node *node, uint32_t slot, const double *ke
 static void publish_entry(struct sgp_node *node, uint32_t slot, const double *keeps)
 {
     const struct sgp_topology *topology = node->config.topology;
-    struct sgp_slice all = {0, node->config.parameters};
     enum sgp_compressor compressor = node->giving.compressor;
     bool alike = true;
     for (uint32_t q = 1; q < topology->slices; q++)
         alike = alike && (float)keeps[q] == (float)keeps[0];
     node->giving.compressor = alike ? compressor : SGP_COMPRESSOR_NONE;
-    copy_out(node, slot, alike ? keeps[0] : 1, all);
+    copy_out(node, slot, alike ? keeps[0] : 1, sgp_core_all(node));
     node->giving.compressor = compressor;
     if (!alike && compressor != SGP_COMPRESSOR_NONE) {
         publish_given(node, slot, keeps);
@@ -132,9 +131,7 @@ static void publish_entry(struct sgp_node *node, uint32_t slot, const double *ke
         struct sgp_slice slice = sgp_topology_parts(topology, q, end - q, node->config.parameters);
         if (keeps[q] >= 1 || slice.count == 0)
             continue;
-        struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
-        effect->scale.factor = (double)(float)keeps[q];
-        effect->scale.slice = slice;
+        sgp_core_scale(node, (double)(float)keeps[q], slice);
     }
 }
 

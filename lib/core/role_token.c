@@ -70,7 +70,7 @@ static void publish(struct sgp_node *node, uint32_t slot)
     effect->publish.slot = slot;
     effect->publish.keep = here ? part_of(node, count) : 1;
     effect->publish.purpose = here ? SGP_PUBLISH_TOKEN : SGP_PUBLISH_UPDATE;
-    effect->publish.slice = (struct sgp_slice){0, node->config.parameters};
+    effect->publish.slice = sgp_core_all(node);
     if (!here) {
         node->token.told = count;
         return;
@@ -346,7 +346,7 @@ void sgp_core_hand_on(struct sgp_node *node)
             .round = node->copy.label,
             .fraction = 1,
             .weight = node->mass.weight,
-            .slice = {0, node->config.parameters},
+            .slice = sgp_core_all(node),
             .payload_bytes = sgp_coding_bytes_most(SGP_CODING_NONE, node->config.parameters)},
     };
     node->token.slot = SGP_SLOT_NONE;

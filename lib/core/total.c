@@ -69,9 +69,7 @@ static void scale_to(struct sgp_node *node, double weight)
     double amount = weight - node->mass.weight;
     if (!(node->mass.weight > 0) || !(fabs(amount) > SPECK * node->mass.weight))
         return;
-    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
-    effect->scale.factor = weight / node->mass.weight;
-    effect->scale.slice = (struct sgp_slice){0, node->config.parameters};
+    sgp_core_scale(node, weight / node->mass.weight, sgp_core_all(node));
     sgp_mass_set(node, weight);
     book(node, amount);
     node->unrecorded = true;
