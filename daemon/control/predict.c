@@ -2,12 +2,13 @@
 /* POST /v1/predict: rows from a body, through the model, to labels and outputs.
  *
  * A body that begins with { or [ is JSON, {"rows": [[...], ...]} or the array alone, of features as
- * the model takes them (image bytes divided by 255, columns scaled). Anything else is CSV as the
- * training data is: a line of column names, then rows, scaled as the configuration says. A program takes rows of any
- * width, and numbers as they are.
+ * the model takes them (image bytes divided by 255, columns scaled). Anything else is CSV like the
+ * training data: a line of names, then rows, scaled as configured. A program takes numbers as they
+ * are.
  *
- * Parsing and rendering take a while and run off the loop thread (offload.h), where they touch their own struct and
- * constants alone; everything else runs on the loop thread. A body is hostile: it fails with 400 and the line. */
+ * Parsing and rendering run off the loop thread (offload.h) and touch their own struct and
+ * constants alone; the rest runs on the loop thread. A body is hostile: it fails with 400 and the
+ * line. */
 #include "endpoints.h"
 
 #include "render.h"

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From where neighbours call: the addresses to which the names of the topology file resolve.
  *
- * Literal addresses are known at once, once for each file; names are resolved in libuv's pool, one at a time, and again
- * every minute, since they may move. Until then, and where a neighbour calls from elsewhere, it is one of those whom nobody expects
- * (listener.h).
+ * Literal addresses are known at once. Names are resolved in libuv's pool, one at a time, and again
+ * every minute, since they may move. Until then, or if it calls from elsewhere, a neighbour is one
+ * of the callers whom nobody expects (listener.h).
  *
- * Fails: where a name does not resolve, all addresses that were known stay so until all do. Thread: the loop thread. */
+ * Fails: if a name does not resolve, all known addresses stay until all do. Thread: the loop
+ * thread. */
 #ifndef SGPD_CALLERS_H
 #define SGPD_CALLERS_H
 

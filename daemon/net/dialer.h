@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Outgoing connections: a name to addresses, one address after the other, to a connection, which is ciphered if
- * its owner says so.
+/* Outgoing connections: a name to addresses, one address after the other, to a connection, ciphered
+ * if its owner says so.
  *
- * Where a cipher is offered and not required, an end of the connection before the peer has shown a key makes the dialler
- * try the same address once more without. A peer that has shown another key than it should is never tried without.
+ * Where a cipher is offered and not required, a connection that ends before the peer has shown a
+ * key is tried once more without one. A peer that has shown a wrong key is never tried without.
  *
- * Fails: a name that does not resolve, addresses that refuse, another key, or no answer within five seconds; told
- * once, never retried here: when to dial again is the core's decision. Thread: the loop thread; names
- * are resolved in libuv's pool. */
+ * Fails: a name that does not resolve, addresses that refuse, another key, or no answer within five
+ * seconds; told once. When to dial again is the core's decision. Thread: the loop thread; names are
+ * resolved in libuv's pool. */
 #ifndef SGPD_DIALER_H
 #define SGPD_DIALER_H
 

@@ -2,24 +2,26 @@
 /* A connection: bytes in and bytes out, in frames. It knows the protocol's form and nothing of
  * rounds; who the peer is, and what a message means, is its owner's business.
  *
- * In:  small frames come many at a time in one read; a payload that is larger goes straight into the memory
- *      that the owner names when the share is announced, summed and checked piece by piece while it is in the cache.
- *      libuv calls back at most 32 times per readiness with what alloc offered, so a window of 128
- *      KiB is the most that one peer gets of the loop: 4 MiB, a millisecond or two, and as long again while a fold catches up. Smaller windows cost
- *      more: of 32 KiB, a third more processor time for a share of 16 MiB.
- * Out: one write at a time, and what is small without waiting for its end. Messages wait in a ring of fixed
- *      size, and overflowing it ends the connection; a share's payload goes from the owner's memory, a chunk at a time, with whatever
- *      messages came meanwhile between the chunks, but for those from the announcement of a second payload on.
+ * In:  one read takes many small frames. A larger payload goes straight into the memory that the
+ *      owner names when the share is announced, and is summed and looked at while it is in the
+ *      cache. libuv reads at most 32 times per readiness, so a window of 128 KiB gives one peer 4
+ *      MiB of the loop's turn: a millisecond or two, and as long again while a fold catches up. A
+ *      window of 32 KiB costs a third more processor time for a share of 16 MiB.
+ * Out: one write at a time; what is small does not wait for its end. Messages wait in a ring of
+ *      fixed size, whose overflow ends the connection. A payload goes from the owner's memory,
+ *      chunk by chunk, with the messages of the meantime between, but for those from a second
+ *      payload's announcement on.
  *
- * Coded (sgp/codec.h), a payload is packed chunk by chunk when its turn has come, and read to the end of the memory of its
- * values, which are decoded forward from there. Sums and ciphers are of the bytes; what is looked at and folded is decoded.
+ * Coded (sgp/codec.h), a payload is packed chunk by chunk as it leaves. It is read to the end of
+ * the memory of its values, and decoded forward from there. Sums and ciphers are of the bytes.
  *
- * Ciphered (sgp/cipher.h), there is one layer more below the frames, and everything above is as it was: what came is opened
- * to where it belongs, by records of 16 KiB, and a write is sealed when its turn has come. Chunks have no sum there: that of the
- * cipher is a better one. Nothing is touched of that on a plain link.
+ * Ciphered (sgp/cipher.h), one layer lies below the frames: bytes are opened to where they belong,
+ * in records of 16 KiB, and a write is sealed when its turn comes. The cipher's sum replaces that
+ * of chunks.
  *
- * Fails: a read or write error, an end of stream, bytes that are not the protocol or not the cipher's, or a peer that does
- * not read. The link then closes itself and says so once. Thread: the loop thread. */
+ * Fails: a read or write error, an end of stream, bytes that are not the protocol's or the
+ * cipher's, a peer that does not read. The link then closes itself and says so once. Thread: the
+ * loop thread. */
 #ifndef SGPD_LINK_H
 #define SGPD_LINK_H
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gossip port: accepts connections and finds out who is calling.
  *
- * A stranger has five seconds to say hello in one sound frame, its handshake included if links are ciphered. So many
- * strangers at once and the oldest is closed, so that a port scanner or a flood cannot keep a neighbour out. Those who come from
- * an address that nobody expects have half of the places, and no more than so many of them a second get one, a quarter of these from
- * one address, so that one who calls all the time keeps nobody else out. Whoever is refused
- * costs one connection and at most one line of log, and lines are limited too.
+ * A stranger has five seconds to say hello in one sound frame, handshake included. Beyond so many
+ * strangers the oldest is closed, so that a flood cannot keep a neighbour out. Callers from
+ * addresses that nobody expects have half of the places, and a bounded rate, a quarter of it for
+ * one address. A refused caller costs one connection and at most one line of log, and lines are
+ * limited too.
  *
- * Memory: a turn of the loop accepts 32 callers at most, and the loop frees what was closed at the end of each turn. So callers
- * have 96 links at most, of 19 KB each.
+ * Memory: a turn of the loop accepts 32 callers at most, and what was closed is freed when it ends.
+ * So callers have 96 links at most, of 19 KB each.
  *
- * Fails: an address that cannot be bound, at the start, with the addresses of this machine in the
- * error. Later failures of accept (no descriptors, no memory) are logged and waited out. Thread: the
- * loop thread. */
+ * Fails: at the start, if the address cannot be bound; the error lists this machine's addresses.
+ * Later failures of accept (no descriptors, no memory) are logged and waited out. Thread: the loop
+ * thread. */
 #ifndef SGPD_LISTENER_H
 #define SGPD_LISTENER_H
 

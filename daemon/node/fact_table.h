@@ -32,10 +32,10 @@ const struct fact *fact_table_find(
 /* How many words of this decision are here. */
 uint32_t fact_table_count(const struct fact_table *table, uint64_t number, uint64_t members);
 
-/* Keep a word that is not here yet. The table holds four words for each node of the file: two decisions, under two files. In a full table
- * the least useful word gives way: one of an author whom the file does not name, then one of other members, then the one
- * of the latest decision. Returns false, and changes nothing, if that is the new word, if its author is none of the members that the
- * word names, or without memory. */
+/* Keep a word that is not here yet, of four for each node of the file: two decisions, under two
+ * files. In a full table the least useful word gives way: of an author whom the file does not name,
+ * then of other members, then of the latest decision. Returns false, and changes nothing, if that
+ * is the new word, if the author is none of the word's members, or without memory. */
 bool fact_table_add(
     struct fact_table *table, const struct sgp_topology *topology, const struct sgp_fact *word);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which tensor differs, where the models of two programs do: both nodes find the first one before the greeting is refused.
+/* Which tensor differs, where the models of two programs do: both nodes find it before the greeting
+ * ends.
  *
- * A target that gets a HELLO with another shape than its own holds it, and asks the source for entries of its layout, by
- * halves (at most 13). Both see the entry that is the first to differ, log it, and tell their programs (program_mismatch). Then the
- * core gets the HELLO, and refuses it. A source that does not answer is hung up on by the core, as one that says no HELLO.
- *
- * Thread: the loop thread. */
+ * A target that gets a HELLO of another shape holds it, and asks the source for entries of its
+ * layout, by halves (at most 13). Both see the first entry that differs, log it, and tell their
+ * programs (program_mismatch). Then the core gets the HELLO, and refuses it. A source that does not
+ * answer is hung up on by the core, as one without a HELLO. Thread: the loop thread. */
 #ifndef SGPD_LAYOUTS_H
 #define SGPD_LAYOUTS_H
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program that trains through this daemon (sgp/attach.h): its turns, and what its coming and going means.
+/* The program that trains through this daemon (sgp/attach.h): its turns, its coming and going.
  *
- * The core's TRAIN becomes turns, one for each local step. A turn is no job: what only reads x goes on, and shares are
- * absorbed, while the program has its estimate. If there is no program when steps are due, the node pauses until one
- * attaches, so nobody waits for it. A stop, a pause or a leave gives the program PROGRAM_YIELD_MS to end its turn, and
- * takes it back then; so does the program's end, at once.
+ * The core's TRAIN becomes turns, one for each local step. A turn is no job: while the program has
+ * its estimate, jobs that only read x run, and shares are absorbed. If steps are due and no program
+ * is there, the node pauses until one attaches, so nobody waits for it. A stop, a pause or a leave
+ * takes the turn back after PROGRAM_YIELD_MS, and the program's end at once.
  *
  * Everything here does nothing where the model is built in. Thread: the loop thread. */
 #ifndef SGPD_PROGRAM_H

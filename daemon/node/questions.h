@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What onlookers ask of the program that has the model: to measure its estimate, or to apply it to rows. They stand in
- * one line, and one is out at a time; rows travel in files of float32, as descriptors (docs/ATTACH.md).
+/* What onlookers ask of the program that has the model: to measure its estimate, or to apply it to
+ * rows. One question is out at a time; rows travel in files of float32, as descriptors
+ * (docs/ATTACH.md).
  *
- * Whoever asked is told exactly once, on the loop thread, as view.h says. What comes from the program is believed in
- * nothing: a file that is too short, or of another kind than memory, is a failed answer. Thread: the loop thread. */
+ * Each asker is told exactly once, on the loop thread, as view.h says. Nothing from the program is
+ * trusted: a file that is too short, or no memory, is a failed answer. Thread: the loop thread. */
 #ifndef SGPD_QUESTIONS_H
 #define SGPD_QUESTIONS_H
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Another topology file for a node that runs. Everything that can fail comes first: the file is read
- * and checked as at the start, and all memory that the new topology wants beyond what is there is
- * taken. What follows cannot fail: the core changes, its effects are carried out while its peers still
- * have their former indices, and then everything that is kept by peer moves to the new ones.
+/* Another topology file for a node that runs. What can fail comes first: the file is read and
+ * checked as at the start, and the memory that it wants more is taken. What follows cannot fail:
+ * the core changes, its effects are carried out under the former indices of its peers, and what is
+ * kept by peer moves.
  *
- * The file is read, checked and analysed on the loop thread: as long as that takes (milliseconds for
- * hundreds of nodes) nothing is sent or accepted, while the compute thread goes on.
+ * The loop thread reads, checks and analyses the file. Meanwhile (milliseconds for hundreds of
+ * nodes) nothing is sent or accepted; the compute thread goes on.
  *
- * Fails: a file that is not valid, or is not for this node; no memory. The former topology is then kept,
- * and at worst some buffers are more than are needed. Thread: the loop thread. */
+ * Fails: a file that is not valid, or not for this node; no memory. The former topology is then
+ * kept, and at worst some buffers are more than are needed. Thread: the loop thread. */
 #include "reload.h"
 
 #include "beside.h"

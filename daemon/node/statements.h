@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signed words on the end of the fleet: who has said until when it trains, or that training shall stop, relayed as they
- * are. Where the file says tls=require, what as many nodes have signed as it asks for (`stops`) is proven, and told to
- * the core; a neighbour's mere word is not.
+/* Signed words on the end of the fleet: until when their author trains, or that training shall
+ * stop; they are relayed as they are. Where the file says tls=require, a word that `stops` nodes
+ * have signed is proven, and told to the core; a neighbour's mere word is not.
  *
- * Fails: a wrong signature ends its connection; the word of one whom our file does not name with that key is dropped.
- * Thread: the loop thread. */
+ * Fails: a wrong signature ends its connection; a word by a key that our file does not give is
+ * dropped. Thread: the loop thread. */
 #ifndef SGPD_STATEMENTS_H
 #define SGPD_STATEMENTS_H
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an earlier process of this node left, and what this one leaves: the ledger (ledger.h) with the
- * weight and the checkpoint (sgp/checkpoint.h) with the parameters, both in the state directory.
+/* What an earlier process left, and what this one leaves, in the state directory: the ledger
+ * (ledger.h) with the weight, and the checkpoint (sgp/checkpoint.h) with the parameters.
  *
- * A checkpoint holds the sequence number of the ledger that was current when it was made. As long as
- * the ledger has not moved on, the two describe one moment, and a restart goes on exactly from there;
- * the first commit afterwards spends it without a further write. A spent one is still an estimate.
+ * A checkpoint holds the ledger's sequence number of its moment. While the ledger has not moved on,
+ * a restart goes on exactly from there; the first commit afterwards spends it without a further
+ * write. A spent checkpoint is still an estimate.
  *
  * Fails: a ledger of another node ends the start; damage is told and lived with. Thread: the loop
  * thread, but for run_checkpoint. */

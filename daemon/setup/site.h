@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a daemon will stand: its state directory, its port, its control socket, tried before it starts.
+/* Where a daemon will stand: its state directory, its port, its control socket, tried before it
+ * starts.
  *
- * `sgpd --check` asks; nothing is made, changed or left behind. For an instant it holds the port and a
- * shared lock on the state directory, so a daemon that starts in that instant may fail. What a running
- * sgpd with the same state directory holds is its own and no fault. What this user may not do the
- * daemon's user may, so that is a warning; and directories that the unit makes may be missing. What the
- * unit refuses although this user may do it is a warning too, see unit.h.
- *
- * Thread: the caller's. */
+ * `sgpd --check` asks; nothing is made, changed or left behind. For an instant it holds the port
+ * and a shared lock on the state directory, in which a daemon that starts may fail. What a running
+ * sgpd with the same state directory holds is no fault. What this user may not do, or the unit
+ * refuses (unit.h), is a warning, and directories that the unit makes may be missing. Thread: the
+ * caller's. */
 #ifndef SGPD_SITE_H
 #define SGPD_SITE_H
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model as a safetensors file: which tensors it has and what is written about it. Used for
- * GET /v1/model and for model.safetensors in the state directory, which are therefore alike.
+/* A model as a safetensors file: its tensors and tags, alike for GET /v1/model and for
+ * model.safetensors in the state directory.
  *
  * Tensors are layers.N.weight (outputs x inputs) and layers.N.bias (outputs). Tags: node, round,
- * weight (push-sum's, of the moment), layers, loss, and classes if they have names.
- *
- * weight and node alone are told of a program's model, whose tensors are those that it brought.
+ * weight (push-sum's, of the moment), layers, loss, and classes if they have names. A program's
+ * model has the tensors that it brought, and the first three tags.
  *
  * Any thread; the struct is plain memory, and borrows the layout alone. */
 #ifndef SGPD_EXPORT_H

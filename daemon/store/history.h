@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the node got where it is: a row at each evaluation, the latest kept in memory for onlookers, all
- * appended to STATE/history.csv, which is for owner and group alone. A value that is not known is an
- * empty field.
+/* How the node got where it is: a row at each evaluation, the latest kept in memory for onlookers,
+ * all appended to STATE/history.csv, for owner and group alone. An unknown value is an empty field.
  *
- * The file is bounded: before a row that would be one too many, every second row is dropped, but never
- * the first and the last. So the past is told ever more coarsely, and the present row by row. A file that is longer than
- * so many rows can be was written by somebody else: its last 4 MiB stay. A symbolic link is not followed.
+ * The file is bounded: before it grows too long every second row is dropped, but never the first
+ * and the last, so the past is told ever more coarsely. A file that is longer than so many rows can
+ * be was written by somebody else: its last 4 MiB stay. A symbolic link is not followed.
  *
- * Fails: a full disk, or a file that cannot be had, costs rows of the file and nothing else; each row tries
- * anew. Allocates at open alone. Thread: the loop thread. */
+ * Fails: a full disk, or a file that cannot be had, costs rows of the file and nothing else; each
+ * row tries anew. Allocates at open alone. Thread: the loop thread. */
 #ifndef SGPD_HISTORY_H
 #define SGPD_HISTORY_H
 

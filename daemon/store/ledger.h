@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ledger: what the core says must survive (sgp/record.h), in one memory-mapped file of the state
- * directory. It survives the process being killed at any instruction, not a power cut.
+/* The ledger: what the core says must survive (sgp/record.h), in one memory-mapped file of the
+ * state directory. It survives the process being killed at any instruction, not a power cut.
  *
  *     header: magic, version, links of a slot, node name | slot 0 | slot 1
  *     slot:   XXH3-64 of what follows | sequence | bytes in use | weight that was minted |
  *             record | its links, each behind its peer's name | its accounts
  *
- * Record, links and accounts are the values of their forms (core/record.h).
- *
- * A commit fills the slot that is not the latest and sets its checksum last: plain stores to memory
- * that the kernel keeps, so one of the two slots is always whole. At start the file is read and goes
- * on; it is written anew only if it is absent, damaged or has too little room for the links of today,
- * so that a full disk is no obstacle to a restart. One that was never written is no loss; one that was
- * damaged stays so until the first commit, should this start fail too.
+ * Record, links and accounts are the values of their forms (core/record.h). A commit fills the
+ * older slot by plain stores and sets its checksum last, so one slot is always whole. A start goes
+ * on with the file that is there, so that a full disk is no obstacle. It writes a new one only if
+ * that is absent, damaged or too small. A damaged file stays damaged until the first commit, should
+ * this start fail too.
  *
  * Fails: only at open. Thread: the loop thread. */
 #ifndef SGPD_LEDGER_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known about the training of this node: loss, rows seen, their rate, test figures, how far the
- * neighbours' estimates are from its own, and whether it diverges. Pure arithmetic. Thread: the loop thread.
+/* What is known of this node's training: loss, rows seen, their rate, test figures, the distance of
+ * the neighbours' estimates, and whether it diverges. Pure arithmetic. Thread: the loop thread.
  *
- * A loss has no natural scale, so it is judged by two others: the one that training began with, and that of a
- * model whose outputs are all zero, which has learnt nothing. One far above both has gone wrong, however
+ * A loss has no natural scale, so it is compared with two others: that with which training began,
+ * and that of a model whose outputs are all zero. A loss far above both has gone wrong, however
  * noisy the rows are. Where training did not begin in this process only the second is known. */
 #ifndef SGPD_FIGURES_H
 #define SGPD_FIGURES_H

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the daemon's lines go: one write a line, `key=value` in a fixed order.
  *
- * Under systemd (JOURNAL_STREAM names standard error) they go to the journal, which adds time and process, with
- * fields taken from the line: SGP_NODE, SGP_EVENT, SGP_ROUND, SGP_PEER. This is its native protocol, a datagram a
- * line, and not sd_journal_send: that waits for a journal that has fallen behind. Where its socket cannot be had,
- * lines go to standard error and begin with their priority, "<6>". Without systemd they begin with the time and the
- * level:
+ * Under systemd (JOURNAL_STREAM names standard error) they go to the journal, with fields taken
+ * from the line: SGP_NODE, SGP_EVENT, SGP_ROUND, SGP_PEER. This is the journal's native protocol, a
+ * datagram a line, and not sd_journal_send, which waits for a journal that has fallen behind.
+ * Without its socket, lines go to standard error behind their priority, "<6>". Without systemd time
+ * and level come first:
  *     2024-05-01T12:00:00.123Z info node=n0 event=round round=17 weight=1
- * Callers write the part from `event=` on with sgp_log(&log.sink, ...); a value with spaces goes in
- * double quotes. A line that nobody takes just now is lost: training does not wait for a reader. The
- * next that is taken follows a line that counts them (event=lost lines=N).
- *
- * Thread: any. */
+ * Callers write the part from `event=` on with sgp_log(&log.sink, ...), a value with spaces in
+ * double quotes. A line that nobody takes just now is lost, for training does not wait for a
+ * reader. The next one follows a line that counts them (event=lost lines=N). Thread: any. */
 #ifndef SGPD_LOG_H
 #define SGPD_LOG_H
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work that takes the loop thread too long: parsing what clients send, and rendering what they read.
+/* Work that takes the loop thread too long: parsing what clients send, rendering what they read.
  *
- * It runs in libuv's pool, one piece at a time and in the order of the pushes, within an allowance of processor time
- * (allowance.h). A piece looks at the node when its turn comes, so a piece that waits holds no copy of anything.
+ * It runs in libuv's pool, one piece at a time in the order of the pushes, within an allowance of
+ * processor time (allowance.h). A piece looks at the node when its turn comes, and holds no copy
+ * before.
  *
- * Thread: all functions are the loop thread's, and so are `begin` and `end`; `run` is a thread's of the pool. A piece
- * belongs to its owner before the push and from `end` on, and to the pool's thread during `run`. */
+ * Thread: the loop thread, also `begin` and `end`; `run` is a pool thread's. A piece belongs to its
+ * owner before the push and from `end` on, and to the pool's thread during `run`. */
 #ifndef SGPD_OFFLOAD_H
 #define SGPD_OFFLOAD_H
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Busy polling: a wait that is expected to be short is spun through.
  *
- * To sleep and to be woken takes a thread 10 to 30 us on a virtual machine, as long as a small share takes altogether. So where
- * the latest waits were short the loop asks the kernel again and again, for SPIN_NS at most, before it sleeps. A wait of more than
- * that counts as one of four times that: two or three of these in a row end the spinning, and waits that are short
- * again begin it.
+ * To sleep and to be woken takes 10 to 30 us on a virtual machine, as long as a whole small share.
+ * So where the latest waits were short, the loop polls for up to SPIN_NS before it sleeps. A longer
+ * wait counts as four times SPIN_NS: two or three in a row end the polling, and short ones begin it
+ * again.
  *
- * Each time it yields to whoever else can run on its core, for that may be the node that is waited for. One that computes instead keeps
- * the core for a time slice, of milliseconds; from a sleeper it would have been taken at once. So whoever has lost its core sleeps
- * through all waits for SPIN_REST_NS, and for twice as long each time that this comes again within SPIN_REST_MOST_NS.
+ * While it polls, the loop yields its core, for the awaited node may need it. A process that
+ * computes instead keeps that core for milliseconds; a sleeper would get it back at once. So a loop
+ * that lost its core sleeps for SPIN_REST_NS, and twice as long each time if that recurs within
+ * SPIN_REST_MOST_NS.
  *
  * Thread: the loop thread. Times are of uv_hrtime. */
 #ifndef SGPD_SPIN_H

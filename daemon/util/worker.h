@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one compute thread, and the two lists through which the loop thread talks to it.
  *
- * Jobs run one after the other in the order of their pushes, so whatever they touch (the trainer, the
- * snapshots) needs no lock. A finished job comes back to the loop thread by one uv_async_t; since
- * wake-ups coalesce, each of them drains the whole list. Nothing here allocates after the start.
+ * Jobs run one by one in the order of their pushes, so what they touch (the trainer, the snapshots)
+ * needs no lock. Finished jobs come back by one uv_async_t; wake-ups coalesce, so each drains the
+ * whole list. Nothing here allocates after the start.
  *
- * To wake a thread and to be woken costs more than a small job. So a job of which those before it say that it
- * is short runs on the loop thread, if the compute thread has nothing to do then.
- *
- * A job that takes minutes lets in, now and then, what only reads.
+ * To wake a thread costs more than a small job. So a job whose kind was short of late runs on the
+ * loop thread, if the compute thread is idle. A job that takes minutes lets in, now and then, what
+ * only reads.
  *
  * Thread: all functions are the loop thread's, but worker_let_in. */
 #ifndef SGPD_WORKER_H
