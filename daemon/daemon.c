@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of the daemon: everything opened in order, the loop, timers and signals, and everything
- * closed again. See daemon.h. */
+/* The life of the daemon: opening, the loop, timers and signals, closing; see daemon.h. */
 #include "daemon.h"
 
 #include "node/beside.h"

@@ -45,8 +45,7 @@ struct company {
 
 #define DAEMON_AGAIN (-1) /* the node was reset: this program is to start anew */
 
-/* Run a prepared node until it is told to stop. Returns the exit status of the process, or DAEMON_AGAIN; what failed has
- * been logged. */
+/* Run a prepared node. Returns the process's exit status, or DAEMON_AGAIN; failures are logged. */
 int daemon_run(const struct config *config, struct prepared *prepared, struct log *log,
     const struct company *company);
 

@@ -24,8 +24,7 @@ struct page {
     uint64_t next;   /* the row to begin with next time */
 };
 
-/* since: the row to begin with, or PAGE_OVERVIEW. One beyond `total`, of an earlier process, begins with the oldest.
- * limit: 1 to PAGE_ROWS_MAX. */
+/* since: PAGE_OVERVIEW, or the first row; beyond `total`, the oldest. limit: 1 to PAGE_ROWS_MAX. */
 struct page page_of(uint64_t total, uint64_t since, uint32_t limit);
 
 /* The number of a row of the page (index < count). */

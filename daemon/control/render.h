@@ -29,8 +29,7 @@ json_t *render_evaluation(const struct sgp_evaluation *evaluation, sgp_round rou
 json_t *render_prediction(
     const struct view_model *model, const float *outputs, uint64_t rows, uint64_t width);
 
-/* {"error": {"status": 404, "code": "not_found", "message": "..."}}; `hints` (owned by the callee,
- * may be NULL) are further members. */
+/* {"error": {"status": 404, "code": ..., "message": ..., `hints`}}; takes them; NULL: none. */
 json_t *render_error(unsigned status, const char *code, const char *message, json_t *hints);
 
 /* The answer of GET /v1/history: `rows` are those of the page. */

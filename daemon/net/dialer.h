@@ -26,8 +26,7 @@ struct dialer_events {
     /* How to dial this peer: SGP_TLS_OFF, or with these settings, whose objection gets a copy of the node
      * (struct sgp_topology_node) as its context. Asked once for each dial. */
     enum sgp_tls (*tls)(void *context, uint32_t peer, struct sgp_cipher_settings *ret_settings);
-    /* The end of a dial: a link that is started and stands, to be taken over, with its events; or NULL and why: `text` is
-     * one line, borrowed. */
+    /* The end of a dial: a started link, to be taken over; or NULL, and why in a borrowed line. */
     void (*dialled)(void *context, uint32_t peer, struct link *link, int code, const char *text);
 };
 
@@ -42,8 +41,7 @@ void dialer_init(struct dialer *dialer, uv_loop_t *loop, const struct dialer_eve
 /* Dial a node, which is copied. `dialled` follows, never from within this call. */
 void dialer_dial(struct dialer *dialer, uint32_t peer, const struct sgp_topology_node *node);
 
-/* Give up all dials under way; `dialled` is not called for them. The loop has to see the handles
- * through. */
+/* Give up all dials, without `dialled`. The loop has to see the handles through. */
 void dialer_give_up(struct dialer *dialer);
 
 #endif

@@ -80,8 +80,7 @@ static bool is_unknown(const struct link *link)
 
 /* ---- the end ---- */
 
-/* What waits, and goodbye behind it, as far as the socket takes them now; before the peer is known, the alert that tells
- * it why. */
+/* What waits, and goodbye, as far as the socket takes them; to an unknown peer the alert alone. */
 static void say_last(struct link *link, const struct sgp_message *goodbye)
 {
     uint8_t frame[SGP_WIRE_FRAME_MAX];
@@ -573,8 +572,7 @@ int link_cipher(struct link *link, const struct sgp_cipher_settings *settings)
     return sgp_cipher_create(settings, &link->cipher);
 }
 
-/* Whether it is still there once its owner has seen the first byte; what came then lies where a cipher may read it while
- * `input` is written. */
+/* False: its owner has closed it. A cipher reads from `line`, while `input` is written. */
 static bool begin(struct link *link, const char **bytes, size_t count)
 {
     link->begun = true;

@@ -204,8 +204,7 @@ static bool is_flood(struct listener *listener, const struct link *link)
     return listener->rate_count++ >= LISTENER_UNEXPECTED_RATE;
 }
 
-/* A place for one more: of the oldest, one of those whom nobody expects if there is any. No expected one gives way to
- * one who is not. */
+/* A place for one more: the oldest unexpected caller goes, or the oldest for an expected one. */
 static bool make_room(struct listener *listener, const struct link *link)
 {
     bool full = listener->stranger_count == LISTENER_STRANGERS_MAX;

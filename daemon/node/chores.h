@@ -14,8 +14,7 @@ float **chores_entered(struct daemon *daemon);
 /* Write x / weight to STATE/model.safetensors. */
 void chores_save(struct daemon *daemon, sgp_round round, double weight);
 
-/* Fill in evaluate, estimate and predict: each returns 0, or -EBUSY, -ENOMEM or SGP_E_STATE when it
- * cannot begin. */
+/* Fill in evaluate, estimate and predict. They may refuse: -EBUSY, -ENOMEM or SGP_E_STATE. */
 void chores_offer(struct view_actions *actions);
 
 #endif

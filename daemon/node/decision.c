@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program's part in decisions of all programs: its word, and the words of all (facts.h); see
- * program_inside.h. */
+/* The program's part in decisions of all programs (facts.h); see program_inside.h. */
 #include "program_inside.h"
 
 #include <errno.h>

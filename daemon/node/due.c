@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the program is due after each event: a turn, or its end; and what is due from it. See
- * program_inside.h. */
+/* What the program is due after each event, and what is due from it; see program_inside.h. */
 #include "program_inside.h"
 
 #include "edges.h"

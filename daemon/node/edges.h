@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which connection belongs to which edge of the topology, and what is known of each edge. Thread: the
- * loop thread. */
+/* The connections of each edge, and what is known of it. Thread: the loop thread. */
 #ifndef SGPD_EDGES_H
 #define SGPD_EDGES_H
 
@@ -41,8 +40,7 @@ typedef bool (*edges_test)(const struct sgp_peer_status *peer);
 bool edges_name(
     struct daemon *daemon, edges_test passes, const char *separator, char *ret_names, size_t bytes);
 
-/* How far a node that has ended is from its neighbours, as a part of its estimate: the furthest whose end is
- * known. NaN: none is. */
+/* At the end: the greatest relative distance of a neighbour's estimate; NaN: none is known. */
 double edges_distance(const struct daemon *daemon);
 /* Whether a neighbour has ended with another model, or is not known to have ended with this one, as a neighbour that
  * was stopped before its end. A neighbour that has left for good does not count. `ret_names` gets the names of these

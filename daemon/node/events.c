@@ -64,8 +64,7 @@ void events_post(struct daemon *daemon, struct sgp_event event)
     worker_turn(&daemon->worker);
 }
 
-/* What the events of this turn led to: first what is left to compute here, then what is said, to each peer in
- * one write. */
+/* What the events of this turn led to: short jobs, then what is said, one write to each peer. */
 static void on_turn(uv_prepare_t *turn)
 {
     struct daemon *daemon = turn->data;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions about what a node that is gone has accepted: ours, and those of strangers. Thread: the loop
- * thread. */
+/* Questions about what a lost node accepted: ours, and strangers'. Thread: the loop thread. */
 #ifndef SGPD_INQUIRY_H
 #define SGPD_INQUIRY_H
 

@@ -29,8 +29,7 @@ static void save(struct daemon *daemon, const struct sgp_effect *effect)
         lost, daemon->config->name);
 }
 
-/* The core has ended: what it leaves behind is written now, unless it was on its way out for good and
- * saved its model before it gave all away. */
+/* The core has ended: save now. A node that left for good saved before it gave its mass away. */
 static void on_drained(struct daemon *daemon, const struct sgp_effect *effect)
 {
     const struct sgp_node_status status = daemon_status(daemon);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Strangers become neighbours here, and what happens on a connection becomes an event of the core.
- * Thread: the loop thread. */
+/* Strangers become neighbours, and connections' news become events. Thread: the loop thread. */
 #ifndef SGPD_NEIGHBOURS_H
 #define SGPD_NEIGHBOURS_H
 

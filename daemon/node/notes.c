@@ -398,8 +398,7 @@ static void log_left(struct daemon *daemon)
             status.weight_owed);
 }
 
-/* An owner and its workers' updates: how stale one was, and how many are in no copy that it could find; and how many a
- * token takes up. */
+/* Updates: their staleness at an owner, or how many a token takes up, or were lost. */
 static void log_updates(struct daemon *daemon, const struct sgp_effect *effect)
 {
     enum sgp_note what = effect->note.what;

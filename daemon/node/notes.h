@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines for people: the log, the last error, STATUS=. Nothing else comes of them. Thread: the loop
- * thread. */
+/* Lines for people: the log, the last error, STATUS=. Thread: the loop thread. */
 #ifndef SGPD_NOTES_H
 #define SGPD_NOTES_H
 

@@ -111,8 +111,7 @@ struct task turns_end_job(struct job *job);
 /* What a frame tells of the turn before; each of it once. */
 uint32_t turns_flags_since(struct program *program);
 
-/* What the program waits for, once the memory is the daemon's: a question in the place of a turn,
- * or the turn. */
+/* Once the memory is the daemon's: a question in the place of a turn, or the turn. */
 void turns_give(struct program *program);
 
 /* Take the turn back, and end the steps that are due. */

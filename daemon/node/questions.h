@@ -41,8 +41,7 @@ bool questions_wait(const struct questions *questions);
 int questions_ask(struct questions *questions, sgp_round round, struct sgp_attach_frame *ret_frame,
     int *ret_descriptor);
 
-/* An answer, with what came beside it, or -1. One that is late is ignored. Returns 0, or SGP_E_PROTOCOL where nothing
- * like it was asked. */
+/* An answer, and its descriptor or -1. A late one is ignored. 0, or SGP_E_PROTOCOL: not asked. */
 int questions_take(
     struct questions *questions, const struct sgp_attach_frame *frame, int descriptor);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The run of the node; see runs.h. Fails at open, with one line; a file that cannot be written later is told, and tried
- * again at the next start. */
+/* See runs.h. Fails at open, with one line; later failures are told and tried at the next start. */
 #include "runs.h"
 
 #include "notes.h"

@@ -17,8 +17,7 @@ void survive_start_timer(struct daemon *daemon);
 /* Write a checkpoint of this place in the queue of jobs, or amid a round's steps of the model between two of them, which a
  * restart takes for an estimate: 0, -EBUSY or SGP_E_STATE. */
 int survive_checkpoint(struct daemon *daemon);
-/* The node has left for good: put its ledger and its checkpoints aside, so that a later start is that
- * of a new member. The model stays. */
+/* It has left for good: put ledger and checkpoints aside, for a later start is a new member's. */
 void survive_retire(struct daemon *daemon);
 
 #endif

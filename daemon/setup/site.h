@@ -20,8 +20,7 @@ struct site {
     char warnings[SITE_WARNINGS_MAX][SGP_TEXT_BYTES];
 };
 
-/* Returns 0 and *ret_site, or a negative code and the line `FILE:LINE: [section] key: ...` of what would
- * keep the daemon from starting. */
+/* 0 and *ret_site; or negative, and `FILE:LINE: [section] key: ...`, which would prevent a start. */
 int site_check(const struct config *config, struct sgp_error *error, struct site *ret_site);
 
 #endif

@@ -36,8 +36,7 @@ void export_init(struct export *export, const struct sgp_model *model,
     const struct sgp_model_file *layout, char *const *class_names, const char *node,
     sgp_round round, double weight);
 
-/* What sgp_safetensors_* take: `values` (model->parameters) with the table and the tags; all is
- * borrowed. */
+/* For sgp_safetensors_*: `values` (model->parameters), the table and the tags, all borrowed. */
 struct sgp_model_contents export_contents(const struct export *export, const float *values);
 
 #endif

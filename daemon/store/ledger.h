@@ -42,8 +42,7 @@ struct ledger {
 int ledger_open(struct ledger *ledger, const char *directory, const struct sgp_topology *topology,
     uint32_t self, uint32_t link_capacity, struct sgp_error *error);
 
-/* Make room for `link_capacity` links, with what was committed last. Returns 0, also if there is room;
- * -errno or -ENOMEM, and all is as it was. */
+/* Have room for so many links. Returns 0; -errno or -ENOMEM, and all is as it was. */
 int ledger_grow(struct ledger *ledger, uint32_t link_capacity, struct sgp_error *error);
 
 /* Store what must survive of the node. */

@@ -30,8 +30,7 @@ struct recorder {
     const struct sgp_sink *log; /* borrowed; gets the trace too, where it wants it */
 };
 
-/* Open the files that are wanted and write what the node begins with. On failure nothing is left to
- * close. */
+/* Open the files that are wanted, and write how the node begins. On failure none is left open. */
 int recorder_open(struct recorder *recorder, const struct config *config,
     const struct sgp_node_config *node, sgp_time now, const struct sgp_sink *log,
     struct sgp_error *error);

@@ -49,8 +49,7 @@ static void print_prefix(const struct log *log, enum sgp_level level, char text[
         levels[level].name, key, log->node, space);
 }
 
-/* The value of a key in a line, or NULL. Behind the first quotation nothing is looked for: strangers may have
- * written it. */
+/* The value of a key, or NULL. Not behind a quotation mark, for strangers may have written that. */
 static const char *value_of(const char *text, const char *key, int *ret_length)
 {
     while (*text != '\0') {

@@ -21,8 +21,7 @@ void notify_reloading(void);
 /* STATUS=text, if it differs from the last one. */
 void notify_status(struct notify *notify, const char *text);
 
-/* How often notify_watchdog should be called: a quarter of the time in which the manager wants to hear
- * something, or 0 if it does not watch. */
+/* The pace of notify_watchdog: a quarter of the manager's time limit; 0: it does not watch. */
 sgp_time notify_watchdog_interval(void);
 
 /* WATCHDOG=1 if the compute thread is idle or has spent processor time since the last time, however

@@ -53,8 +53,7 @@ struct view_status {
     /* Which the ledger counts, and of which no parameters were left; 0: none. */
     sgp_round lost_rounds;
     double samples_per_second;
-    /* What became of the latest model.safetensors: "writing", "written", "failed"; NULL: this
-     * process has begun none. Static. */
+    /* The latest model.safetensors: "writing", "written", "failed"; NULL: none begun. Static. */
     const char *model_file;
     const char *diverging; /* "loss", "test_loss" or "not_finite"; NULL: nothing does. Static */
     double disagreement;   /* largest |z_received - z| / |z| in the latest cycle, or at the end */
@@ -265,8 +264,7 @@ struct view_history_row {
     uint64_t bytes_received;
 };
 
-/* What a reload changed, counted; an edge is one of a phase, and phases are compared in their
- * order. */
+/* What a reload changed, counted. An edge is a phase's; phases are compared in their order. */
 struct view_reload {
     uint64_t digest; /* of the topology now */
     uint32_t nodes, phases;
@@ -319,8 +317,7 @@ struct view_actions {
     int (*leave)(void *context, view_left done, void *argument);
     const char *(*token_obstacle)(void *context); /* the same of making a lost token anew */
     int (*restore_token)(void *context);
-    /* Read the topology file again. Any other failure than SGP_E_STATE and -ENOMEM is the file's,
-     * told in *error in one line. */
+    /* Read the topology file again. *error tells what but SGP_E_STATE and -ENOMEM is wrong. */
     int (*reload)(void *context, struct view_reload *ret_reload, struct sgp_error *error);
     int (*evaluate)(void *context, view_evaluated done, void *argument, struct sgp_error *error);
     int (*estimate)(void *context, view_estimated done, void *argument, struct sgp_error *error);

@@ -65,8 +65,7 @@ int worker_start(struct worker *worker, uv_loop_t *loop);
  * that does not merely read. */
 void worker_let_in(struct worker *worker);
 
-/* Processor time of the thread in nanoseconds: it grows for as long as a job does anything. Not after
- * worker_stop. */
+/* Processor time of the thread in ns: it grows while a job works. Not after worker_stop. */
 uint64_t worker_spent(const struct worker *worker);
 
 /* Append a job; it belongs to the worker until `done`. Not after worker_stop. */

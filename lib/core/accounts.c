@@ -342,8 +342,7 @@ static void take_account(const struct sgp_core_account *entry, struct sgp_bequea
             .weight = account->weight};
 }
 
-/* What there is to say of a link: what it is owed, or what was accepted of its source, or of the source's
- * former lineage. False: nothing. */
+/* What a link is owed, or was accepted of its source, or its former lineage. False: nothing. */
 static bool take_link(const struct sgp_node *node, const struct sgp_core_link *link, bool former,
     struct sgp_bequeath *ret_item)
 {
@@ -436,8 +435,7 @@ void sgp_core_hand_accounts(struct sgp_node *node)
     }
 }
 
-/* An heir without room gets nothing: its bequest has not been sent. It may say so once more for each
- * account that was on its way. */
+/* An heir without room gets no bequest. It may say so for each account that was on its way. */
 struct sgp_verdict sgp_core_staged(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_answer *answer)
 {

@@ -105,8 +105,7 @@ static inline struct sgp_verdict sgp_refuses(int code, enum sgp_reason reason)
 /* roster.c */
 int sgp_core_roster_init(struct sgp_roster *roster, uint32_t link_count); /* 0 or -ENOMEM */
 void sgp_core_roster_finish(struct sgp_roster *roster);
-/* The first link from `from` on that is in the set, or link_count. What is touched on the way is seen. Here,
- * since a step asks dozens of times. */
+/* The first link of the set from `from` on, or link_count. Inline: a step asks dozens of times. */
 static inline uint32_t sgp_core_next(const struct sgp_node *node, enum sgp_set set, uint32_t from)
 {
     const struct sgp_roster *roster = &node->layout.roster;
@@ -266,8 +265,7 @@ bool sgp_core_leads(const struct sgp_node *node);   /* by its role, and its weig
 bool sgp_core_follows(const struct sgp_node *node); /* likewise */
 /* Labels count the steps of all, each at its own pace. */
 bool sgp_core_shares_label(const struct sgp_node *node);
-/* The w of z = x / w, where x is what jobs work on; a worker's is its copy and what it has moved since, at 1. 0: the node
- * has no estimate. */
+/* The w of z = x / w; 1 for a worker's copy, with what it has moved since. 0: no estimate. */
 double sgp_core_weight_of_estimate(const struct sgp_node *node);
 bool sgp_core_is_guess(const struct sgp_node *node); /* its estimate, until another has come */
 /* Values without weight: a part of an exact cycle, or an update. */
@@ -415,8 +413,7 @@ void sgp_core_time_update(struct sgp_node *node, sgp_time took); /* the steps of
 sgp_round sgp_core_label_most(const struct sgp_node *node, uint32_t peer);
 /* It joins, and the token begins with it, unless a fleet is there that has it, or had. */
 bool sgp_core_mints(const struct sgp_node *node);
-/* Whether the token, which is here by the record alone, may have been given away since; or has been,
- * as this estimate shows. */
+/* Whether a token that is here by the record alone may be elsewhere, or is, by this estimate. */
 bool sgp_core_may_have_passed(const struct sgp_node *node);
 bool sgp_core_has_left(const struct sgp_node *node, const struct sgp_core_link *link);
 bool sgp_core_may_grant_token(const struct sgp_node *node, const struct sgp_core_link *link);

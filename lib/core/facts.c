@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Facts: what follows from how a node and its links stand. These questions change nothing, but that a plan
- * which was looked up is kept. */
+/* Facts: what follows from a node and its links. Nothing changes, but a plan is kept once found. */
 #include "core/core.h"
 
 /* ---- the node ---- */
@@ -450,8 +449,7 @@ bool sgp_core_may_pass_on(const struct sgp_node *node)
            !sgp_topology_has_exact(topology);
 }
 
-/* The first round from that one on in which the file has this link. A node that chooses may choose
- * its neighbour in its very next turn. */
+/* The next round of this link by the file. A node that chooses may choose it in its next turn. */
 sgp_round sgp_core_plan(struct sgp_node *node, struct sgp_core_link *link, sgp_round from)
 {
     if (!sgp_core_active(node) || node->role->gives_nothing)

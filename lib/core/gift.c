@@ -254,8 +254,7 @@ static enum sgp_compressor compressor_of(const struct sgp_node *node)
     return compressor;
 }
 
-/* The values that a gift takes, and their compressor. A part may have no values, if there are fewer
- * values than parts. */
+/* A gift's values and compressor. A part has no values if there are fewer values than parts. */
 static void choose_values(const struct sgp_node *node, struct sgp_gift *gift)
 {
     gift->slice = sgp_core_all(node);
@@ -345,8 +344,7 @@ bool sgp_core_give(struct sgp_node *node)
     return true;
 }
 
-/* All of this node's mass, of which it has some, to one heir. Returns false while there is no snapshot
- * for it. */
+/* All of this node's mass to one heir. False while there is no snapshot for it. */
 bool sgp_core_give_all(struct sgp_node *node, struct sgp_core_link *heir, sgp_round round)
 {
     uint32_t slot = unused_snapshot(node);

@@ -129,8 +129,7 @@ static bool counts_rounds_otherwise(const struct sgp_node *node, const struct sg
                                       : pulse->epoch.topology != node->config.topology->digest;
 }
 
-/* What a neighbour says of the whole fleet. One that has not greeted may be of another: its end is not
- * ours. */
+/* What a greeted neighbour says of the fleet. Before its greeting it may be of another fleet. */
 void sgp_core_believe(struct sgp_node *node, struct sgp_core_link *link)
 {
     const struct sgp_pulse *pulse = &link->pulse;

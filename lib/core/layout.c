@@ -75,8 +75,7 @@ static uint32_t effects_most(uint32_t links, uint32_t receives, uint32_t slices)
     return node + link * links + receive * receives;
 }
 
-/* The vector with which a cycle was entered, that of this round, that of the one before, which may not have been
- * acknowledged, and one to spare. */
+/* Of the cycle's entry, this round, the last one (perhaps not acknowledged yet), and a spare. */
 #define SNAPSHOTS_OF_CYCLE 4u
 
 /* What is told, what was handed on and may not have been acknowledged, an estimate, and one to spare; a token that comes, one

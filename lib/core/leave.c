@@ -70,8 +70,7 @@ static bool is_given_to(const struct sgp_node *node)
     return false;
 }
 
-/* Whether it goes with what it has: with its due, or since more does not come. One that has nothing
- * waits for something. */
+/* Whether it goes: with its due, or because no more comes. A node without mass waits for some. */
 static bool has_gathered(const struct sgp_node *node)
 {
     double weight = node->mass.weight + sgp_core_held(node);
@@ -84,8 +83,7 @@ static bool has_gathered(const struct sgp_node *node)
     return weight >= 1 + node->mass.covered || (over && weight > 0) || sgp_core_follows(node);
 }
 
-/* At the end of a round, or in a pause, one who wants to leave does. One whose bequest is on its way, or
- * has come, is beyond that. */
+/* Leave, at the end of a round or in a pause; at once if its bequest is given, or has come. */
 bool sgp_core_leaves_now(struct sgp_node *node)
 {
     if (!node->leaving.wanted || node->state == SGP_NODE_DRAINING || node->exact.begun)

@@ -39,8 +39,7 @@ void sgp_core_come_home(struct sgp_node *node, uint32_t slot, const struct sgp_s
     }
 }
 
-/* What was owed first is settled. What was given after it comes first now, and so does its time: its payload waited for that
- * one's. */
+/* The first is settled. The next is timed from now on, for its payload waited for the first's. */
 void sgp_core_owe_next(struct sgp_node *node, struct sgp_core_link *link)
 {
     link->owed[0] = link->owed[1];

@@ -49,8 +49,7 @@ static void choose_ranges(struct sgp_node *node, uint32_t slot)
     }
 }
 
-/* What is kept is computed from the float32 fractions that the targets will use, so that the numerators of a column add
- * up as the weights do. */
+/* Kept: by the float32 fractions that targets use, so that a column's numerators add up to it. */
 void sgp_core_publish(struct sgp_node *node, double part, double fractions, uint32_t slot)
 {
     double given = 0, keep = 1;

@@ -82,8 +82,7 @@ void sgp_core_set_aside(struct sgp_node *node)
     }
 }
 
-/* From now on the node's parameters are a guess; seek.c does the rest. An estimate that is asked
- * for already serves. */
+/* The node's parameters are a guess from now on. An estimate that is asked for already serves. */
 void sgp_core_want(struct sgp_node *node)
 {
     if (node->seeking.wants)

@@ -201,8 +201,7 @@ static void take_turns(struct sgp_node *node, const struct sgp_topology *next)
             next, sgp_topology_turns(next, node->round) + (left > 0 ? left : 0));
 }
 
-/* By another file an exact cycle is another one: all begin it again, and rounds of the former tell nothing of the
- * end. */
+/* Another file's exact cycle is another: all begin it again, and former rounds tell no end. */
 static void renew_for(struct sgp_node *node, const struct sgp_topology *former)
 {
     const struct sgp_topology *topology = node->config.topology;

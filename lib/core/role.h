@@ -47,8 +47,7 @@ struct sgp_role {
     sgp_round (*resumes_at)(const struct sgp_node *node);
     /* Give what is due in this round; false: it must wait. NULL: this turn's gifts (gift.c). */
     bool (*give)(struct sgp_node *node);
-    /* Whether a share that is held may be added; `early`: though others are to come before it.
-     * NULL: if its step is closed, or its epoch in force. */
+    /* Whether a held share may be added; `early`: before others. NULL: by its step or its epoch. */
     bool (*may_absorb)(const struct sgp_node *node, const struct sgp_receive *receive, bool early);
     /* Add a share that is held; NULL: to x and w. */
     void (*absorb)(struct sgp_node *node, struct sgp_receive *receive);

@@ -68,8 +68,7 @@ static const struct sgp_core_link *elder(const struct sgp_node *node)
     return NULL;
 }
 
-/* Whether a source that is up has finished, and no source takes part. Then no source gives this
- * node mass, and the fleet waits for nothing. */
+/* A source has finished and none takes part: none gives mass, and the fleet waits for nothing. */
 static bool has_ended(const struct sgp_node *node)
 {
     bool ended = false;
@@ -178,8 +177,7 @@ static void come_to_end(struct sgp_node *node)
     sgp_core_enter(node, SGP_STAGE_END);
 }
 
-/* Where an early stop lay in the past, owners may have closed more steps than a worker has heard of: the last copy is that of
- * all. */
+/* After an early stop in the past, owners may be ahead: the last copy is that of all. */
 static bool fetches_last_copy(struct sgp_node *node)
 {
     bool lacks = false;
@@ -431,8 +429,7 @@ static bool in_order(const struct sgp_node *node)
     return sgp_method_in_order(node->config.method);
 }
 
-/* By label, so that all do or none: also after the last cycle in which anybody trained, and not where they only mix, to
- * agree. */
+/* By label, so that all nodes take it or none; not where they only mix, to agree. */
 static bool takes_outer_step(const struct sgp_node *node)
 {
     return node->round < sgp_core_train_end(node) && node->mass.weight > 0 &&
