@@ -12,6 +12,7 @@
 #include "core/core.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define INHERITED_MAX (SGP_ACCOUNTS_MAX - 64u) /* the rest is for disputes */
@@ -46,8 +47,7 @@ uint32_t sgp_node_debt_count(const struct sgp_node *node)
 const struct sgp_account *sgp_node_debt(const struct sgp_node *node, uint32_t index)
 {
     for (uint32_t i = 0; i < node->accounts.count; i++)
-        if (in_force(&node->accounts.entries[i]) && is_debt(&node->accounts.entries[i]) &&
-            index-- == 0)
+        if (sgp_core_is_debt(&node->accounts.entries[i]) && index-- == 0)
             return &node->accounts.entries[i].account;
     sgp_assert_failed("there are so many debts", __FILE__, __LINE__);
 }
@@ -57,7 +57,7 @@ static void drop(struct sgp_node *node, uint32_t index)
     struct sgp_core_account *entry = &node->accounts.entries[index];
     if (entry->slot != SGP_SLOT_NONE)
         node->layout.snapshot_users[entry->slot]--;
-    node->accounts.debts -= in_force(entry) && is_debt(entry);
+    node->accounts.debts -= sgp_core_is_debt(entry);
     node->accounts.staged -= !in_force(entry);
     node->unrecorded = node->unrecorded || in_force(entry);
     node->accounts.count--; /* the others keep their order: the oldest come first */
@@ -239,12 +239,6 @@ static bool is_sound(const struct sgp_bequeath *bequeath)
                (weight && bequeath->weight <= 4.0 * SGP_NODES_MAX && bequeath->number > 0));
 }
 
-void sgp_core_copy_name(char to[SGP_NAME_BYTES], const char *from)
-{
-    for (size_t i = 0; i + 1 < SGP_NAME_BYTES && from[i] != '\0'; i++)
-        to[i] = from[i];
-}
-
 /* Nobody takes more than half of the places that are left for what is staged. One that has gone answers for
  * nobody: all that it had is its heir's. */
 static bool may_stage(const struct sgp_node *node, const struct sgp_core_link *link)
@@ -277,8 +271,8 @@ struct sgp_verdict sgp_core_stage(
             .number = bequeath->number,
             .weight = debt ? bequeath->weight : 0,
         };
-        sgp_core_copy_name(entry->account.source, bequeath->source);
-        sgp_core_copy_name(entry->account.target, bequeath->target);
+        (void)snprintf(entry->account.source, SGP_NAME_BYTES, "%s", bequeath->source);
+        (void)snprintf(entry->account.target, SGP_NAME_BYTES, "%s", bequeath->target);
         entry->search.next = node->now;
     }
     struct sgp_message *message = sgp_core_send(node, link, SGP_ANSWER);
@@ -491,8 +485,8 @@ static struct sgp_core_account *keep(struct sgp_node *node, struct sgp_core_link
         .target_lineage = link->memory.lineage,
         .number = owed->share.number,
         .weight = owed->share.weight};
-    sgp_core_copy_name(entry->account.source, nodes[node->config.self].name);
-    sgp_core_copy_name(entry->account.target, nodes[link->peer].name);
+    (void)snprintf(entry->account.source, SGP_NAME_BYTES, "%s", nodes[node->config.self].name);
+    (void)snprintf(entry->account.target, SGP_NAME_BYTES, "%s", nodes[link->peer].name);
     entry->search.next = node->now;
     entry->told_on = link->bequest.told_on[0];
     node->accounts.debts++;

@@ -115,13 +115,6 @@ double sgp_core_distance(
     return sqrt(sum);
 }
 
-bool sgp_core_disagrees(const struct sgp_node *node, const struct sgp_core_link *link)
-{
-    double relative;
-    (void)sgp_core_distance(node, link, &relative);
-    return relative > SGP_AGREED;
-}
-
 /* The neighbour that is furthest away, of those within reach, who could mix with this node; or NULL. Of another label a copy
  * of a token is another by right: whoever is there has the newest. */
 static struct sgp_core_link *furthest(struct sgp_node *node)

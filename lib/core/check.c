@@ -286,7 +286,7 @@ const char *sgp_core_flaw(const struct sgp_node *node)
         return "of two shares owed on a link neither has weight, and the first left first";
     if (!stage_fits_state(node))
         return "the stage fits the state";
-    if (node->state == SGP_NODE_FINISHED && !sgp_core_has_compared(node))
+    if (node->state == SGP_NODE_FINISHED && !node->ending.fresh && node->layout.link_count > 0)
         return "a finished node has a sketch of its estimate, or no neighbours";
     if (node->role != sgp_core_role_at(node, node->round))
         return "the role is that of the round";

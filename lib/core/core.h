@@ -197,8 +197,6 @@ uint32_t sgp_core_unused(const struct sgp_node *node);      /* the first unused 
 bool sgp_core_computes(const struct sgp_node *node);        /* a job of the round is under way */
 bool sgp_core_chooses(const struct sgp_node *node, sgp_round round); /* itself, not the file */
 bool sgp_core_says_ended(const struct sgp_node *node);
-/* Whether the node has a sketch of its estimate as that is now, or has no neighbours. */
-bool sgp_core_has_compared(const struct sgp_node *node);
 bool sgp_core_proves(const struct sgp_node *node); /* a word on the fleet's end is to be signed */
 /* a link */
 struct sgp_core_link *sgp_core_find(
@@ -422,7 +420,6 @@ bool sgp_core_could_hand_on(const struct sgp_node *node); /* to a node that stay
 bool sgp_core_tells_last(struct sgp_node *node); /* it stops, and publishes the token first */
 void sgp_core_forgo_token(struct sgp_node *node);
 void sgp_core_remake_token(struct sgp_node *node); /* under a higher epoch */
-void sgp_core_forgo_recorded(struct sgp_node *node);
 void sgp_core_visit_again(struct sgp_node *node);
 
 /* epoch.c */
@@ -457,7 +454,6 @@ const struct sgp_core_link *sgp_core_not_ended(const struct sgp_node *node);
 /* |z - z'|, and that by the longer of the two; both NaN if not known. */
 double sgp_core_distance(
     const struct sgp_node *node, const struct sgp_core_link *link, double *ret_relative);
-bool sgp_core_disagrees(const struct sgp_node *node, const struct sgp_core_link *link);
 
 /* owed.c */
 void sgp_core_grow(struct sgp_node *node, double weight);
@@ -488,7 +484,6 @@ void sgp_core_hand_accounts(struct sgp_node *node);
 struct sgp_verdict sgp_core_staged(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_answer *answer);
 void sgp_core_bequest_accepted(struct sgp_node *node, const struct sgp_core_link *link);
-void sgp_core_copy_name(char to[SGP_NAME_BYTES], const char *from); /* into zeroes */
 bool sgp_core_let_go(struct sgp_node *node); /* of the snapshot of a debt; false: of none */
 bool sgp_core_dispute(struct sgp_node *node, struct sgp_core_link *link);
 bool sgp_core_keep_pledged(struct sgp_node *node, struct sgp_core_link *link); /* its link goes */
@@ -503,9 +498,8 @@ bool sgp_node_accepted(const struct sgp_node *node, const char *source, uint64_t
     uint64_t number, bool *ret_open, uint64_t *ret_accepted);
 
 /* fold.c */
-/* The share that comes on a link, if it may be folded; or whichever may be. */
+/* The share that comes on a link, if it may be folded. */
 void sgp_core_fold(struct sgp_node *node, struct sgp_core_link *link);
-void sgp_core_fold_any(struct sgp_node *node);
 void sgp_core_end_fold(struct sgp_node *node, struct sgp_core_link *link); /* if there is one */
 void sgp_core_give_up_fold(struct sgp_node *node);                         /* if x has changed */
 /* The target refuses what it was given; that comes home once nothing is folded. */

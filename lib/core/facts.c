@@ -272,11 +272,6 @@ bool sgp_core_says_ended(const struct sgp_node *node)
     return node->stage == SGP_STAGE_END && node->ending.fresh && node->round >= sgp_core_last(node);
 }
 
-bool sgp_core_has_compared(const struct sgp_node *node)
-{
-    return node->ending.fresh || node->layout.link_count == 0;
-}
-
 /* ---- a link ---- */
 
 struct sgp_core_link *sgp_core_find(

@@ -71,12 +71,6 @@ void sgp_core_fold(struct sgp_node *node, struct sgp_core_link *link)
             .weight = link->receiving.incoming.weight});
 }
 
-void sgp_core_fold_any(struct sgp_node *node)
-{
-    SGP_EACH_OF (link, node, SGP_SET_NEAR)
-        sgp_core_fold(node, link);
-}
-
 static void unpin(struct sgp_node *node, struct sgp_core_link *link)
 {
     link->receiving.folds = false;

@@ -9,6 +9,7 @@
  * The rule: docs/rules/inquiry.md */
 #include "core/core.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define QUESTION_NS SGP_SECOND     /* from one question to the next */
@@ -269,8 +270,8 @@ static void ask(struct sgp_node *node, const struct subject *subject)
         .whom = whom,
         .until = node->now + ANSWER_NS,
         .next = node->now + QUESTION_NS};
-    sgp_core_copy_name(node->inquiry.about.source, question->source);
-    sgp_core_copy_name(node->inquiry.about.target, question->target);
+    (void)snprintf(node->inquiry.about.source, SGP_NAME_BYTES, "%s", question->source);
+    (void)snprintf(node->inquiry.about.target, SGP_NAME_BYTES, "%s", question->target);
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_INQUIRE);
     effect->inquire.peer = whom;
     effect->inquire.question = question_of_account(&node->inquiry.about);

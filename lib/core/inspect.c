@@ -172,8 +172,11 @@ uint64_t sgp_node_run(const struct sgp_node *node)
 uint32_t sgp_node_disagreeing(const struct sgp_node *node)
 {
     uint32_t count = 0;
-    SGP_EACH_LINK (link, node)
-        count += sgp_core_disagrees(node, link);
+    double relative;
+    SGP_EACH_LINK (link, node) {
+        (void)sgp_core_distance(node, link, &relative);
+        count += relative > SGP_AGREED;
+    }
     return count;
 }
 

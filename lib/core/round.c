@@ -485,7 +485,8 @@ void sgp_core_published(struct sgp_node *node)
         node->drain_until = node->now + SGP_DRAIN_NS;
     } else {
         after_giving(node);
-        sgp_core_fold_any(node); /* x is at rest now, if no step follows */
+        SGP_EACH_OF (link, node, SGP_SET_NEAR) /* x is at rest now, if no step follows */
+            sgp_core_fold(node, link);
     }
 }
 
