@@ -24,7 +24,8 @@ static void say_end(struct program *program)
         .distance = NAN};
     if (finished)
         frame.distance = edges_distance(program->daemon);
-    if (finished && edges_apart(program->daemon, frame.text, sizeof frame.text))
+    if (finished &&
+        edges_name(program->daemon, edges_is_apart, ", ", frame.text, sizeof frame.text))
         frame.flags |= SGP_ATTACH_DISAGREES;
     program->stopped = true;
     program->answered = finished;

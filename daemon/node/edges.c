@@ -223,25 +223,15 @@ bool edges_name(
     return any;
 }
 
-static bool is_apart(const struct sgp_peer_status *peer)
+bool edges_is_apart(const struct sgp_peer_status *peer)
 {
     bool left = peer->state == SGP_LINK_DOWN && peer->last_reason == SGP_REASON_LEFT;
     return !peer->retired && !left && (peer->disagrees || !peer->ended);
 }
 
-bool edges_apart(struct daemon *daemon, char *ret_names, size_t bytes)
-{
-    return edges_name(daemon, is_apart, ", ", ret_names, bytes);
-}
-
-static bool trains_the_same(const struct sgp_peer_status *peer)
+bool edges_trains_alike(const struct sgp_peer_status *peer)
 {
     return peer->same_updates;
-}
-
-bool edges_same_updates(struct daemon *daemon, char *ret_names, size_t bytes)
-{
-    return edges_name(daemon, trains_the_same, ", ", ret_names, bytes);
 }
 
 static bool is_missing(const struct sgp_peer_status *peer)

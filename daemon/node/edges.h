@@ -42,13 +42,11 @@ bool edges_name(
 
 /* At the end: the greatest relative distance of a neighbour's estimate; NaN: none is known. */
 double edges_distance(const struct daemon *daemon);
-/* Whether a neighbour has ended with another model, or is not known to have ended with this one, as a neighbour that
- * was stopped before its end. A neighbour that has left for good does not count. `ret_names` gets the names of these
- * neighbours, with commas, as far as `bytes` holds them. */
-bool edges_apart(struct daemon *daemon, char *ret_names, size_t bytes);
-
-/* Likewise those whose updates are another node's bit for bit (SGP_NOTE_SAME_UPDATES). */
-bool edges_same_updates(struct daemon *daemon, char *ret_names, size_t bytes);
+/* Whether a neighbour has ended with another model, or is not known to have ended with this one, as a
+ * neighbour that was stopped before its end. A neighbour that has left for good does not count. */
+bool edges_is_apart(const struct sgp_peer_status *peer);
+/* Whether its updates are another node's bit for bit (SGP_NOTE_SAME_UPDATES). */
+bool edges_trains_alike(const struct sgp_peer_status *peer);
 
 /* For whom a node waits that has not begun: the neighbours that are not connected, and the latest error of one of them; else whom
  * the core waits for, and for what; "": nobody. */

@@ -111,7 +111,8 @@ static void done_hand_out(struct job *job, bool cancelled)
     program->weight = task.weight;
     program->since = events_now();
     tell_older(program, &frame);
-    if (program->same && edges_same_updates(program->daemon, frame.text, sizeof frame.text))
+    if (program->same &&
+        edges_name(program->daemon, edges_trains_alike, ", ", frame.text, sizeof frame.text))
         frame.flags |= SGP_ATTACH_SAME_UPDATES;
     program->same = false;
     program_say(program, &frame);

@@ -20,7 +20,7 @@ struct site {
     char warnings[SITE_WARNINGS_MAX][SGP_TEXT_BYTES];
 };
 
-/* 0 and *ret_site; or negative, and `FILE:LINE: [section] key: ...`, which would prevent a start. */
+/* 0 and *ret_site; or negative, and `FILE:LINE: [section] key: ...` that prevents a start. */
 int site_check(const struct config *config, struct sgp_error *error, struct site *ret_site);
 
 #endif
