@@ -78,8 +78,7 @@ static void end(struct daemon *daemon)
         uv_close((uv_handle_t *)&daemon->signals[i], NULL);
 }
 
-/* A finished node that is to exit leaves as if it had been told to, but not at once: a neighbour of its
- * neighbours may still find that it disagrees, and then all mix on. */
+/* A finished node exits only after a while: a neighbour may still disagree, and then all mix on. */
 static bool work_is_done(const struct daemon *daemon)
 {
     if (daemon->config->when_done != CONFIG_EXIT || daemon->saves > 0 || daemon->stopping)

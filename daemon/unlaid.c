@@ -105,8 +105,7 @@ static int stop(void *context)
 
 /* ---- the program ---- */
 
-/* The node becomes what the program brings: its layout, and the parameters to begin with. They are read last, because
- * memory that nobody has written yet is made by reading it. */
+/* Take the program's layout and first parameters; these last, for to read fresh memory makes it. */
 static int take_model(struct prepared *prepared, const struct guest *guest, struct sgp_error *error)
 {
     struct sgp_model_file *layout = NULL;

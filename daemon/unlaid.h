@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A node whose model no program has brought yet: it listens for programs and onlookers, and for no neighbour, for it does
- * not know yet how long a vector is. */
+/* A node without a model yet: it listens for programs and onlookers, and not for neighbours. */
 #ifndef SGPD_UNLAID_H
 #define SGPD_UNLAID_H
 

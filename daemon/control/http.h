@@ -36,8 +36,7 @@ struct client {
     bool leaving;          /* shut down, and libmicrohttpd has not noticed yet: it has no place */
 };
 
-/* A job that outlives the handler: the request is suspended until it ends. Everything that a job
- * needs beside is in the structs that begin with one. */
+/* A job suspends its request until it ends. What else it needs stands in a struct around it. */
 struct http_job {
     LIST_ENTRY(http_job) next;
     struct control *control; /* NULL once the server has closed */

@@ -392,8 +392,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
     *buffer = link->cipher != NULL ? uv_buf_init((char *)line, sizeof line) : place_of(link);
 }
 
-/* Whether the peer lets go of a payload of which the kernel has not yet got all: it cannot have it, and
- * its owner would write to memory that is still being read here. */
+/* Whether the peer lets go of a payload that is still being read here: it cannot have it yet. */
 static bool is_answered_unsent(const struct link *link, const struct sgp_message *message)
 {
     bool in_flight = link->writing && link->flight > link->queue_flight &&

@@ -85,8 +85,7 @@ struct link_cargo {
     uint64_t number; /* of the share; 0: it is an estimate's */
 };
 
-/* What was announced while a payload was under way. It waits until that was handed to a write, and all that is said
- * after it does, for its order with that counts. */
+/* Announced while a payload was under way: it waits for that, as does all that is said later. */
 struct link_behind {
     bool waits;
     size_t queued; /* bytes of the queue before its announcement */

@@ -48,8 +48,7 @@ bool edges_is_apart(const struct sgp_peer_status *peer);
 /* Whether its updates are another node's bit for bit (SGP_NOTE_SAME_UPDATES). */
 bool edges_trains_alike(const struct sgp_peer_status *peer);
 
-/* For whom a node waits that has not begun: the neighbours that are not connected, and the latest error of one of them; else whom
- * the core waits for, and for what; "": nobody. */
+/* Before it begins: neighbours not connected, with an error; or whom the core waits for; or "". */
 void edges_awaited(struct daemon *daemon, char *ret_text, size_t bytes);
 
 /* Whether a link is from a source that is not heard (not yet, or no longer). */

@@ -24,8 +24,7 @@ static const char *self_name(const struct daemon *daemon)
     return daemon->prepared->topology->nodes[daemon->prepared->self].name;
 }
 
-/* Words go along links in both directions, so whoever is joined by edges of any round and direction is reached. Returns a
- * member that is not; SGP_NODE_NONE: all are. */
+/* Words go both ways along edges of any round. A member that none reach; SGP_NODE_NONE: all are. */
 static uint32_t unreached(const struct sgp_topology *topology, uint32_t from, bool *reached)
 {
     bool more = true;

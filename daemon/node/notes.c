@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines for people: what the core notes, what links suffer, and whom the node waits for. One fact, one
- * line, `event=` first. Thread: the loop thread. */
+/* Lines for people, `event=` first: the core's notes, links, waiting. Thread: the loop thread. */
 #include "notes.h"
 
 #include "util/checksum.h"
@@ -48,8 +47,7 @@ void notes_mended(struct daemon *daemon, const char *beginning)
 
 /* ---- links ---- */
 
-/* Whether a line about a link is due: what is said again and again is counted instead. What `text` hashes to is
- * its kind; two of one hash share a limit. */
+/* Whether a line is due, or counted as a repetition. Its kind is a hash of `text`. */
 static bool is_due(
     const struct daemon *daemon, struct edge *edge, enum sgp_level level, const char *text)
 {
@@ -296,8 +294,7 @@ static bool is_twin(struct daemon *daemon, const struct link *link)
     return other != NULL && other->lineage == link->lineage;
 }
 
-/* Whoever greets as a neighbour that is here is a stranger like others: a flood of them is no flood of
- * lines, and nothing is wrong with the neighbour. */
+/* A stranger greets in a neighbour's name: limited like other strangers, no error of that link. */
 static void log_turned_away(struct daemon *daemon, const struct sgp_effect *effect)
 {
     char text[SGP_TEXT_BYTES];

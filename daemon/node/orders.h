@@ -9,8 +9,7 @@
 /* The service manager is told that the daemon ends; not at a reset, after which it goes on. */
 void orders_tell_stopping(const struct daemon *daemon);
 
-/* A clean end, and then another run: the files of the present one are set aside, and the program starts anew. With `join`
- * it takes part in the run of its neighbours. */
+/* A clean end, then a new start in another run; with `join`, in the run of the neighbours. */
 void orders_reset(struct daemon *daemon, bool join);
 
 void orders_stop(struct daemon *daemon);

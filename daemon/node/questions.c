@@ -130,8 +130,7 @@ static void take_evaluation(struct questions *questions, const struct question *
     question->evaluated(question->argument, &error, &found, questions->round);
 }
 
-/* Read, not mapped: whatever becomes of the file meanwhile, a short read is all that happens. Only memory has seals; a
- * file on a disk could hold up the loop. */
+/* Read, not mapped: a file that shrinks reads short. Only memory has seals; a disk could block. */
 static int read_outputs(int descriptor, float *values, uint64_t count, struct sgp_error *error)
 {
     size_t bytes = count * sizeof *values, done = 0;

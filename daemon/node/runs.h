@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The run that the node takes part in (sgp/run.h): whether a start continues it, and what of a former one is set aside.
- * Thread: the loop thread; runs_print: before the loop. */
+/* The node's run (sgp/run.h): continued, or set aside. Thread: the loop; runs_print: before it. */
 #ifndef SGPD_RUNS_H
 #define SGPD_RUNS_H
 

@@ -39,8 +39,7 @@ void statements_hear(struct daemon *daemon, const struct sgp_pulse *pulse);
 void statements_tell(struct daemon *daemon, struct link *link);
 /* This node asks the fleet to stop training at that round. */
 void statements_ask_stop(struct daemon *daemon, sgp_round round);
-/* Another file: the word of one who is struck, or whose key is, counts no more; words on another topology are void, and
- * this node's own signed again. */
+/* Another file: words of struck authors or keys, or on another topology, are void; ours is renewed. */
 void statements_reloaded(struct daemon *daemon);
 
 #endif

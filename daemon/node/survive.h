@@ -5,8 +5,7 @@
 
 #include "state.h"
 
-/* Open the ledger, read the last checkpoint, and decide with what lineage, weight and parameters the
- * node goes on: completes *config and puts the parameters into the learner. */
+/* Open ledger and last checkpoint: they complete *config, and give the learner its parameters. */
 int survive_open(struct daemon *daemon, struct sgp_node_config *config, struct sgp_error *error);
 /* Once there are snapshot slots: put back what is owed since then, and forget the checkpoint. */
 void survive_restore(struct daemon *daemon);

@@ -6,8 +6,7 @@
 
 #include "sgp/status.h"
 
-/* The names in their order, for the caller to end with classes_free; NULL and 0 if there are none.
- * SGP_E_CONFIG with what is wrong, or -ENOMEM; then nothing is returned. */
+/* The names, ended by classes_free; NULL and 0: none. Or SGP_E_CONFIG and why, or -ENOMEM. */
 int classes_split(
     const char *text, struct sgp_error *error, char ***ret_names, uint32_t *ret_count);
 void classes_free(char **names, uint32_t count); /* NULL is fine */

@@ -9,8 +9,7 @@
 
 #include "site.h"
 
-/* Add a warning for everything in a configuration of /etc/sgpd, where the unit looks for it, that a start by
- * systemd would be refused. Of others nothing is said: no unit reads them. */
+/* Warn of what systemd would refuse in a configuration of /etc/sgpd. No unit reads others. */
 void unit_check(const struct config *config, struct site *site);
 
 /* Of a daemon that starts: whether a file of its configuration is hidden by its unit, so that it is not there for this

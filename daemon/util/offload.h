@@ -50,8 +50,7 @@ void offloads_close(struct offloads *offloads);
 /* Append a piece. It does not begin before the next offloads_turn. Not after offloads_close. */
 void offloads_push(struct offloads *offloads, struct offload *offload);
 
-/* Begin the next piece if none runs and the allowance has time left. Returns the nanoseconds after which to call
- * again, or UINT64_MAX if nothing waits for time. */
+/* Begin the next piece if it may. Returns ns after which to call again; UINT64_MAX: none waits. */
 uint64_t offloads_turn(struct offloads *offloads);
 
 #endif

@@ -21,8 +21,7 @@ static void run(struct job *job)
     job->took = uv_hrtime() - begin;
 }
 
-/* With the mutex held, which is given up meanwhile. Whoever is woken wants it at once: it is free by then, here and wherever the
- * compute thread is woken. */
+/* With the mutex held, but not while it runs the job or wakes a thread, which wants it at once. */
 static void run_unlocked(struct worker *worker, struct job *job)
 {
     uv_mutex_unlock(&worker->mutex);

@@ -377,8 +377,7 @@ static bool take_rest(
     return ret_item->weight > 0;
 }
 
-/* The first thing of which the heir was not told on this connection, and where to mark that it was; NULL:
- * it knows all. Marks stay with their things wherever these move. */
+/* The first thing that the heir was not told on this connection, with its mark; NULL: none. */
 static uint64_t *next_item(
     struct sgp_node *node, uint64_t connection, struct sgp_bequeath *ret_item)
 {
@@ -498,8 +497,7 @@ static struct sgp_core_account *keep(struct sgp_node *node, struct sgp_core_link
     return entry;
 }
 
-/* What it was owed before may have been accepted, and left to an heir: others are asked. False: there is no
- * room, or nothing can have been accepted. */
+/* The former target may have left it to an heir: ask others. False: no room, or never accepted. */
 bool sgp_core_dispute(struct sgp_node *node, struct sgp_core_link *link)
 {
     const struct sgp_owed *owed = &link->owed[0];

@@ -192,8 +192,7 @@ static bool is_amid_exact(const struct sgp_node *node)
                         topology, sgp_core_furthest(node, node->round, sgp_core_is_up), NULL);
 }
 
-/* One that comes back to exact cycles, or is new to them. `lost`: it has not the values that its neighbours may
- * count on. False: the fleet is not in an exact cycle. */
+/* A node joins. `lost`: it lacks values that others count on. False: no exact cycle goes on. */
 bool sgp_core_rejoins_cycle(struct sgp_node *node, bool lost)
 {
     if (!sgp_core_uses_epochs(node) || node->role->unique)

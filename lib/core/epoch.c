@@ -3,8 +3,7 @@
  * The rule: docs/rules/cycle.md */
 #include "core/core.h"
 
-/* Whether this node's file is why there are epochs: it has exact cycles or a token, or followed one that had exact cycles while
- * others may still reload. */
+/* Whether this file, or one before it that others may still have, has exact cycles or a token. */
 static bool file_explains(const struct sgp_node *node)
 {
     return sgp_core_uses_epochs(node) || node->role->unique;

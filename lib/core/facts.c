@@ -410,8 +410,7 @@ struct sgp_core_link *sgp_core_bequest(const struct sgp_node *node)
     return NULL;
 }
 
-/* Whether what is owed over this link goes to the heir beside the bequest. Until that is settled the target
- * is not spoken to: the heir may answer for it already. */
+/* Whether it goes to the heir, who may answer for it already: the target is not spoken to. */
 bool sgp_core_is_pledged(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     return link->direction == SGP_OUT && link->owed[0].exists && link->owed[0].share.bequest <= 0 &&

@@ -181,8 +181,7 @@ static double choose(struct sgp_node *node)
 
 /* ---- how much ---- */
 
-/* A node that is given nothing while a neighbour is started again starves for a moment. That is told only once it has
- * lasted, with whole gifts in between or not. */
+/* A neighbour's restart starves a node for a moment, so starving is told once it has lasted. */
 static void tell_starving(struct sgp_node *node)
 {
     sgp_time now = node->now;

@@ -28,8 +28,7 @@ static sgp_round horizon_of(const struct sgp_node *node)
     return thin && node->role->awaited(node) != NULL ? node->round : node->round + 1;
 }
 
-/* A place in the order in which buffers go out: that of rounds, then of sources, which is the same on all nodes. Those
- * that nobody waits for come last. */
+/* The order of buffers: late neighbours last, then by round, then by source, alike on all nodes. */
 struct turn {
     struct sgp_core_link *link; /* NULL: none */
     sgp_round round;            /* or NONE */
@@ -50,8 +49,7 @@ static struct turn granted(const struct sgp_node *node, struct sgp_core_link *li
         link, slot != SGP_SLOT_NONE ? node->layout.receives[slot].share.round : SGP_ROUND_NONE};
 }
 
-/* The first in-link in order that has no buffer yet. One whose share is held until it has its
- * answer keeps that buffer instead: so there are always enough for all. */
+/* The first in-link without a buffer. A held share that waits for its answer keeps its own. */
 static struct turn first_without_buffer(struct sgp_node *node)
 {
     struct turn first = {.link = NULL};

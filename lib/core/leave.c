@@ -98,8 +98,7 @@ bool sgp_core_leaves_now(struct sgp_node *node)
     return true;
 }
 
-/* STOP while leaving: one who has handed nothing over yet stays a member; else the record says that it
- * leaves, and the next process sees to the end of it. */
+/* STOP while leaving: it stays a member, unless it has begun to hand over; that goes on record. */
 void sgp_core_stay(struct sgp_node *node)
 {
     if (node->leaving.left || sgp_core_bequest(node) != NULL)

@@ -237,8 +237,7 @@ static void dispatch(struct sgp_node *node, const struct sgp_event *event)
     }
 }
 
-/* Whatever the event was, the same questions follow in the same order: who went silent, what can the
- * round do now, who gets a buffer, and what must be said. */
+/* After any event: who went silent, what the round can do, who gets a buffer, what must be said. */
 void sgp_node_step(
     struct sgp_node *node, const struct sgp_event *event, struct sgp_effects *effects)
 {

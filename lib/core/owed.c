@@ -26,8 +26,7 @@ void sgp_core_put_back(struct sgp_node *node, uint32_t slot, const struct sgp_sh
     effect->restore.slice = share->slice;
 }
 
-/* The values of a share: those of its snapshot, which stays in use until the RESTORE job is done with it, or if that is
- * gone, by weight, at this node's own estimate. */
+/* By its snapshot, in use until the RESTORE job is done; else by weight, at this estimate. */
 void sgp_core_come_home(struct sgp_node *node, uint32_t slot, const struct sgp_share *share)
 {
     if (node->role->come_home != NULL) {

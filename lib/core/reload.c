@@ -109,8 +109,7 @@ void sgp_reload_cancel(struct sgp_reload *reload)
 
 /* ---- what cannot ---- */
 
-/* The file does not name this peer any more: nobody is left to settle with. What it has accepted
- * without our knowing goes with it, as its own mass does. */
+/* The file names this peer no more: what it accepted unseen goes with it, as its own mass does. */
 static void part_with(struct sgp_node *node, struct sgp_core_link *link)
 {
     if (link->connection.id != 0)

@@ -26,8 +26,7 @@ static const struct sgp_core_link *awaited(const struct sgp_node *node)
     return NULL;
 }
 
-/* Whether this round waits for one that has not come so far: that trains still, or waits for such a one; in the last
- * mixing, too, for a moment, which does no harm. */
+/* Whether an awaited neighbour trains, or waits for one; harmlessly in the last mixing, too. */
 static bool awaits_one_behind(const struct sgp_node *node)
 {
     SGP_EACH_OF (link, node, SGP_SET_NEAR) {

@@ -53,8 +53,7 @@ static uint32_t count_heard(struct sgp_node *node)
     return heard;
 }
 
-/* A neighbour that joins too, but with a past far beyond this node's first round: a fleet comes back to
- * which this node is new. Its model is worth waiting for. */
+/* A joining neighbour far beyond round 0: a fleet comes back, whose model is worth waiting for. */
 static const struct sgp_core_link *elder(const struct sgp_node *node)
 {
     if (node->role->part == SGP_PART_LEADS) /* its workers wait for it */
@@ -496,8 +495,7 @@ static bool may_work(const struct sgp_node *node)
            node->state == SGP_NODE_FINISHED;
 }
 
-/* Neighbours that live so many rounds ahead did not begin together with this node. Within an exact cycle that is
- * any round, and so is an epoch that it has not seen. */
+/* Whether the fleet is rounds ahead; within an exact cycle, by any round or an epoch not seen. */
 static bool comes_late(const struct sgp_node *node)
 {
     bool labels = node->role->collective || sgp_core_leads(node);

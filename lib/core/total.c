@@ -109,8 +109,7 @@ static sgp_round least_of(sgp_round a, sgp_round b)
     return a < b ? a : b;
 }
 
-/* Whether the neighbour has this node's topology file. With another file it may have neighbours that
- * this node does not know, or lack members that this node counts upon. */
+/* By another file it may have unknown neighbours, or lack members that this node counts upon. */
 static bool has_same_file(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     return link->greeting.topology == node->config.fingerprint.topology;

@@ -70,8 +70,7 @@ static bool receives(const struct sgp_core_link *link)
     return link->receiving.filling || link->question.filling;
 }
 
-/* How long a greeting may take. A target may let a source wait aside for SGP_SILENCE_MIN_NS (aside.c), and the source is to
- * hear then why it is turned away. */
+/* A target may keep a source waiting for SGP_SILENCE_MIN_NS (aside.c) before it says why. */
 static sgp_time greeting_end(const struct sgp_core_link *link)
 {
     sgp_time more = link->direction == SGP_OUT ? SGP_BEAT_NS : 0;
