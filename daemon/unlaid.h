@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A node without a model yet: it listens for programs and onlookers, and not for neighbours. */
+/* Without a model a node knows no length of a vector, so it listens for no neighbour yet. */
 #ifndef SGPD_UNLAID_H
 #define SGPD_UNLAID_H
 

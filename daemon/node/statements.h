@@ -39,7 +39,7 @@ void statements_hear(struct daemon *daemon, const struct sgp_pulse *pulse);
 void statements_tell(struct daemon *daemon, struct link *link);
 /* This node asks the fleet to stop training at that round. */
 void statements_ask_stop(struct daemon *daemon, sgp_round round);
-/* Another file: words of struck authors or keys, or on another topology, are void; ours is renewed. */
+/* Another file voids words of struck nodes or keys, or on another topology; ours is said anew. */
 void statements_reloaded(struct daemon *daemon);
 
 #endif
