@@ -209,14 +209,10 @@ sgp_round survive_lost_rounds(const struct sgp_node_status *status)
 
 /* A node that looks for an estimate, and has none, has nothing to write down, nor has one whose parameters are the first
  * ones though the ledger counts rounds; what was written before is worth more. */
-static bool is_empty(const struct daemon *daemon)
+static bool is_empty(const struct sgp_moment *moment, const struct sgp_node_status *status)
 {
-    struct sgp_moment moment;
-    uint32_t slots[SGP_KEPT_MAX];
-    const struct sgp_node_status status = daemon_status(daemon);
-    sgp_node_moment(daemon->node, &daemon->ledger.record, daemon->ledger.sequence, &moment, slots);
-    bool empty = moment.sequence == 0 && moment.kept_count == 0 && !(moment.weight > 0);
-    return empty || (status.fresh && status.round > 0);
+    bool empty = moment->sequence == 0 && moment->kept_count == 0 && !(moment->weight > 0);
+    return empty || (status->fresh && status->round > 0);
 }
 
 int survive_checkpoint(struct daemon *daemon)
@@ -225,7 +221,10 @@ int survive_checkpoint(struct daemon *daemon)
         return SGP_E_STATE;
     bool busy = daemon->checkpointing && !daemon->drained; /* the last one must be written */
     const struct sgp_node_status status = daemon_status(daemon);
-    if (!busy && is_empty(daemon))
+    struct sgp_moment moment;
+    uint32_t slots[SGP_KEPT_MAX];
+    sgp_node_moment(daemon->node, &daemon->ledger.record, daemon->ledger.sequence, &moment, slots);
+    if (!busy && is_empty(&moment, &status))
         return SGP_E_STATE;
     struct task *task = busy ? NULL : task_take(daemon, run_checkpoint, done_checkpoint);
     if (task == NULL)
@@ -235,15 +234,13 @@ int survive_checkpoint(struct daemon *daemon)
         chores_save(daemon, status.round, status.weight_estimate);
     task->checkpoint = (struct sgp_checkpoint){
         .parameters = daemon->prepared->parameters, .shape = daemon->prepared->fingerprint.shape};
-    struct sgp_moment *moment = &task->checkpoint.moment;
-    uint32_t slots[SGP_KEPT_MAX];
     if (status.estimate_slot != SGP_SLOT_NONE)
         task->entered = sgp_pool_place(&daemon->performer.snapshots, status.estimate_slot);
-    sgp_node_moment(daemon->node, &daemon->ledger.record, daemon->ledger.sequence, moment, slots);
     if (daemon->training != NULL) /* a restart takes the steps under way again: not exact */
-        moment->sequence = 0;
-    for (uint32_t j = 0; j < moment->kept_count; j++)
+        moment.sequence = 0;
+    for (uint32_t j = 0; j < moment.kept_count; j++)
         task->kept[j] = sgp_pool_place(&daemon->performer.snapshots, slots[j]);
+    task->checkpoint.moment = moment;
     daemon->checkpointing = true;
     daemon->saves++;
     task->job.reads = true;
