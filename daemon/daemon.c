@@ -161,9 +161,8 @@ static int cannot(struct sgp_error *error, int code, const char *what)
     return sgp_fail(error, code, "%s: %s", what, sgp_strerror(code));
 }
 
-/* A second process would put a ledger of its own in the place of the first one's, whose commits would
- * then go to a file without a name. The lock ends with the process, however that ends. A file system
- * without locks is used without. */
+/* A second process would replace the ledger, and the first one's commits go to a file without a
+ * name. The lock ends with the process. A file system without locks is used without. */
 static int lock_state_directory(struct daemon *daemon, struct sgp_error *error)
 {
     const char *directory = daemon->config->state_directory;

@@ -7,9 +7,9 @@
 #include "util/log.h"
 #include "setup/prepare.h"
 
-/* Wait for the first program whose model the node can take: its layout suits, its values are finite, and there is memory
- * for the vectors of the node. A program with another model is refused in one line. Returns 0 with *ret_guest, the
- * caller's, and the model in *prepared; 1 when told to stop; or a negative code with *error. Runs a loop of its own. */
+/* Wait for a program whose model the node can take: layout, finite values, memory. Others are
+ * refused in one line. 0 with *ret_guest and the model in *prepared; 1: told to stop; or negative
+ * with *error. */
 int unlaid_wait(const struct config *config, struct prepared *prepared, struct log *log,
     struct guest *ret_guest, struct sgp_error *error);
 

@@ -29,8 +29,7 @@ uint64_t shared_values_from(const struct sgp_model_file *layout);
 /* Of names, shapes, values_from and the digest of frozen parameters. Never 0. */
 uint64_t shared_digest(const struct sgp_model_file *layout);
 
-/* The entry of a layout that two nodes compare, of SGP_LAYOUT_ENTRIES (sgp/message.h), and a digest of all before it. NULL is the
- * layout of a built-in model: one entry that says so. */
+/* An entry of a layout (sgp/message.h), and a digest of all before it. NULL: a built-in model's. */
 void shared_entry(const struct sgp_model_file *layout, uint32_t index, char text[SGP_LAYOUT_BYTES]);
 uint64_t shared_before(const struct sgp_model_file *layout, uint32_t index);
 

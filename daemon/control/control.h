@@ -17,9 +17,9 @@
 
 #include <uv.h>
 
-/* Places, at one time. Without one a client takes that of the client which was silent longest: of its own user if
- * that has as many as it may have. If none is silent it gets 503. Places beyond CONTROL_OTHERS_MAX are kept for root and
- * the daemon's own user, whose number is not limited otherwise. */
+/* Places, at one time. If they are taken, the client that was silent longest gives way, of a user
+ * with too many first; if none is silent: 503. Root and the daemon's own user have those beyond
+ * CONTROL_OTHERS_MAX. */
 #define CONTROL_CONNECTIONS_MAX 256u
 #define CONTROL_OTHERS_MAX 224u     /* of all users but root and the daemon's own */
 #define CONTROL_USER_MAX 64u        /* of one of these */
@@ -40,15 +40,13 @@
 
 struct control; /* opaque */
 
-/* Bind `path` with mode 0660, listen, and serve in `loop`. A socket file that nobody listens on is
- * replaced; one with a live daemon behind it is refused (-EADDRINUSE); *error has the line. The
- * actions and the model's description are copied, what they point to is borrowed. */
+/* Bind `path` with mode 0660 and serve in `loop`. A dead socket file is replaced, a live one
+ * refused (-EADDRINUSE). Actions and model are copied, what they point to is borrowed. */
 int control_open(uv_loop_t *loop, const char *path, const struct view_actions *actions,
     const struct view_model *model, struct sgp_error *error, struct control **ret_control);
 
-/* Stop serving: open requests end with 503, the socket file is removed. Jobs still under way end
- * without effect when their callbacks come. `closed` (may be NULL) is called from the loop once no
- * handle is left and the control is freed. */
+/* Stop serving: open requests end with 503, and jobs under way without effect. `closed` (or NULL)
+ * is called from the loop once the control is freed. */
 void control_close(struct control *control, void (*closed)(void *argument), void *argument);
 
 #endif

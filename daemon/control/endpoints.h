@@ -13,9 +13,9 @@ extern const size_t endpoint_count;
 /* predict.c: POST /v1/predict. */
 void predict_serve(struct request *request);
 
-/* readers.c: links, topology, history and metrics. When the job's turn comes the node is copied as far as the answer tells
- * of it, and the copy is rendered off the loop thread. A copy has at most PAGE_ROWS_MAX rows of history,
- * RENDER_EDGES_MAX edges, all nodes and all links. */
+/* readers.c: links, topology, history, metrics. A job copies the node when its turn comes, at most
+ * PAGE_ROWS_MAX rows, RENDER_EDGES_MAX edges, all nodes and links, and renders off the loop
+ * thread. */
 void readers_peers(struct request *request);
 void readers_topology(struct request *request);
 /* ?since=NUMBER&limit=ROWS, as in page.h; 400 for anything else. */

@@ -58,8 +58,7 @@ static void sort(struct callers *callers)
     callers->found_count = kept;
 }
 
-/* What was found is known from now on, and what was known before for as long as names have no answer; but that, in which
- * names may have had many, not for ever. */
+/* What was found is known; while names fail, so is what was known before, up to a bound. */
 static void publish(struct callers *callers, bool keep)
 {
     keep = keep && callers->count <= KEPT_MOST * (size_t)callers->topology->node_count;

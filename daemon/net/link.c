@@ -57,8 +57,7 @@ static unsigned queued(const struct link *link, uv_buf_t buffers[2])
     return (unsigned)(first > 0) + (unsigned)(first < bytes);
 }
 
-/* What is to be written becomes what is on the line: of a plain link that is the same. So many buffers; 0 if
- * nothing is left to write, or the cipher is over. */
+/* Seal what is to be written, unless plain: so many buffers; 0: none, or the cipher is over. */
 static unsigned seal(struct link *link, uv_buf_t *buffers, unsigned count)
 {
     const uint8_t *bytes;

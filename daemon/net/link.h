@@ -54,14 +54,12 @@ struct link_events {
     /* A message of valid form; borrowed. After a SHARE or ESTIMATE with payload the owner must have called
      * link_receive or closed the link when this returns. */
     void (*message)(struct link *link, const struct sgp_message *message);
-    /* The payload announced last is complete: 0, SGP_E_CHECKSUM or SGP_E_NOT_FINITE. link->largest
-     * is the largest magnitude in it. NULL: the owner never calls link_receive. */
+    /* The payload is complete: 0, SGP_E_CHECKSUM or SGP_E_NOT_FINITE. NULL: no link_receive. */
     void (*payload)(struct link *link, int code);
     /* Bytes of a payload came; at most every LINK_HEARD_NS. NULL likewise. */
     void (*heard)(struct link *link);
-    /* It failed and will be closed when this returns, unless the owner does so here with a goodbye:
-     * nothing but `freed` follows. May be called from within link_send and link_send_payload. `text` is one
-     * line for a person, borrowed. */
+    /* It failed, and closes when this returns, unless the owner does so with a goodbye. May come
+     * from within link_send and link_send_payload. `text` is one line for a person, borrowed. */
     void (*failed)(struct link *link, int code, const char *text);
     /* No handle is left; the owner forgets the link, which is freed right after. NULL: nobody asks. */
     void (*freed)(struct link *link);
@@ -160,16 +158,15 @@ struct link {
 /* A link without a connection. Connect or accept on &link->tcp, then link_start. NULL: no memory. */
 struct link *link_create(uv_loop_t *loop, const struct link_events *events, void *context);
 
-/* What is on the line is ciphered: of one that dials, before link_start; of one that listens, from within `first`.
- * 0, or a negative code: close the link then. */
+/* Cipher the line: dialling, before link_start; else within `first`. Negative: close the link. */
 int link_cipher(struct link *link, const struct sgp_cipher_settings *settings);
 
 /* The connection stands: begin to read. Returns 0 or a negative code; close the link then. */
 int link_start(struct link *link);
 
-/* Send a message, or queue it behind a write under way. What the peer would refuse asserts: the core does not
- * make such messages. A BEAT that promises nothing new may be left out while a second payload waits and half of the ring is full: there will be
- * another. */
+/* Send a message, or queue it behind a write; what the peer would refuse asserts. A BEAT that
+ * promises nothing new may be left out while a second payload waits and half of the ring is
+ * full. */
 void link_send(struct link *link, const struct sgp_message *message);
 
 /* The same of a SHARE or an ESTIMATE and the values of its payload, which must not change until the peer has
@@ -195,8 +192,8 @@ int link_look_at(struct link *link, size_t bytes);
 /* For link.c: the connection stands; name the other end, and tell the kernel what the link wants (tcp.c). */
 void link_tune(struct link *link);
 
-/* Say goodbye if nothing stands before it, and close. goodbye may be NULL. No event but `freed`
- * follows, and memory given to link_send_payload and link_receive is not touched any more. */
+/* Say goodbye (or NULL) if nothing stands before it, and close: only `freed` follows, and payloads'
+ * memory is not touched any more. */
 void link_close(struct link *link, const struct sgp_message *goodbye);
 
 /* It is over for a reason of the owner's, which is told as a failure. */

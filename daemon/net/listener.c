@@ -239,8 +239,7 @@ static void on_connection(uv_stream_t *server, int status)
             listener->sink, SGP_LEVEL_WARNING, "event=accept error=\"%s\"", uv_strerror(status));
         return;
     }
-    /* libuv calls back as long as the queue has a caller, and a closed link keeps its memory until this turn of the loop
-     * ends. Callers at full speed took 45 MB in one turn. */
+    /* A closed link keeps its memory until the turn ends: unbounded, callers took 45 MB. */
     if (listener->accepts == LISTENER_ACCEPTS_PER_TURN) {
         (void)uv_timer_start(&listener->retry, on_retry, 0, 0);
         return;

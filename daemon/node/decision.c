@@ -13,9 +13,8 @@ static void send_words(struct program *program, uint32_t count)
     program_say(program, &frame);
 }
 
-/* A node whose program waits in a decision is waited for in its round. A member that was started
- * again may need that round for its program's first turn, and so for its word. So such a node
- * pauses after a while; its turn stays its own. */
+/* A restarted member may need the round of a node whose program waits in a decision, for its first
+ * turn and its word. So that node pauses after a while; its turn stays its own. */
 #define DECISION_PATIENCE_MS 5000
 
 static void on_undecided(uv_timer_t *timer)

@@ -122,8 +122,8 @@ void edges_will_flush(struct daemon *daemon, struct link *link)
     *last = link;
 }
 
-/* In the order in which they were first sent on: the answer to a share leaves before the next share, so that
- * its source is through with it when that comes. One that fails is told of at once, which may end others and send
+/* In the order of their first messages: an answer to a share leaves before the next share, so that
+ * its source is through with it then. A failing link is told at once, which may end others and send
  * more. */
 void edges_flush(struct daemon *daemon)
 {

@@ -5,7 +5,7 @@
 
 #include "state.h"
 
-/* Lay out the edges of the core's links. Returns 0 or -ENOMEM. */
+/* Lay out the edges of now in this array, all zero, and carry over what is known, by name. */
 int edges_init(struct daemon *daemon);
 void edges_finish(struct daemon *daemon);
 /* Lay out the edges of the core's links of now in this array (one element for each link, all zero),

@@ -27,9 +27,8 @@ struct facts {
 
 void facts_finish(struct daemon *daemon);
 
-/* The program's word in the next decision; one that was told already stays. What comes of it goes to facts.decided, at once
- * if it was decided while the program did not wait. Returns 0, SGP_E_STATE with *error where the file leaves a member that no
- * link reaches, or -ENOMEM. */
+/* The program's word in the next decision, unless it has told one. facts.decided follows, perhaps
+ * at once. Returns 0, SGP_E_STATE with *error if no link reaches a member, or -ENOMEM. */
 int facts_tell(struct daemon *daemon, const char *text, struct sgp_error *error);
 /* Whether the program waits; then the names of the members whose word is missing. */
 bool facts_missing(const struct daemon *daemon, char *ret_names, size_t bytes);

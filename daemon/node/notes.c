@@ -110,8 +110,7 @@ void notes_link_failed(
             name_of(daemon, link->id.peer), direction_name(link->id.direction), link->remote, text);
 }
 
-/* Two connections that stand, in one name and with two memories: a process that has lost its memory took its
- * connections with it, so these are two nodes, or one whose machine went down a moment ago. */
+/* A process that lost its memory lost its connections, too: two lineages are two nodes. */
 void notes_namesake(struct daemon *daemon, struct edge *edge, const struct link *caller)
 {
     const struct link *other = edge->links;

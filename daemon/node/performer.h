@@ -5,8 +5,7 @@
 
 #include "state.h"
 
-/* x is wanted by an order, or the steps come too late: they end after the one that is taken now, and a program's turn after
- * PROGRAM_YIELD_MS at the latest. */
+/* End the steps under way after the present one; a program's turn after PROGRAM_YIELD_MS. */
 void performer_yield(struct daemon *daemon);
 
 extern const struct sgp_driver_verbs performer_verbs; /* their context is the struct daemon */

@@ -36,8 +36,7 @@ int questions_add(struct questions *questions, const struct question *question);
 /* Whether one is to be asked. */
 bool questions_wait(const struct questions *questions);
 
-/* What to say for the first, of the estimate of `round`, and *ret_descriptor, the caller's to close; -1: none. Returns 0,
- * or -errno where there is no memory for its rows: then it has been told so. */
+/* The first question, and its descriptor or -1. Returns 0, or -errno: no memory, it was failed. */
 int questions_ask(struct questions *questions, sgp_round round, struct sgp_attach_frame *ret_frame,
     int *ret_descriptor);
 

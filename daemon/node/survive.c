@@ -207,8 +207,7 @@ sgp_round survive_lost_rounds(const struct sgp_node_status *status)
     return status->fresh && status->state != SGP_NODE_TRAINING ? status->round : 0;
 }
 
-/* A node that looks for an estimate, and has none, has nothing to write down, nor has one whose parameters are the first
- * ones though the ledger counts rounds; what was written before is worth more. */
+/* Nothing is worth writing: no estimate, or first parameters under a ledger that counts rounds. */
 static bool is_empty(const struct sgp_moment *moment, const struct sgp_node_status *status)
 {
     bool empty = moment->sequence == 0 && moment->kept_count == 0 && !(moment->weight > 0);

@@ -9,12 +9,10 @@
 int survive_open(struct daemon *daemon, struct sgp_node_config *config, struct sgp_error *error);
 /* Once there are snapshot slots: put back what is owed since then, and forget the checkpoint. */
 void survive_restore(struct daemon *daemon);
-/* The rounds of which no parameters were left, neither here nor at a neighbour: x is of round 0, and the node does not
- * train. 0: none. What an earlier process saved is better. */
+/* Rounds whose parameters nobody has: x is of round 0, and the node does not train. 0: none. */
 sgp_round survive_lost_rounds(const struct sgp_node_status *status);
 void survive_start_timer(struct daemon *daemon);
-/* Write a checkpoint of this place in the queue of jobs, or amid a round's steps of the model between two of them, which a
- * restart takes for an estimate: 0, -EBUSY or SGP_E_STATE. */
+/* Write a checkpoint, amid a round's steps as a mere estimate: 0, -EBUSY or SGP_E_STATE. */
 int survive_checkpoint(struct daemon *daemon);
 /* It has left for good: put ledger and checkpoints aside, for a later start is a new member's. */
 void survive_retire(struct daemon *daemon);

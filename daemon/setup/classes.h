@@ -11,8 +11,7 @@ int classes_split(
     const char *text, struct sgp_error *error, char ***ret_names, uint32_t *ret_count);
 void classes_free(char **names, uint32_t count); /* NULL is fine */
 
-/* The other way round, into text[0..capacity): classes_split gives the same names. Quotes stand only where
- * they must, so names that were split from a text of `capacity` bytes fit (asserted). */
+/* The inverse, with quotes only where they must be: what was split from `capacity` bytes fits. */
 void classes_join(char *const *names, uint32_t count, char *text, size_t capacity);
 
 #endif

@@ -32,8 +32,7 @@ int prepare_listen(struct prepared *p, struct sgp_error *error)
         p->config->topology, p->topology->nodes[p->self].address);
 }
 
-/* What somebody has set in vain: the file says one thing, and the node does another. A default that is
- * written out is no such thing, nor worth a refusal what one leaves in to try another algorithm. */
+/* What was set in vain. Defaults, and what is kept for another algorithm, deserve no refusal. */
 static int warn_about_idle_keys(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
@@ -111,8 +110,7 @@ static const char *given(const char *text)
     return *text ? text : NULL;
 }
 
-/* The classes of the data, before it is read: by name, else as many as the model has outputs, so
- * that a node that owns no row of the last class still agrees with the others. */
+/* Classes by name, else as many as outputs: a node may have no row of the last class. */
 static int count_classes(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;

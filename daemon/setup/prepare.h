@@ -88,8 +88,7 @@ int prepared_lay(struct prepared *prepared, struct sgp_model_file *layout, struc
 /* Undo that, and the learner: another program may bring another model. */
 void prepared_unlay(struct prepared *prepared);
 
-/* Then the learner, for a node that runs. 0 or -ENOMEM, also where the vectors of the node would find too little memory;
- * then *error says how much the model takes, and how much is left. */
+/* Then the learner, if there is memory for all vectors; else -ENOMEM, and how much is lacking. */
 int prepared_learn(struct prepared *prepared, struct sgp_error *error);
 
 void prepared_finish(struct prepared *prepared);

@@ -101,8 +101,7 @@ static bool reserve(struct sgp_record *record, uint32_t links)
     return true;
 }
 
-/* Names to indices, which a new topology changes. What is owed to a node that is gone from it cannot be settled. NULL: a
- * value is out of range. */
+/* Names to indices of today. What a lost node is owed is orphaned. NULL: a value out of range. */
 static const uint8_t *decode_links(struct ledger *ledger, const uint8_t *at, uint32_t count)
 {
     struct sgp_record *record = &ledger->record;

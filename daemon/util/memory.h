@@ -18,8 +18,7 @@ struct memory_bound memory_left(void);
 /* What RLIMIT_AS leaves of the address space, less what threads and connections take. */
 struct memory_bound memory_address_left(void);
 
-/* What the control groups at `path`, as /proc/self/cgroup names it, and above leave of memory.max. `root` is where their
- * hierarchy is mounted. Page cache that the kernel can give up counts as left. */
+/* What memory.max leaves in the groups at `path` and above, under `root`; page cache is left. */
 uint64_t memory_group_left(const char *root, const char *path);
 
 #endif

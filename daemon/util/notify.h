@@ -24,9 +24,8 @@ void notify_status(struct notify *notify, const char *text);
 /* The pace of notify_watchdog: a quarter of the manager's time limit; 0: it does not watch. */
 sgp_time notify_watchdog_interval(void);
 
-/* WATCHDOG=1 if the compute thread is idle or has spent processor time since the last time, however
- * long its job is: a loop that still turns beside a compute thread that hangs is not alive. Returns
- * whether it was sent. */
+/* WATCHDOG=1, unless the compute thread has a job and spent no time on it since: beside one that
+ * hangs, a loop that turns is not alive. Returns whether it was sent. */
 bool notify_watchdog(struct notify *notify, bool compute_idle, uint64_t compute_spent);
 
 /* STOPPING=1. */

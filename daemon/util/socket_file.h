@@ -6,9 +6,8 @@
 
 #include "sgp/status.h"
 
-/* Whether `path` could be taken, as far as what stands there now: 0 if nothing, or a socket that nobody listens on. Else
- * -ENAMETOOLONG, -EEXIST (no socket), -EADDRINUSE (somebody answers) or -errno, and *error has the line. Nothing is
- * touched. `type` is SOCK_STREAM or SOCK_SEQPACKET. */
+/* Whether `path` is free, or a dead socket's: 0; else -ENAMETOOLONG, -EEXIST, -EADDRINUSE or -errno
+ * with *error. Nothing is touched. `type` is SOCK_STREAM or SOCK_SEQPACKET. */
 int socket_file_try(const char *path, int type, const char *key, struct sgp_error *error);
 
 /* Bind it with mode 0660 and listen. Returns a descriptor that does not block, or as above. */

@@ -36,8 +36,7 @@ struct spin {
 void spin_open(struct spin *spin, uv_loop_t *loop);
 void spin_close(struct spin *spin);
 
-/* Nothing is left to do but wait; told again in each turn of the loop, but not after spin_close. `may` is false while the wait is
- * for another thread of this process, which needs a core more than we do. */
+/* Nothing to do but wait. `may`: unless it is for a thread of ours, which needs the core more. */
 void spin_wait(struct spin *spin, uint64_t now, bool may);
 
 /* There is something to do in the next turn: nothing is waited for. */

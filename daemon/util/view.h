@@ -199,8 +199,7 @@ struct view_peer { /* one link */
     X(slow, name, view->core.slow, 290, NOTABLE)                                                   \
     X(overdue, name, view->core.overdue, 300, NOTABLE)
 
-/* Of a link; `view` is a struct view_peer. The rows are in the order of all views, so they have the
- * columns above without places; names in /metrics begin with link_. */
+/* Of a link; `view` is a struct view_peer. The columns above but places; names have link_ first. */
 #define PEER_FIELDS(FIELD, METRIC, DERIVED)                                                        \
     FIELD(name, name, view->name, KNOWN)                                                           \
     FIELD(address, name, view->address, ALL)                                                       \
@@ -288,8 +287,7 @@ typedef void (*view_estimated)(
 typedef void (*view_predicted)(void *argument, const struct sgp_error *error, const float *outputs,
     uint64_t rows, uint64_t output_count);
 
-/* It has left for good: who has its mass ("" if an earlier process of it had left), how much, and
- * how much more was owed to absent nodes, which the heir settles with them. */
+/* It has left: its heir ("": of an earlier process), the weight, and more owed to absent nodes. */
 typedef void (*view_left)(void *argument, int code, const char *heir, double weight, double owed);
 
 /* What the daemon offers. `context` is handed back as the first argument. Asynchronous actions and
@@ -321,8 +319,7 @@ struct view_actions {
     int (*reload)(void *context, struct view_reload *ret_reload, struct sgp_error *error);
     int (*evaluate)(void *context, view_evaluated done, void *argument, struct sgp_error *error);
     int (*estimate)(void *context, view_estimated done, void *argument, struct sgp_error *error);
-    /* features: rows x columns, as the model takes them; stay valid until `done`. outputs: rows x
-     * units of the last layer, probabilities for cross-entropy; or what a program makes of them. */
+    /* features: rows x columns, valid until `done`. outputs: probabilities for cross-entropy. */
     int (*predict)(void *context, const float *features, uint64_t rows, uint32_t columns,
         view_predicted done, void *argument, struct sgp_error *error);
 };

@@ -33,8 +33,7 @@ struct job {
     bool reads;            /* it leaves everything as it is, and may be let in */
     /* On the compute thread, or on the loop thread while that has nothing to do. */
     void (*run)(struct job *job);
-    /* On the loop thread, exactly once; may stop the worker, and push other jobs unless that has been
-     * done. `cancelled` says that the worker stopped before the job was run. */
+    /* On the loop thread, once; may push jobs, or stop the worker. `cancelled`: it was not run. */
     void (*done)(struct job *job, bool cancelled);
     uint64_t took; /* ns */
 };
@@ -61,8 +60,7 @@ struct worker {
 /* Start the thread. Returns 0 or a negative code of libuv. */
 int worker_start(struct worker *worker, uv_loop_t *loop);
 
-/* Called by a job that runs, where whatever it works on is in order: run the jobs that come next, up to the first one
- * that does not merely read. */
+/* By a job that runs, between two of its steps: run the next jobs that only read. */
 void worker_let_in(struct worker *worker);
 
 /* Processor time of the thread in ns: it grows while a job works. Not after worker_stop. */
@@ -71,9 +69,8 @@ uint64_t worker_spent(const struct worker *worker);
 /* Append a job; it belongs to the worker until `done`. Not after worker_stop. */
 void worker_push(struct worker *worker, struct job *job);
 
-/* Run the short jobs that come first, WORKER_TURN_JOBS at most, and hand the others to the thread. Their `done` is
- * called from here. After whatever pushes jobs, so that they are done before more is read, and before the loop
- * waits. Does nothing within itself. */
+/* Run the first short jobs, at most WORKER_TURN_JOBS, and hand the others to the thread. Called
+ * after pushes, so that they are done before more is read. Does nothing within itself. */
 void worker_turn(struct worker *worker);
 
 /* End the thread after the job that runs now, call `done` of every job left, in the order of their
