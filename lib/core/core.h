@@ -310,9 +310,8 @@ enum {                /* of a peer */
     SGP_MARK_KEPT_IN = 8,
     SGP_MARK_OWES = 16, /* on that, a snapshot is owed */
 };
-/* Make the arrays of node `self`: links for the edges of the file and for what `marks` (one for each
- * node, by peer) keeps, all of them down, and no fewer snapshots and receives than `least`. 0 or
- * -ENOMEM. */
+/* Make the arrays of node `self`: links for the file's edges and for what `marks` (by peer) keeps,
+ * all down, and no fewer slots than `least`. 0 or -ENOMEM. */
 int sgp_core_lay_out(const struct sgp_topology *topology, uint32_t self,
     const struct sgp_method *method, unsigned char *marks, const struct sgp_node_needs *least,
     struct sgp_layout *ret_layout);

@@ -426,9 +426,9 @@ bool sgp_core_covers(const struct sgp_node *node, sgp_round granted, sgp_round r
     return granted != SGP_ROUND_NONE && (sgp_core_has_own_buffers(node) || granted == round);
 }
 
-/* Whether a credit for promise `old` holds for promise `new`. A changed plan makes it void on both
- * sides, so that buffers go out in round order. Where a share may be left out plans change all the
- * time, and every link has a buffer of its own: there only the end of all promises makes it void. */
+/* Whether a credit for promise `old` holds for `new`. A changed plan voids it on both sides, so
+ * that buffers go out in round order; with a buffer for each link only the end of all promises
+ * does. */
 bool sgp_core_credit_holds(const struct sgp_node *node, sgp_round old, sgp_round new)
 {
     return new == old || (sgp_core_has_own_buffers(node) && new != SGP_ROUND_NONE);

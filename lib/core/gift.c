@@ -52,9 +52,9 @@ static bool may_leave_out(const struct sgp_node *node, const struct sgp_core_lin
            (sgp_round)link->giving.left_out < sgp_core_overlap(node);
 }
 
-/* Whether this neighbour was alone, and is so far ahead of all others that nobody goes there. It waits for them before it
- * gives: whatever it were given meanwhile it would gather. A node that has just begun, or was paused, has not heard yet how
- * far all are. */
+/* Whether a neighbour was alone, and is too far ahead for anybody to follow. It waits for the
+ * others, and would gather what it were given. A node that just began has not heard yet how far all
+ * are. */
 static bool has_hurried_ahead(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     sgp_round far = sgp_core_far_ahead(node), there = link->pulse.round;
@@ -194,10 +194,9 @@ static void tell_starving(struct sgp_node *node)
     node->giving.quiet_until = now + SGP_QUIET_NS;
 }
 
-/* How much of its fractions a node gives: all, unless w would fall so far below what the file lets it
- * be that eta / w blows up; then only down to that floor, and next to nothing is an empty share, so
- * that nobody waits. The rule has no jump at its threshold: one that gave all or nothing would leave a
- * healed fleet turning in a cycle of unequal weights for ever. */
+/* How much of its fractions a node gives: all, unless w would fall so low that eta / w blows up;
+ * then down to the file's floor, and a tiny part is an empty share, so that nobody waits. A jump at
+ * that threshold would leave a healed fleet in a cycle of unequal weights for ever. */
 static double part_to_give(struct sgp_node *node, double fractions, double coming)
 {
     if (node->role->gives_always)
@@ -232,10 +231,9 @@ static bool is_shorter(enum sgp_coding coding, uint64_t count)
     return sgp_coding_bytes_most(coding, count) < sgp_coding_bytes_most(SGP_CODING_NONE, count);
 }
 
-/* Settling rounds are plain, because coded estimates come no nearer than their form is fine. In an
- * exact cycle a relay is plain, because it ends with nothing and would lose the rest, and so is a
- * vector whose parts are not whole blocks. What an update leaves out is kept aside. All that a turn
- * gives has one form. */
+/* Settling rounds are plain: coded estimates come no nearer than their form is fine. In an exact
+ * cycle a relay is plain, for it ends with nothing and would lose the rest, and so is a vector
+ * whose parts are no whole blocks. All that a turn gives has one form. */
 static enum sgp_compressor compressor_of(const struct sgp_node *node)
 {
     enum sgp_compressor compressor = node->config.compressor;

@@ -15,11 +15,11 @@ static uint32_t count_free(const struct sgp_node *node, uint32_t *ret_first)
     return count;
 }
 
-/* The last round for which credits are granted: the next one, so that nobody waits for a credit. But where
- * shares take most of a round to come, one of the next round would take half of the wire from one of this round
- * that is late, whose target would then be later still with its own, and so on: such a fleet stays out of
- * step for ever, at half its speed. There the next round's credits wait for this round's shares. A node at its end has no next
- * round, and serves whoever still mixes. */
+/* The last round for which credits are granted: the next, so that nobody waits for one. But where a
+ * share takes most of a round to come, one of the next round would take half of the wire from a
+ * late one of this round, whose target would be later still: the fleet stays out of step for ever.
+ * There the next round's credits wait for this round's shares. A node at its end serves all who
+ * still mix. */
 static sgp_round horizon_of(const struct sgp_node *node)
 {
     if (sgp_core_grants_all(node))
@@ -66,9 +66,8 @@ static struct turn first_without_buffer(struct sgp_node *node)
     return first;
 }
 
-/* All buffers are taken and `first` is due: take one back from the last in order behind it, if no
- * other is about to become free. The source may have used its credit already, so the connection ends
- * with it. Returns whether a buffer is free now. */
+/* No buffer is free and `first` is due: take one from the last in order, unless one becomes free
+ * soon. Its credit may be used already, so the connection ends. Returns whether one is free now. */
 static bool take_back_credit(struct sgp_node *node, const struct turn *first)
 {
     struct turn last = {.link = NULL};
@@ -88,10 +87,9 @@ static bool take_back_credit(struct sgp_node *node, const struct turn *first)
     return behind;
 }
 
-/* Buffers go out in order; the last free one never goes to a later round, nor to one that nobody waits
- * for, and one that is not used yet gives way to a share that comes
- * before it. So whoever is furthest behind is served everywhere, and nobody waits in a circle, even
- * when many who were away come back at once. */
+/* Buffers go out in order. The last free one goes to no later round, nor to a late neighbour, and
+ * an unused one gives way to an earlier share. So the furthest behind is served everywhere, and
+ * nobody waits in a circle, even when many come back at once. */
 void sgp_core_grant(struct sgp_node *node)
 {
     for (struct turn turn;

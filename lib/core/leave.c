@@ -108,9 +108,8 @@ void sgp_core_stay(struct sgp_node *node)
     node->unrecorded = true;
 }
 
-/* End the payloads that are still under way: they would be refused, and over a thin link, or from one
- * who means no good, they may take for ever. Their sources dial again, and are told on a line without
- * unread bytes, where a farewell does not get lost, that they have their shares back. */
+/* End payloads under way: they would be refused, and may take for ever. Their sources dial again,
+ * and hear on a fresh line, where no farewell gets lost, that they have their shares back. */
 static void interrupt(struct sgp_node *node)
 {
     SGP_EACH_IN (link, node) {
@@ -239,9 +238,8 @@ static struct sgp_core_link *choose_heir(struct sgp_node *node)
     return heir;
 }
 
-/* Whether what is owed over this link is known not to be there, and will not be sent: an heir is gone,
- * and there may be others; one who drains gets nothing, and if it is leaving too, each would wait for
- * the other. */
+/* Whether it is known not to be there, and will not be sent: its heir is gone, and there may be
+ * others; or its target drains, for two leavers would wait for each other. */
 static bool is_owed_in_vain(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     const struct sgp_owed *owed = &link->owed[0];

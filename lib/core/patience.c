@@ -74,9 +74,9 @@ static bool withholds(
            pulse->round > link->giving.announced[0] && !given;
 }
 
-/* Whether a pulse is progress, and no mere other word: the peer comes, round by round, to where it is waited
- * for. One that is not waited for yet begins, and one that is further behind than chance makes it takes
- * the others' round, or what was theirs when it heard, and does not count up to it. */
+/* Whether a pulse is progress, round by round to where the peer is waited for. An unawaited peer
+ * begins; one further behind than chance makes it takes the others' round, and does not count
+ * up. */
 static bool gets_on(
     const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_pulse *pulse)
 {

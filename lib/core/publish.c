@@ -30,9 +30,8 @@ static void copy_out(struct sgp_node *node, uint32_t slot, double keep, struct s
     node->folding.compressor = effect->publish.compressor;
 }
 
-/* A job for each target: of its range of an update, the snapshot becomes what the target decodes.
- * What that leaves out is kept aside. A target that is passed over has no job, so what is aside for
- * its range stays there. */
+/* A job for each target: of its range of an update the snapshot becomes what it decodes; the rest
+ * is kept aside. Without a job, as for a target that is passed over, what is aside stays there. */
 static void choose_ranges(struct sgp_node *node, uint32_t slot)
 {
     bool chooses = node->role->gives_updates && node->config.compressor != SGP_COMPRESSOR_NONE;

@@ -36,9 +36,9 @@ static bool awaits_one_behind(const struct sgp_node *node)
     return false;
 }
 
-/* At its own pace a node that has done its steps waits for others that train still. It passes on what they give, as often as
- * when it trained, along the edges of one round after the other; its label stays. Else those behind would give, be given
- * nothing, and train alone. */
+/* At its own pace a node without steps left passes on what it is given, as often as it trained,
+ * along each round's edges in turn. Else those who train would be given nothing, and train
+ * alone. */
 sgp_time sgp_core_passes_on_at(const struct sgp_node *node)
 {
     if (!sgp_core_may_pass_on(node) || !awaits_one_behind(node))

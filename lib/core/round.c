@@ -79,10 +79,10 @@ static bool has_ended(const struct sgp_node *node)
     return ended;
 }
 
-/* A newcomer that is given mass before it can pass any on gathers that of its sources, whose steps grow as
- * their weight shrinks. So it stays joining, and is given nothing, until an out-neighbour is there. It
- * does not wait for ever for a target that is dead. A target that answers and does not know it yet will, unless the
- * fleet has ended. */
+/* A newcomer that is given mass and cannot pass any on gathers that of its sources, whose steps
+ * grow as their weight shrinks. So it stays joining until an out-neighbour is there. It does not
+ * wait for ever for a dead one; one that answers will come to know it, unless the fleet has
+ * ended. */
 static const struct sgp_core_link *way_out(const struct sgp_node *node)
 {
     const struct sgp_core_link *first = NULL;

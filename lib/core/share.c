@@ -61,9 +61,8 @@ static bool is_out_of_place(
     return role->fits != NULL && !role->fits(node, link, share);
 }
 
-/* The epoch of what a neighbour gives. Where the file has no exact cycle and one of the two nodes
- * uses no epochs, it is not below the present epoch. A higher epoch that the source names stays: the
- * source has begun it, and this node may begin it later. */
+/* The epoch of what a neighbour gives: not below the present one, if the file has no exact cycle
+ * and one of both uses no epochs. A higher one stays, for this node may begin it later. */
 static struct sgp_epoch epoch_of(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     bool lenient = !sgp_core_uses_epochs(node) ||
@@ -361,9 +360,8 @@ static bool settle_first(
     return true;
 }
 
-/* After a reconnect: what the target says it accepted is settled. What it never saw is sent again
- * against a new credit, unless the target is a new one, who must not receive an old fleet's mass, or
- * this node is, which has no snapshot of it any more. */
+/* After a reconnect: settle what the target accepted, and send the rest again. But a new target
+ * must not get an old fleet's mass, and a new process has no snapshot of it any more. */
 void sgp_core_settle(
     struct sgp_node *node, struct sgp_core_link *link, uint64_t accepted, bool forgot)
 {

@@ -51,10 +51,9 @@ struct sgp_search {
     sgp_time begun, next, pace;
 };
 
-/* One directed edge, with at most one connection. Where it has two of a thing, since one round's follows the other's within an exact cycle,
- * the first is at 0, and what is behind moves up when that is done with. Each group names the file that writes it; beside that
- * layout.c begins it, record.c restores it, reload.c moves it, and `disconnect` in link.c clears what was
- * half-done on a connection. */
+/* One directed edge, with at most one connection. Of what it has twice within an exact cycle the
+ * first is at 0, and the second moves up. Each group names its writer; layout.c begins a link,
+ * record.c restores it, reload.c moves it, and `disconnect` in link.c clears what was half-done. */
 struct sgp_core_link {
     uint32_t peer;
     enum sgp_direction direction;

@@ -6,9 +6,8 @@
 
 /* ---- saying ---- */
 
-/* Whether one node beats to another. One that is paused, drains or has finished does to those who are active, so that
- * these see when its end of the connection is dead: nobody would dial it again, and neither it nor the
- * process after it would ever hear of them. */
+/* Whether one node beats to another. A node that takes no part beats to active ones, so that they
+ * see when its connection is dead: nobody would dial it again, and it would never hear of them. */
 static bool beats(enum sgp_node_state own, enum sgp_node_state other)
 {
     bool lingers = own == SGP_NODE_PAUSED || own == SGP_NODE_DRAINING || own == SGP_NODE_FINISHED;
@@ -77,9 +76,8 @@ static sgp_time greeting_end(const struct sgp_core_link *link)
     return link->connection.since + SGP_SILENCE_MIN_NS + more;
 }
 
-/* When silence on this link becomes absence. Beats do not keep a payload alive that hardly comes: it
- * holds a buffer, and may hold the round. How long that may last does not depend on the peer's pace, for
- * on a thin link what was lost has to be sent again. */
+/* When silence becomes absence. Beats keep no payload alive that hardly comes, for it holds a
+ * buffer. Its time does not depend on the peer's pace: a thin link has to resend what was lost. */
 static sgp_time absent_at(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     bool judged = link->liveness.heard != SGP_TIME_NEVER && !link->liveness.absent &&
