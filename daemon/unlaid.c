@@ -52,18 +52,6 @@ static void view_unlaid(void *context, struct view_status *ret_status)
     sgp_blas_text(&unlaid->prepared->blas, ret_status->blas);
 }
 
-static uint32_t view_none(void *context)
-{
-    (void)context;
-    return 0;
-}
-
-static uint64_t view_no_history(void *context)
-{
-    (void)context;
-    return 0;
-}
-
 static const struct sgp_topology *view_topology(void *context)
 {
     return ((const struct unlaid *)context)->prepared->topology;
@@ -175,8 +163,6 @@ static int open_all(struct unlaid *unlaid, struct sgp_error *error)
     const struct view_actions actions = {.context = unlaid,
         .no_model = "no program has attached yet: there is no model",
         .status = view_unlaid,
-        .peer_count = view_none,
-        .history_total = view_no_history,
         .topology = view_topology,
         .stop = stop,
         .leave_obstacle = leave_obstacle,

@@ -45,7 +45,7 @@ static void remark_on_peers(const struct view_actions *actions, json_t *root)
 #define X(key, kind, holds, place, shown) (void)json_object_set_new(root, #key, json_object());
     NEIGHBOUR_FIELDS(X)
 #undef X
-    uint32_t count = actions->peer_count(actions->context);
+    uint32_t count = actions->peer_count ? actions->peer_count(actions->context) : 0;
     for (uint32_t i = 0; i < count; i++) {
         struct view_peer peer = {0}, *view = &peer;
         actions->peer(actions->context, i, view);

@@ -69,26 +69,17 @@ void http_answer_json(struct request *request, json_t *root)
 
 static const char *code_word(unsigned status)
 {
-    switch (status) {
-    case MHD_HTTP_BAD_REQUEST:
-        return "bad_request";
-    case MHD_HTTP_FORBIDDEN:
-        return "not_permitted";
-    case MHD_HTTP_NOT_FOUND:
-        return "not_found";
-    case MHD_HTTP_METHOD_NOT_ALLOWED:
-        return "method_not_allowed";
-    case MHD_HTTP_CONFLICT:
-        return "conflict";
-    case MHD_HTTP_CONTENT_TOO_LARGE:
-        return "too_large";
-    case MHD_HTTP_UNPROCESSABLE_CONTENT:
-        return "invalid_file";
-    case MHD_HTTP_SERVICE_UNAVAILABLE:
-        return "busy";
-    default:
-        return "failed";
-    }
+    static const struct {
+        unsigned status;
+        const char *word;
+    } words[] = {{MHD_HTTP_BAD_REQUEST, "bad_request"}, {MHD_HTTP_FORBIDDEN, "not_permitted"},
+        {MHD_HTTP_NOT_FOUND, "not_found"}, {MHD_HTTP_METHOD_NOT_ALLOWED, "method_not_allowed"},
+        {MHD_HTTP_CONFLICT, "conflict"}, {MHD_HTTP_CONTENT_TOO_LARGE, "too_large"},
+        {MHD_HTTP_UNPROCESSABLE_CONTENT, "invalid_file"}, {MHD_HTTP_SERVICE_UNAVAILABLE, "busy"}};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (words[i].status == status)
+            return words[i].word;
+    return "failed";
 }
 
 static json_t *list_paths(const struct control *control)

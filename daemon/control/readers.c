@@ -41,7 +41,7 @@ struct reader {
 
 static bool copy_peers(struct reading *reading, const struct view_actions *actions)
 {
-    reading->peer_count = actions->peer_count(actions->context);
+    reading->peer_count = actions->peer_count ? actions->peer_count(actions->context) : 0;
     reading->peers = calloc(reading->peer_count + 1u, sizeof *reading->peers);
     for (uint32_t i = 0; reading->peers && i < reading->peer_count; i++)
         actions->peer(actions->context, i, &reading->peers[i]);
@@ -56,8 +56,8 @@ static bool copy_metrics(struct reading *reading, const struct view_actions *act
 
 static bool copy_history(struct reading *reading, const struct view_actions *actions)
 {
-    struct page page =
-        page_of(actions->history_total(actions->context), reading->since, (uint32_t)reading->limit);
+    uint64_t total = actions->history_total ? actions->history_total(actions->context) : 0;
+    struct page page = page_of(total, reading->since, (uint32_t)reading->limit);
     reading->page = page;
     reading->rows = calloc(page.count + 1u, sizeof *reading->rows);
     for (uint32_t i = 0; reading->rows && i < page.count; i++)

@@ -38,10 +38,12 @@ static int set_path(struct place *place, const char *path, struct sgp_error *err
 }
 
 /* What stands there: 0 nothing, 1 a socket that nobody listens on, or negative. */
-static int look(const struct place *place, struct sgp_error *error)
+static int look(struct place *place, const char *path, struct sgp_error *error)
 {
     struct stat status;
-    const char *path = place->address.sun_path;
+    int code = set_path(place, path, error);
+    if (code < 0)
+        return code;
     if (lstat(path, &status) < 0)
         return errno == ENOENT ? 0 : sgp_fail(error, -errno, "%s: %s", path, strerror(errno));
     if (!S_ISSOCK(status.st_mode))
@@ -56,9 +58,7 @@ static int look(const struct place *place, struct sgp_error *error)
 int socket_file_try(const char *path, int type, const char *key, struct sgp_error *error)
 {
     struct place place = {.type = type, .key = key};
-    int code = set_path(&place, path, error);
-    if (code == 0)
-        code = look(&place, error);
+    int code = look(&place, path, error);
     return code < 0 ? code : 0;
 }
 
@@ -75,9 +75,7 @@ static int fail_bind(const struct place *place, int code, struct sgp_error *erro
 int socket_file_listen(const char *path, int type, const char *key, struct sgp_error *error)
 {
     struct place place = {.type = type, .key = key};
-    int code = set_path(&place, path, error);
-    if (code == 0)
-        code = look(&place, error);
+    int code = look(&place, path, error);
     if (code < 0)
         return code;
     if (code > 0 && unlink(path) < 0)

@@ -293,7 +293,8 @@ typedef void (*view_left)(void *argument, int code, const char *heir, double wei
 /* What the daemon offers. `context` is handed back as the first argument. Asynchronous actions and
  * the orders return 0, or a negative code when they cannot begin (then `done` is not called):
  * SGP_E_STATE for an order that makes no sense now, -EBUSY when too many jobs wait. An *error, zero
- * at first, may get a line. An order, or a job, that is NULL makes no sense now. */
+ * at first, may get a line. An order, or a job, that is NULL makes no sense now;
+ * without peer_count or history_total there is nothing to show. */
 struct view_actions {
     void *context;
     const char *no_model; /* why evaluate and predict are NULL, a line */
