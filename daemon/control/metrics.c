@@ -99,8 +99,8 @@ static void print_links(
             continue;
         (void)fprintf(stream, "%s{peer=\"", metric->name);
         print_label(stream, peers[i].name);
-        (void)fprintf(stream, "\",direction=\"%s\"} %.15g\n",
-            peers[i].core.direction == SGP_OUT ? "out" : "in", value);
+        (void)fprintf(
+            stream, "\",direction=\"%s\"} %.15g\n", view_direction(peers[i].core.direction), value);
     }
 }
 

@@ -77,11 +77,6 @@ static void put(json_t **object, const char *key, json_t *value)
 
 /* ---- the status and the peers ---- */
 
-static const char *direction_name(enum sgp_direction direction)
-{
-    return direction == SGP_OUT ? "out" : "in";
-}
-
 static const char *link_state_name(const struct view_peer *peer)
 {
     switch (peer->core.state) {

@@ -61,7 +61,7 @@ void decision_on_tell(struct program *program, const struct sgp_attach_frame *fr
         answer.code = -EAGAIN;
         if (!facts_missing(program->daemon, answer.text, sizeof answer.text))
             return; /* all was told meanwhile */
-        facts_forget_program(program->daemon);
+        program->daemon->facts.asks = false;
         decision_end(program);
         program_say(program, &answer);
         return;

@@ -257,11 +257,6 @@ bool facts_missing(const struct daemon *daemon, char *ret_names, size_t bytes)
     return facts->asks;
 }
 
-void facts_forget_program(struct daemon *daemon)
-{
-    daemon->facts.asks = false;
-}
-
 void facts_finish(struct daemon *daemon)
 {
     fact_table_finish(&daemon->facts.table);

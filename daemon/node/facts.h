@@ -18,7 +18,7 @@ struct facts {
     uint64_t agreed_members; /* whose they are, */
     uint32_t agreed_count;   /* and how many */
     struct sgp_fact heard;   /* of a later one that a node agreed, without texts; number 0: none */
-    bool asks;               /* the program waits for the next, */
+    bool asks;               /* the program waits for the next; decision.c, guests.c: no longer, */
     uint64_t told;  /* the latest decision that a program of this process came to; 0: none */
     bool unfetched; /* or has not been told the latest, in which it had a part */
     void (*decided)(struct daemon *daemon, const char *author, const char *text, uint32_t index,
@@ -32,8 +32,6 @@ void facts_finish(struct daemon *daemon);
 int facts_tell(struct daemon *daemon, const char *text, struct sgp_error *error);
 /* Whether the program waits; then the names of the members whose word is missing. */
 bool facts_missing(const struct daemon *daemon, char *ret_names, size_t bytes);
-/* The program waits no longer, or has gone. */
-void facts_forget_program(struct daemon *daemon);
 
 /* One came over a neighbour's link. */
 void facts_take(struct daemon *daemon, const struct link *link, const struct sgp_fact *came);

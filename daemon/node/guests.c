@@ -57,7 +57,7 @@ void guests_lose(struct program *program, const char *why)
     program->dead = true;
     program->finishing = false;
     program->words[0] = '\0';
-    facts_forget_program(program->daemon);
+    program->daemon->facts.asks = false;
     decision_end(program);
     guests_bury(program);
     questions_fail(&program->questions, program->daemon->ending ? -ECANCELED : SGP_E_STATE,

@@ -24,11 +24,6 @@ static const char *name_of(const struct daemon *daemon, uint32_t peer)
     return peer != SGP_SLOT_NONE ? daemon->prepared->topology->nodes[peer].name : "a former node";
 }
 
-static const char *direction_name(enum sgp_direction direction)
-{
-    return direction == SGP_IN ? "in" : "out";
-}
-
 void notes_error(struct daemon *daemon, const char *format, ...)
 {
     va_list arguments;
@@ -76,7 +71,7 @@ void notes_lines_dropped(struct daemon *daemon)
         sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
             "event=link_lines peer=%s direction=%s dropped=%" PRIu64,
             name_of(daemon, daemon->edges[i].peer),
-            direction_name(i < daemon->out_count ? SGP_OUT : SGP_IN), lines->dropped);
+            view_direction(i < daemon->out_count ? SGP_OUT : SGP_IN), lines->dropped);
         *lines = (struct link_lines){.since = now};
     }
 }
@@ -94,7 +89,7 @@ void notes_hang_up(
     if (is_due(daemon, edge, level, why))
         sgp_log(&daemon->log->sink, level,
             "event=hang_up peer=%s direction=%s reason=\"%s\" remote=%s",
-            name_of(daemon, link->peer), direction_name(link->direction), why,
+            name_of(daemon, link->peer), view_direction(link->direction), why,
             edges_link(daemon, link)->remote);
 }
 
@@ -107,7 +102,7 @@ void notes_link_failed(
     if (is_due(daemon, edge, level, text))
         sgp_log(&daemon->log->sink, level,
             "event=link_failed peer=%s direction=%s remote=%s reason=\"%s\"",
-            name_of(daemon, link->id.peer), direction_name(link->id.direction), link->remote, text);
+            name_of(daemon, link->id.peer), view_direction(link->id.direction), link->remote, text);
 }
 
 /* A process that lost its memory lost its connections, too: two lineages are two nodes. */
@@ -144,7 +139,7 @@ void notes_unlike(struct daemon *daemon, const struct link *link, const char *te
     if (is_due(daemon, edge, SGP_LEVEL_WARNING, text))
         sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
             "event=unlike peer=%s direction=%s reason=\"%s\"", name_of(daemon, link->id.peer),
-            direction_name(link->id.direction), text);
+            view_direction(link->id.direction), text);
 }
 
 void notes_plain(struct daemon *daemon, struct edge *edge, const struct link *link)
@@ -153,7 +148,7 @@ void notes_plain(struct daemon *daemon, struct edge *edge, const struct link *li
         sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
             "event=plain peer=%s direction=%s remote=%s reason=\"TLS is offered, and the peer does "
             "not take it, or somebody between does not let it\"",
-            name_of(daemon, link->id.peer), direction_name(link->id.direction), link->remote);
+            name_of(daemon, link->id.peer), view_direction(link->id.direction), link->remote);
 }
 
 /* ---- the core's notes ---- */
@@ -278,7 +273,7 @@ static void log_about_peer(struct daemon *daemon, const struct sgp_effect *effec
     if (known && !is_due(daemon, edge, level_of(effect), kind))
         return;
     sgp_log(&daemon->log->sink, level_of(effect), "event=%s peer=%s direction=%s%s%s%s%s%s", name,
-        name_of(daemon, effect->note.link.peer), direction_name(direction),
+        name_of(daemon, effect->note.link.peer), view_direction(direction),
         *why ? " reason=\"" : "", why, *why ? "\"" : "", known ? " remote=" : "",
         known ? remote_of(daemon, edge) : "");
 }

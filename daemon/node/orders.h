@@ -5,13 +5,13 @@
 
 #include "state.h"
 
-/* Ask for a clean end, as SIGTERM does. */
 /* The service manager is told that the daemon ends; not at a reset, after which it goes on. */
 void orders_tell_stopping(const struct daemon *daemon);
 
 /* A clean end, then a new start in another run; with `join`, in the run of the neighbours. */
 void orders_reset(struct daemon *daemon, bool join);
 
+/* Ask for a clean end, as SIGTERM does. */
 void orders_stop(struct daemon *daemon);
 
 /* The core has ended: tell whoever waits for the node to leave that it has, or that it will not. */

@@ -70,11 +70,6 @@ struct program {
     void (*bury)(struct program *program); /* a job of its memory is done: if it is gone */
 };
 
-static inline struct sgp_attached *program_attached(const struct program *program)
-{
-    return program->daemon->prepared->attached;
-}
-
 static inline enum sgp_node_state program_state(const struct program *program)
 {
     return daemon_status(program->daemon).state;

@@ -156,7 +156,7 @@ struct daemon {
     struct statements statements;
     uint64_t statements_refused;
 
-    /* facts.c; decision.c: decided */
+    /* facts.c; decision.c: decided, asks; guests.c: asks */
     struct facts facts;
 
     /* program.c */

@@ -49,7 +49,7 @@ static void hand_out(struct task *task)
 {
     struct program *program = task->argument;
     task->jumped = sgp_attached_hand_out(
-        program_attached(program), task->weight, program->guest.shared.values);
+        program->daemon->prepared->attached, task->weight, program->guest.shared.values);
 }
 
 static void run_hand_out(struct job *job)
@@ -158,8 +158,8 @@ static void run_take_back(struct job *job)
     struct task *task = (struct task *)job;
     struct program *program = task->argument;
     bool assigned = (program->done.flags & SGP_ATTACH_ASSIGNED) != 0;
-    task->code = sgp_attached_take_back(program_attached(program), program->weight, program->pace,
-        assigned, program->guest.shared.values, &task->update, &task->rows);
+    task->code = sgp_attached_take_back(program->daemon->prepared->attached, program->weight,
+        program->pace, assigned, program->guest.shared.values, &task->update, &task->rows);
     if (task->code < 0) /* so that it may go on from what is sound */
         hand_out(task);
 }

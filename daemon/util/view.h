@@ -97,6 +97,11 @@ struct view_peer { /* one link */
     char previous_error[SGP_TEXT_BYTES]; /* before that; "" if none */
 };
 
+static inline const char *view_direction(enum sgp_direction direction)
+{
+    return direction == SGP_OUT ? "out" : "in";
+}
+
 /* ---- how the two are shown ----
  *
  * One row a field, and the only list of them in the code: render.c makes JSON of the rows,
@@ -203,7 +208,7 @@ struct view_peer { /* one link */
 #define PEER_FIELDS(FIELD, METRIC, DERIVED)                                                        \
     FIELD(name, name, view->name, KNOWN)                                                           \
     FIELD(address, name, view->address, ALL)                                                       \
-    FIELD(direction, name, direction_name(view->core.direction), KNOWN)                            \
+    FIELD(direction, name, view_direction(view->core.direction), KNOWN)                            \
     DERIVED(state, name, link_state_name(view), KNOWN, gauge, up, "1 if the link stands.",         \
         view->core.state == SGP_LINK_UP)                                                           \
     FIELD(node_state, text,                                                                        \
