@@ -181,7 +181,7 @@ struct sgp_share {
     double rate; /* the learning rate of that; 0: not said. At most SGP_RATE_MAX */
     sgp_round
         heavy; /* rounds for which the source, and everybody of whom it has heard, has had more than its part of all the weight that there can be, */
-    sgp_round light; /* or has given nothing since it starves. 0 otherwise */
+    sgp_round light; /* or less than its least weight (lib/core/total.c). 0 otherwise */
     enum sgp_coding
         coding; /* the form of the payload: its source has given what that decodes to (sgp/codec.h). A bequest is plain */
     enum sgp_compressor compressor; /* what made it. Not sent: known at the source alone */

@@ -490,7 +490,7 @@ struct sgp_node {
     } mass;
 
     struct {                    /* total.c; gift.c: kept */
-        bool excess, lack;      /* weight was made somewhere, or lost, and this node heals that */
+        bool excess;            /* weight was made somewhere, and this node heals that */
         sgp_round calm_from;    /* it has scaled nothing since */
         sgp_round counted;      /* the round that was counted last */
         sgp_round heavy, light; /* rounds in a row in which all heard of had too much, too little */

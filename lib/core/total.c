@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The total weight of the fleet: how a node finds out that a member has made weight or lost it, and heals that.
  *
- * A member can name another weight in a share than belongs to its x, and one neighbour alone cannot prove that. All members together
- * can. If each of them has more than its part of all the weight that there can be, round after round, then there is too much in total.
- * If each of them has so little that it gives nothing, and nothing is under way, then weight is lost and averaging stands still. So each share
- * says for how many rounds its source, and everybody of whom the source has heard, has been so: the least that is heard, and one, is the
- * next node's own count. A node that has other weight, or a neighbour that is away or has another topology file, says 0. A count above
- * `window` has been around the fleet.
+ * A member can name another weight in a share than belongs to its x, and one neighbour alone cannot prove that. All members
+ * together can. If each of them has more than its part of all the weight that there can be, round after round, then there is too
+ * much in total. If each of them has less than its least weight, then weight is lost. So each share says for how many rounds its
+ * source, and everybody of whom the source has heard, has been so: the least that is heard, and one, is the next node's own count. A
+ * node that has other weight, or a neighbour that is away or has another topology file, says 0. A count above `window` has been
+ * around the fleet.
  *
- * Then the node keeps its own weight within its part of the bound, by scaling x and w by one factor, which leaves the estimate
- * x / w as it is. It is a sink for its neighbours' excess, or a spring, so that one such node heals all.
+ * Then the node scales x and w by one factor, which leaves the estimate x / w as it is. As long as there was too much of late, it keeps
+ * its weight within its part of the bound: a sink for its neighbours' excess, so that one such node heals all. What is lost it makes
+ * good once for each count that has been around: its own weight rises to the least.
  * The rule: docs/rules/mass.md */
 #include "core/core.h"
 
@@ -135,10 +136,35 @@ static void hear_all(struct sgp_node *node, sgp_round *heavy, sgp_round *light)
         *heavy = *light = 0;
 }
 
-/* Of a node that gives nothing because it starves: whether that is all that there is here. */
-static bool is_all(const struct sgp_node *node)
+/* Whether what a node gives in one round is in its target's weight when that begins the next. */
+static bool absorbs_at_once(const struct sgp_node *node)
 {
-    return sgp_core_held(node) <= 0 && sgp_core_owed(node) <= 0;
+    return sgp_method_in_order(node->config.method) && node->config.backup_neighbours == 0 &&
+           node->config.patience == 0;
+}
+
+/* Whether weight that this node has given or taken is in nobody's when all begin this round. What it gave in an earlier one over an
+ * edge of the file is in its target's by then, and what came for this one is still in its source's. */
+static bool hides_weight(const struct sgp_node *node)
+{
+    bool hides = sgp_core_debts(node) > 0;
+    SGP_EACH_OF (link, node, SGP_SET_OWING)
+        hides = hides || (link->retired && link->owed[0].exists && link->owed[0].share.weight > 0);
+    for (uint32_t i = 0; i < node->layout.receive_count; i++) {
+        const struct sgp_receive *receive = &node->layout.receives[i];
+        hides = hides || (receive->state == SGP_RECEIVE_HELD && receive->share.weight > 0 &&
+                             receive->share.round < node->round);
+    }
+    return hides;
+}
+
+/* Whether the node has so little that weight is lost if all members do. By the file a node never begins a round with less than its
+ * least weight. Where a share may be in nobody's weight for longer, a node has too little if it starves, and nothing is under way. */
+static bool is_light(const struct sgp_node *node)
+{
+    if (absorbs_at_once(node))
+        return node->mass.weight < (1 - SPECK) * node->config.weight_least && !hides_weight(node);
+    return node->giving.nothing && sgp_core_held(node) <= 0 && sgp_core_owed(node) <= 0;
 }
 
 /* Weight that no other node counts as its own at that time. Where shares are absorbed in the order of rounds, the weights with which
@@ -152,7 +178,7 @@ static double own_alone(const struct sgp_node *node)
 static void count_round(struct sgp_node *node)
 {
     bool heavy = own_alone(node) > (1 + SPECK) * part_of_most(node);
-    bool light = node->giving.nothing && is_all(node);
+    bool light = is_light(node);
     sgp_round heavy_for = heavy ? node->total.heavy + 1 : 0;
     sgp_round light_for = light ? node->total.light + 1 : 0;
     if (heavy || light)
@@ -166,13 +192,21 @@ static void count_round(struct sgp_node *node)
 
 static void heal(struct sgp_node *node)
 {
-    double most = part_of_most(node) * kept(node), least = node->config.weight_least * kept(node);
+    double most = part_of_most(node) * kept(node);
     if (node->total.excess && node->mass.weight > most)
         scale_to(node, most);
-    else if (node->total.lack && node->mass.weight < least)
-        scale_to(node, least);
     else if (node->round - node->total.calm_from > CALM * window(node))
-        node->total.excess = node->total.lack = false;
+        node->total.excess = false;
+}
+
+/* Once for each count that has been around. What comes later of a weight below its least may lie with a neighbour: then nothing is
+ * lost, and nothing is to be made. */
+static void make_good(struct sgp_node *node)
+{
+    double least = node->config.weight_least * kept(node);
+    node->total.light = 0;
+    if (node->mass.weight < least)
+        scale_to(node, least);
 }
 
 void sgp_core_keep_total(struct sgp_node *node)
@@ -181,15 +215,16 @@ void sgp_core_keep_total(struct sgp_node *node)
         return;
     if (!is_named(node)) {
         node->total.heavy = node->total.light = 0;
-        node->total.excess = node->total.lack = false;
+        node->total.excess = false;
         return;
     }
-    bool healed = node->total.excess || node->total.lack;
+    bool healed = node->total.excess;
     count_round(node);
     node->total.excess = node->total.excess || node->total.heavy > window(node);
-    node->total.lack = node->total.lack || node->total.light > window(node);
     if (!healed)
         node->total.calm_from = node->round;
-    if (node->total.excess || node->total.lack)
+    if (node->total.excess)
         heal(node);
+    if (node->total.light > window(node))
+        make_good(node);
 }

@@ -116,6 +116,37 @@ Test(total, weight_that_a_member_loses_is_made_good_where_averaging_stands_still
     }
 }
 
+/* A member lies until somebody finds out, and then no more. Later all pause, one after the other: what a node gives then waits
+ * at others. Nothing is lost by that, so nothing is to be made. */
+static void expect_kept_over_pauses(const char *family, uint32_t last)
+{
+    struct fleet *fleet = fleet_with_a_liar(family, "sgp", 0.9);
+    sgp_time now = 0;
+    while (fleet->notes[SGP_NOTE_LACK] == 0 && now < 60 * SGP_SECOND)
+        (void)run_until(fleet, now += 100 * SGP_MILLISECOND);
+    cr_assert(gt(u32, fleet->notes[SGP_NOTE_LACK], 0), "%s", family);
+    liar.lies = false;
+    double most = run_until(fleet, now += 5 * SGP_SECOND);
+    for (uint32_t round = 0; round < 8; round++) {
+        for (uint32_t i = 0; i < NODES; i++) {
+            sgp_time at = now + (i == last ? 400 : i * 30 + 10) * SGP_MILLISECOND;
+            (void)sgp_sim_command(fleet->sim, at, i, SGP_EVENT_PAUSE);
+            (void)sgp_sim_command(fleet->sim, now + 700 * SGP_MILLISECOND, i, SGP_EVENT_RESUME);
+        }
+        most = fmax(most, run_until(fleet, now += 1 * SGP_SECOND));
+    }
+    cr_expect(le(dbl, most, NODES + 1e-3), "%s, the last is n%u: %g", family, last, most);
+    fleet_destroy(fleet);
+}
+
+Test(total, a_pause_is_no_loss)
+{
+    static const char *const families[] = {"one-peer-exponential", "ring", "complete"};
+    for (size_t f = 0; f < (is_brief() ? 1 : sizeof families / sizeof *families); f++)
+        for (uint32_t last = 0; last < NODES - 1; last++)
+            expect_kept_over_pauses(families[f], last);
+}
+
 /* n0 keeps the bidirectional ring for good; the others take the star around n0, and n2 does so first. Until they follow, n1 and n3
  * give to n2, which gathers, for n0 does not know it. In the end n0, n1 and n3 starve and hear of nobody else. Nothing is lost:
  * n2 has the rest. */
