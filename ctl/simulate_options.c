@@ -31,6 +31,7 @@ enum {
     LOCAL_STEPS,
     FINAL_CYCLES,
     COMPRESSION,
+    COPIES,
     THROUGH_WIRE,
     TRACE,
     OPTION_COUNT
@@ -80,6 +81,9 @@ const struct ctl_option ctl_simulate_table[] = {
                    "top:F ... (none)",
         .words =
             "none fp16 bf16 int8 int6 int4 int4:64 int2 sign qsgd: terngrad top: dgc: adacomp"},
+    [COPIES] = {"--copies", .value = "NAME",
+        .summary = "of the changes to copies of owners: none, fp16, int8 ..., top:F (none)",
+        .words = "none fp16 bf16 int8 int6 int4 int4:64 top:"},
     [THROUGH_WIRE] = {"--through-wire", .summary = "encode and decode every message"},
     [TRACE] = {"--trace", .value = "FILE",
         .summary = "write what every step of every node did, and whom it then waits for; a dash is "
@@ -239,6 +243,8 @@ static enum ctl_exit read_options(struct ctl *ctl, const struct ctl_given *given
         status = ctl_option_u64(ctl, &given[LOCAL_STEPS], 1, UINT32_MAX, &steps);
     if (status == CTL_DONE)
         status = read_chooser(ctl, &given[COMPRESSION], &options->chooser);
+    if (status == CTL_DONE)
+        status = read_chooser(ctl, &given[COPIES], &options->copies);
     cycles = *learning_rate > 0 ? options->final_cycles : 0;
     if (status == CTL_DONE)
         status = ctl_option_u64(ctl, &given[FINAL_CYCLES], 0, FINAL_CYCLES_MAX, &cycles);

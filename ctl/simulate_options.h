@@ -9,7 +9,7 @@
 #include "sgp/sim.h"
 
 /* What --help says of them, the faults' at the end. */
-#define CTL_SIMULATE_OPTION_COUNT 22
+#define CTL_SIMULATE_OPTION_COUNT 23
 extern const struct ctl_option ctl_simulate_table[CTL_SIMULATE_OPTION_COUNT + CTL_FAULT_KINDS + 1];
 
 /* Take the options out of argv[0..*argc), so that one word is left, and read them into *options,

@@ -41,6 +41,7 @@ enum sgp_choice {
 
 #define SGP_CHOOSER_WORDS                                                                          \
     SGP_COMPRESSOR_SHARE_WORDS "|int2|sign|qsgd:S|terngrad|top:F|dgc:F|adacomp"
+#define SGP_CHOOSER_COPY_WORDS SGP_COMPRESSOR_SHARE_WORDS "|top:F" /* those of copies */
 #define SGP_CHOOSER_WORD_BYTES 24u
 
 /* All zero: every value as it is. */
@@ -61,6 +62,10 @@ SGP_API bool sgp_chooser_is_of_updates(const struct sgp_chooser *chooser);
 /* Whether it keeps one magnitude for each block: `sign`, and those that send few values. */
 SGP_API bool sgp_chooser_is_coarse(const struct sgp_chooser *chooser);
 
+/* Whether it serves an owner's copies: 4 bits and more of every value, or the largest part. By chance
+ * or by sign the error of a copy grows, because it is not fed back, or is too large. */
+SGP_API bool sgp_chooser_is_of_copies(const struct sgp_chooser *chooser);
+
 struct sgp_chosen {
     uint64_t bytes;          /* that packing takes */
     double difference, norm; /* sums of squares of u - s and of u */
@@ -68,7 +73,8 @@ struct sgp_chosen {
 
 /* values = s and rest = u - s, or 0 after chance, where u = values + rest. values[0] is value
  * number `first` of all parameters, and blocks begin with it. Chance is drawn by `key` and the
- * number of a value, so the same update has the same bits. */
+ * number of a value, so the same update has the same bits. `rest` may be NULL: then it is 0 before,
+ * and what is left out is the caller's to know. */
 SGP_API void sgp_choose(const struct sgp_chooser *chooser, const struct sgp_tensors *tensors,
     uint64_t key, float *values, float *rest, uint64_t first, uint64_t count,
     struct sgp_chosen *ret_chosen);

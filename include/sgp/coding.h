@@ -34,5 +34,8 @@ SGP_API uint64_t sgp_coding_bytes_least(enum sgp_coding coding, uint64_t count);
 SGP_API uint64_t sgp_coding_bytes_most(enum sgp_coding coding, uint64_t count);
 /* Whether a payload of so many values may have so many bytes. */
 SGP_API bool sgp_coding_may_have(enum sgp_coding coding, uint64_t count, uint64_t bytes);
+/* Whether the longest payload of so many values is shorter than the plain one. Only then a target
+ * can decode it where its values go. Of NONE it is not. */
+SGP_API bool sgp_coding_is_shorter(enum sgp_coding coding, uint64_t count);
 
 #endif

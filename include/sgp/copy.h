@@ -13,6 +13,21 @@
 SGP_API void sgp_copy_follow(
     float *copy, struct sgp_trainer *trainer, float **values, struct sgp_slice slice);
 
+/* The slice of x is that of the copy. */
+SGP_API void sgp_copy_return(
+    const float *copy, struct sgp_trainer *trainer, struct sgp_slice slice);
+
+/* The slice of the copy changes by *values, from its first on; each sum is rounded once, at both
+ * ends of a link to the same bits. */
+SGP_API void sgp_copy_add(float *copy, const float *values, struct sgp_slice slice);
+
+/* Of an owner, at weight 1: values = x - copy; or the copy is x, and so is values. Of the slice,
+ * slice.count values, from its first on. `trainer` is not changed. */
+SGP_API void sgp_copy_lacks(
+    const float *copy, struct sgp_trainer *trainer, float *values, struct sgp_slice slice);
+SGP_API void sgp_copy_take(
+    float *copy, struct sgp_trainer *trainer, float *values, struct sgp_slice slice);
+
 /* Of an owner: the slice of x is factor * values; if it is all of x, as `adopt` of the trainer. */
 SGP_API void sgp_copy_adopt(
     struct sgp_trainer *trainer, const float *values, double factor, struct sgp_slice slice);

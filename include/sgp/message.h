@@ -196,6 +196,7 @@ struct sgp_ack {
 struct sgp_ask {
     bool wants;      /* a buffer is set aside for one; false: it has come, or is not wanted now */
     sgp_round newer; /* only one of this label (sgp_estimate.round) or a later one is of use */
+    bool holds;      /* the sender has the copy of label newer - 1 as it came on this connection */
 };
 
 /* A copy of the source's x, whole; between an owner of parts and a worker, of that owner's. Moves no mass. Its model is
@@ -207,6 +208,11 @@ struct sgp_estimate {
     double weight; /* > 0 */
     uint64_t payload_bytes;
     struct sgp_slice slice; /* the values that it is of; count 0: all */
+    /* NONE: the payload is the copy. Else it is a change: the copy of label `since`, and this added
+     * to it, are the copy. */
+    enum sgp_coding coding;
+    sgp_round since;
+    enum sgp_compressor compressor; /* of the change; known to its source alone */
 };
 
 /* One thing that the heir of a bequest is to answer for from then on; before the bequest itself. */
@@ -316,6 +322,16 @@ struct sgp_message {
         struct sgp_layout_entry layout;
     };
 };
+
+/* The payload of a message: values of all parameters, in a form. All zero: it has none. */
+struct sgp_cargo {
+    struct sgp_slice slice; /* which values */
+    uint64_t bytes;         /* of them in that form; of a core's message the most they can be */
+    enum sgp_coding coding;
+    enum sgp_compressor compressor; /* that made it; known at the source alone */
+};
+/* Of a SHARE or an ESTIMATE what is announced; of another message none. Pure; any thread. */
+SGP_API struct sgp_cargo sgp_message_cargo(const struct sgp_message *message);
 
 /* Words for people and logs; static storage, "?" for a value outside the enumeration. */
 SGP_API const char *sgp_node_state_name(enum sgp_node_state state);    /* "training" */

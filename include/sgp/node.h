@@ -101,6 +101,9 @@ struct sgp_node_config {
     /* Of the shares that it gives while it trains, to targets that decode its form. Other shares
      * are plain, and so are estimates. */
     enum sgp_compressor compressor;
+    /* Of an owner that waits for its workers: of the changes to their copies while it trains. Every
+     * other copy is plain. */
+    enum sgp_compressor copies;
     uint32_t final_cycles; /* cycles of mixing after the fleet's last training round */
     uint32_t start;        /* SGP_START_ALL, or the number of nodes (with itself) that must have
                               said hello; 0 and 1 begin at once */
@@ -287,7 +290,10 @@ enum sgp_publish {
      * snapshot + rest. The snapshot becomes s, what the target decodes of u. The rest becomes
      * u - s. */
     SGP_PUBLISH_CHOSEN,
-    SGP_PUBLISH_COPY, /* of a worker: snapshot = copy, for an owner that asked */
+    SGP_PUBLISH_COPY, /* snapshot = copy: of a worker, for an owner that asked; and of an owner */
+    /* Of an owner whose copies are coded: snapshot = what a target decodes of x - copy, and the copy
+     * changes by that. With compressor NONE: copy = x, and the snapshot is that. */
+    SGP_PUBLISH_CHANGE,
     SGP_PUBLISH_TOKEN, /* of who has it: snapshot = copy + keep * (x - copy), and so is the copy, and x */
 };
 
@@ -364,8 +370,9 @@ struct sgp_effect {
         } scale;
         struct {
             uint32_t peer;
-            uint32_t slot;
+            uint32_t slot;          /* SGP_SLOT_NONE: x becomes the copy that there is */
             struct sgp_slice slice; /* which the slot holds */
+            bool adds;              /* the slot holds a change, which is added to the copy */
         } follow;
         struct {
             uint32_t slot;

@@ -62,6 +62,7 @@ struct sgp_work {
     uint32_t steps, taken; /* TRAIN; the owner may lower `steps` to what was taken */
     bool computes;         /* VISIT */
     bool folded;           /* ABSORB: the place holds what x becomes */
+    bool adds;             /* FOLLOW: the place holds a change of the copy */
     bool looks;            /* PUBLISH: the snapshot is measured */
     uint64_t key;          /* PUBLISH: of chance */
     uint64_t packed;       /* PUBLISH: bytes of what is given; 0: it is plain */
@@ -89,13 +90,16 @@ struct sgp_performer {
     uint32_t packed_count;
     double lost; /* of what was given coded last, as in struct sgp_work; NaN: nothing was */
     uint64_t spared_bytes; /* that coding kept off the line */
-    float *copy;           /* of the owners' parameters, of a worker; else NULL */
+    /* Of a worker: the owners' parameters. Of an owner whose copies are coded: what its workers have.
+     * Else NULL. */
+    float *copy;
     /* Of a worker that gives coded updates; else NULL. What the updates so far have left out: it
      * goes with the next one. A trainer's state may hold it under this name. */
 #define SGP_STATE_REST "rest"
     float *rest;
-    struct sgp_chooser chooser; /* of what goes, */
+    struct sgp_chooser chooser; /* of updates, */
     uint64_t seed;              /* and of its chance */
+    struct sgp_chooser copies;  /* of an owner's changes */
     struct sgp_lengths lengths; /* judges what comes (sgp_payload_judge) */
     /* The snapshot that is the node's own estimate: the one that was published last of all values for others. */
     uint32_t own_slot; /* SGP_SLOT_NONE: there is none */
@@ -116,6 +120,11 @@ SGP_API int sgp_performer_reserve(struct sgp_performer *performer,
 SGP_API int sgp_performer_choose(struct sgp_performer *performer, const struct sgp_chooser *chooser,
     uint64_t seed, uint64_t parameters);
 
+/* An owner's changes are chosen so. What they leave out needs no vector: it is x less the copy.
+ * Before sgp_performer_begin. */
+SGP_API void sgp_performer_choose_copies(
+    struct sgp_performer *performer, const struct sgp_chooser *chooser);
+
 /* Free the vectors. An all-zero performer is fine. */
 SGP_API void sgp_performer_finish(struct sgp_performer *performer);
 
@@ -131,8 +140,8 @@ SGP_API void sgp_performer_resume(struct sgp_performer *performer, const float *
 SGP_API struct sgp_codec sgp_perform_codec(
     const struct sgp_performer *performer, enum sgp_compressor compressor);
 
-/* The effect SEND of a SHARE or an ESTIMATE with a payload: the values of that, which lie in the slot. Says in a SHARE how many bytes
- * they take, which packing decides (sgp/codec.h). */
+/* The effect SEND of a SHARE or an ESTIMATE with a payload: the values of that, which lie in the
+ * slot. Says in the message how many bytes they take, which packing decides (sgp/codec.h). */
 SGP_API const float *sgp_perform_send(
     struct sgp_performer *performer, struct sgp_message *message, uint32_t slot);
 

@@ -145,6 +145,7 @@ struct sgp_sim_summary {
     uint64_t shares_refused; /* by their target */
     uint64_t outsized;       /* payloads found out of all proportion */
     uint64_t broken;         /* connections that a node ended because its peer broke the protocol */
+    uint64_t changes;        /* coded, that owners made for the copies of their workers */
     uint64_t shares_folded;  /* added to x while they came, and found to be as if absorbed later */
     uint64_t connections;    /* that were dialled */
     uint64_t resets;         /* connections broken by `loss` */
@@ -184,13 +185,15 @@ struct sgp_sim_options {
     sgp_time patience_ns;            /* likewise */
     uint32_t local_steps;
     uint32_t final_cycles;
-    struct sgp_chooser chooser; /* its compressor is as in struct sgp_node_config */
-    uint32_t start;             /* as in struct sgp_node_config */
-    uint64_t dimension;         /* d: 1 .. SGP_SIM_DIMENSION_MAX */
-    sgp_time latency_ns;        /* one way, >= 0 */
-    double bandwidth;           /* bytes per second out of a machine; 0 = without limit */
-    sgp_time compute_ns;        /* of one local step, >= 0 */
-    double compute_jitter;      /* each training job takes 1 -+ this much of its time, 0 <= . < 1 */
+    /* Of shares and updates; and of an owner's copies. Their compressors are `compressor` and
+     * `copies` of struct sgp_node_config. */
+    struct sgp_chooser chooser, copies;
+    uint32_t start;          /* as in struct sgp_node_config */
+    uint64_t dimension;      /* d: 1 .. SGP_SIM_DIMENSION_MAX */
+    sgp_time latency_ns;     /* one way, >= 0 */
+    double bandwidth;        /* bytes per second out of a machine; 0 = without limit */
+    sgp_time compute_ns;     /* of one local step, >= 0 */
+    double compute_jitter;   /* each training job takes 1 -+ this much of its time, 0 <= . < 1 */
     double compute_tail;     /* > 0: and a Pareto draw of this shape times as long, at least 1, */
     double compute_tail_max; /* at most this much (>= 1); 0: no tail */
     sgp_time checkpoint_ns;  /* every node writes its parameters down at this pace, and when it has

@@ -67,3 +67,8 @@ bool sgp_coding_may_have(enum sgp_coding coding, uint64_t count, uint64_t bytes)
     return bytes % 4 == 0 && bytes >= sgp_coding_bytes_least(coding, count) &&
            bytes <= sgp_coding_bytes_most(coding, count);
 }
+
+bool sgp_coding_is_shorter(enum sgp_coding coding, uint64_t count)
+{
+    return sgp_coding_bytes_most(coding, count) < sgp_coding_bytes_most(SGP_CODING_NONE, count);
+}

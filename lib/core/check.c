@@ -59,11 +59,13 @@ static bool snapshots_are_counted(const struct sgp_node *node)
     const struct sgp_layout *layout = &node->layout;
     bool all = is_used(node, node->exact.entry) && is_used(node, node->giving.slot) &&
                (!node->handing.publishing || is_used(node, node->handing.slot)) &&
-               is_used(node, node->folding.pinned) && is_used(node, node->token.slot);
+               is_used(node, node->folding.pinned) && is_used(node, node->token.slot) &&
+               is_used(node, node->handing.change);
     uint32_t users = (uint32_t)(node->exact.entry != SGP_SLOT_NONE) +
                      (uint32_t)(node->token.slot != SGP_SLOT_NONE) +
                      (uint32_t)(node->giving.slot != SGP_SLOT_NONE) +
                      (uint32_t)node->handing.publishing +
+                     (uint32_t)(node->handing.change != SGP_SLOT_NONE) +
                      (uint32_t)(node->folding.pinned != SGP_SLOT_NONE);
     for (uint32_t i = 0; i < layout->out_count; i++) {
         for (uint32_t k = 0; k < 2; k++) {

@@ -32,13 +32,14 @@
  *   inquiry.c  who is asked about what is owed to one that cannot be reached
  *   record.c   what survives the process, and a node made from it
  *   gift.c     to whom this turn's mass goes, and how much
- *   estimate.c estimates that come, and that are handed out
+ *   estimate.c estimates that come
  *
  *   agree.c    whether neighbours hold one model at the end
  *   outdated.c what both ends of a link remember, and where one of them remembers less
  *   share.c    accepting, sending, settling
  *
  *   publish.c  the snapshots of what is given
+ *   handing.c  estimates that are handed out, and an owner's copies
  *   role_token.c   the role of a node that trains with a token: what is told, a visit, who is next
  *
  *   cycle.c    exact cycles: how one begins, ends, and is renewed
@@ -539,10 +540,15 @@ struct sgp_verdict sgp_core_estimate(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_estimate *estimate);
 struct sgp_verdict sgp_core_estimate_payload(
     struct sgp_node *node, struct sgp_core_link *link, int code);
+void sgp_core_estimate_down(struct sgp_node *node, struct sgp_core_link *link);
+
+/* handing.c */
 void sgp_core_ask(struct sgp_node *node, struct sgp_core_link *link, const struct sgp_ask *ask);
 void sgp_core_copied(struct sgp_node *node);
 void sgp_core_hand_out(struct sgp_node *node);
-void sgp_core_estimate_down(struct sgp_node *node, struct sgp_core_link *link);
+void sgp_core_forget_change(struct sgp_node *node); /* the next copy of an owner is whole */
+/* Training has ended, and an owner whose copies are coded has what its workers have. */
+void sgp_core_end_with_copy(struct sgp_node *node);
 
 /* inquiry.c */
 void sgp_core_inquire(struct sgp_node *node);

@@ -22,7 +22,7 @@ enum sgp_event_type sgp_effect_answer(const struct sgp_effect *effect, uint32_t 
         return SGP_EVENT_ABSORBED;
     case SGP_EFFECT_FOLLOW:
         *ret_slot = effect->follow.slot;
-        return SGP_EVENT_ABSORBED;
+        return effect->follow.slot != SGP_SLOT_NONE ? SGP_EVENT_ABSORBED : 0;
     case SGP_EFFECT_VISIT:
         *ret_slot = effect->visit.slot;
         return SGP_EVENT_ABSORBED;

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Estimates: a node whose parameters did not survive asks a source for a copy of its x, and hands
- * its own to a target that asks. No weight moves.
+/* Estimates that come: a node whose parameters did not survive asks a source for a copy of its x,
+ * and a worker asks its owner. No weight moves.
  *
- * Whom to ask is for seek.c. Whoever is past joining can answer; the answer is one more snapshot, held until
- * the target says that it has come, or is gone. So can one that leaves for good until it has handed its
- * mass over: its only heir may be waiting for just that.
+ * Whom to ask is for seek.c; handing out is for handing.c.
  * The rule: docs/rules/estimate.md */
 #include "core/core.h"
 
 #include <math.h>
 
-/* ---- one that comes ---- */
+/* Whether the payload is one of these values. */
+static bool payload_fits(const struct sgp_estimate *estimate, uint64_t count)
+{
+    bool plain = estimate->coding == SGP_CODING_NONE;
+    return (plain || sgp_coding_is_shorter(estimate->coding, count)) &&
+           sgp_coding_may_have(estimate->coding, count, estimate->payload_bytes);
+}
 
 struct sgp_verdict sgp_core_estimate(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_estimate *estimate)
@@ -27,7 +31,7 @@ struct sgp_verdict sgp_core_estimate(
     bool sound = isfinite(estimate->weight) && estimate->weight > 0 &&
                  estimate->weight <= sgp_core_weight_most(node) && estimate->round >= 0 &&
                  estimate->round <= link->pulse.round && estimate->round >= link->question.newer &&
-                 estimate->payload_bytes == sgp_coding_bytes_most(SGP_CODING_NONE, values.count);
+                 payload_fits(estimate, values.count);
     if (!sound)
         return sgp_hangs_up(SGP_E_PROTOCOL, SGP_REASON_RANGE);
     link->question.incoming = *estimate;
@@ -81,6 +85,18 @@ static void adopt(struct sgp_node *node, struct sgp_core_link *link)
     node->unrecorded = true;
 }
 
+/* Whether what came can be added to the copy. If not, the whole is asked for. Another file may have
+ * come meanwhile. */
+static bool has_base(struct sgp_core_link *link)
+{
+    const struct sgp_estimate *incoming = &link->question.incoming;
+    sgp_round held = link->work.held;
+    bool based = incoming->coding == SGP_CODING_NONE ||
+                 (held != SGP_ROUND_NONE && incoming->since == held);
+    link->work.held = based ? held : SGP_ROUND_NONE;
+    return based;
+}
+
 struct sgp_verdict sgp_core_estimate_payload(
     struct sgp_node *node, struct sgp_core_link *link, int code)
 {
@@ -91,7 +107,7 @@ struct sgp_verdict sgp_core_estimate_payload(
     link->question.filling = false;
     link->estimate.refused = code != 0;
     link->patience.trickles = false;
-    if (code == 0 && of_link && node->seeking.wants)
+    if (code == 0 && of_link && has_base(link) && node->seeking.wants)
         adopt(node, link);
     else
         sgp_core_end_question(node, link);
@@ -99,151 +115,12 @@ struct sgp_verdict sgp_core_estimate_payload(
     return sgp_fine();
 }
 
-/* ---- handing ours out ---- */
-
-static void release(struct sgp_node *node, struct sgp_core_link *link)
-{
-    if (link->estimate.slot != SGP_SLOT_NONE)
-        node->layout.snapshot_users[link->estimate.slot]--;
-    link->estimate.slot = SGP_SLOT_NONE;
-    link->estimate.sent = false;
-}
-
-void sgp_core_ask(struct sgp_node *node, struct sgp_core_link *link, const struct sgp_ask *ask)
-{
-    link->estimate.asks = ask->wants;
-    link->estimate.newer = ask->newer;
-    if (!ask->wants)
-        release(node, link);
-}
-
-void sgp_core_copied(struct sgp_node *node)
-{
-    node->handing.publishing = false;
-    node->layout.snapshot_users[node->handing.slot]--;
-}
-
-/* The last free snapshot, so that rounds keep to the first ones. */
-static uint32_t last_unused(const struct sgp_node *node)
-{
-    for (uint32_t i = node->layout.snapshot_count; i-- > 0;)
-        if (node->layout.snapshot_users[i] == 0)
-            return i;
-    return SGP_SLOT_NONE;
-}
-
-/* The label of our estimate: of a copy it is that of its owner. A worker awaits a label of its own. */
-static sgp_round label(const struct sgp_node *node, const struct sgp_core_link *link)
-{
-    if (node->past.fresh && !node->role->counts_steps)
-        return 0;
-    return node->role->unique ? node->copy.label : sgp_core_label(node, link);
-}
-
-/* A snapshot of our estimate. Within an exact cycle there is one already, and x is none. */
-static void copy_out(struct sgp_node *node, const struct sgp_core_link *link, uint32_t slot)
-{
-    struct sgp_slice values = sgp_core_values(node, link), all = {0, node->config.parameters};
-    bool entered = node->exact.entry != SGP_SLOT_NONE, copy = node->role->keeps_copy;
-    node->handing = (struct sgp_handing){
-        .slot = slot,
-        .publishing = !entered,
-        .estimate = {.round = label(node, link),
-            .weight = sgp_core_weight_of_estimate(node),
-            .payload_bytes = sgp_coding_bytes_most(SGP_CODING_NONE, values.count)},
-    };
-    if (values.count < all.count)
-        node->handing.estimate.slice = values;
-    if (entered)
-        return;
-    node->layout.snapshot_users[slot]++; /* until it is made */
-    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_PUBLISH);
-    effect->publish.slot = slot;
-    effect->publish.keep = 1;
-    effect->publish.purpose = copy ? SGP_PUBLISH_COPY : SGP_PUBLISH_ESTIMATE;
-    effect->publish.slice = copy ? all : values; /* which of a copy does not matter */
-}
-
-static bool wants_ours(const struct sgp_node *node, const struct sgp_core_link *link)
-{
-    return link->estimate.asks && link->estimate.slot == SGP_SLOT_NONE &&
-           link->estimate.newer <= label(node, link) && sgp_core_may_have_copy(node, link);
-}
-
-static struct sgp_core_link *next_asking(struct sgp_node *node, struct sgp_core_link *from)
-{
-    uint32_t i = sgp_core_next(node, SGP_SET_ASKING, (uint32_t)(from - node->layout.links));
-    return &node->layout.links[i < node->layout.out_count ? i : node->layout.out_count];
-}
-
-/* One at a time, so that rounds have their snapshots; an owner serves all that wait for its step with one, and has a
- * snapshot for each. */
-static void begin(struct sgp_node *node)
-{
-    struct sgp_core_link *end = &node->layout.links[node->layout.out_count], *link;
-    struct sgp_core_link *wanted = NULL;
-    bool owner = sgp_core_leads(node);
-    for (link = next_asking(node, node->layout.links); link < end;
-         link = next_asking(node, link + 1)) {
-        if (!owner && link->estimate.slot != SGP_SLOT_NONE)
-            return;
-        wanted = wanted == NULL && wants_ours(node, link) ? link : wanted;
-    }
-    uint32_t slot = node->exact.entry != SGP_SLOT_NONE ? node->exact.entry : last_unused(node);
-    if (wanted == NULL || slot == SGP_SLOT_NONE)
-        return;
-    copy_out(node, wanted, slot);
-    for (link = next_asking(node, node->layout.links); link < end;
-         link = next_asking(node, link + 1)) {
-        if (!wants_ours(node, link))
-            continue;
-        link->estimate.slot = slot;
-        node->layout.snapshot_users[slot]++;
-        if (!owner)
-            return;
-    }
-}
-
-static void send(struct sgp_node *node)
-{
-    struct sgp_core_link *end = &node->layout.links[node->layout.out_count], *link;
-    for (link = next_asking(node, node->layout.links); link < end;
-         link = next_asking(node, link + 1)) {
-        if (link->estimate.slot == SGP_SLOT_NONE || link->estimate.sent ||
-            (link->owed[0].exists && link->owed[0].sent)) /* one payload at a time on a link */
-            continue;
-        link->estimate.sent = true;
-        sgp_core_keep_base(node, link);
-        sgp_core_send_payload(node, link, SGP_ESTIMATE, link->estimate.slot)->estimate =
-            node->handing.estimate;
-    }
-}
-
-/* Whose parameters are a guess has none to hand out; nor has one that gave all its mass away. */
-void sgp_core_hand_out(struct sgp_node *node)
-{
-    bool stays = node->state != SGP_NODE_JOINING && node->state != SGP_NODE_DRAINING;
-    bool leaves = sgp_core_has_gone(node) && !node->leaving.left; /* its heir may need one */
-    bool copied = node->copy.exists || !node->role->keeps_copy;
-    bool able = (stays || leaves) && copied && !sgp_core_is_guess(node) &&
-                sgp_core_weight_of_estimate(node) > 0 && node->giving.slot == SGP_SLOT_NONE;
-    if (!node->handing.publishing)
-        send(node); /* what was made, before another label is */
-    if (able && !node->handing.publishing)
-        begin(node);
-    if (!node->handing.publishing)
-        send(node);
-}
-
-/* ---- both ---- */
-
 /* A connection is gone: whoever was asked on it, or asked, must ask anew. */
 void sgp_core_estimate_down(struct sgp_node *node, struct sgp_core_link *link)
 {
+    link->work.held = SGP_ROUND_NONE;
     if (link->direction == SGP_IN)
         sgp_core_end_question(node, link);
-    if (link->direction == SGP_OUT) {
-        link->estimate.asks = false;
-        release(node, link);
-    }
+    else
+        sgp_core_ask(node, link, &(struct sgp_ask){.wants = false});
 }

@@ -225,12 +225,6 @@ static uint32_t unused_snapshot(struct sgp_node *node)
     return slot;
 }
 
-/* Whether so few values take fewer bytes in a form. */
-static bool is_shorter(enum sgp_coding coding, uint64_t count)
-{
-    return sgp_coding_bytes_most(coding, count) < sgp_coding_bytes_most(SGP_CODING_NONE, count);
-}
-
 /* Settling rounds are plain: coded estimates come no nearer than their form is fine. In an exact
  * cycle a relay is plain, for it ends with nothing and would lose the rest, and so is a vector
  * whose parts are no whole blocks. All that a turn gives has one form. */
@@ -243,7 +237,7 @@ static enum sgp_compressor compressor_of(const struct sgp_node *node)
     bool loses =
         node->role->collective &&
         (sgp_core_is_relay(node) || !sgp_topology_is_blocked(node->config.topology, count));
-    if (!trains || loses || !is_shorter(coding, count))
+    if (!trains || loses || !sgp_coding_is_shorter(coding, count))
         return SGP_COMPRESSOR_NONE;
     for (uint32_t i = 0; i < node->giving.count; i++)
         if (!sgp_core_decodes(node->layout.gifts[i].link, coding))
@@ -258,7 +252,8 @@ static void choose_values(const struct sgp_node *node, struct sgp_gift *gift)
     if (gift->edge != NULL)
         gift->slice =
             sgp_topology_values(node->config.topology, gift->edge, node->config.parameters);
-    bool shorter = is_shorter(sgp_coding_of(node->giving.compressor), gift->slice.count);
+    enum sgp_coding coding = sgp_coding_of(node->giving.compressor);
+    bool shorter = sgp_coding_is_shorter(coding, gift->slice.count);
     gift->compressor = shorter ? node->giving.compressor : SGP_COMPRESSOR_NONE;
 }
 

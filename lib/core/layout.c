@@ -55,8 +55,8 @@ static uint32_t awaited_in_two_rounds(const struct sgp_topology *topology, uint3
 /* The most effects of one step, as a sum of what can come together in it. */
 enum {
     OF_ROUND =
-        17, /* its jobs (TRAIN, OUTER, PUBLISH thrice, SKETCH, SCALE, COMPENSATE), FOLD twice, and
-               notes (STATE twice, ROUND, JUMP, ADDED, VISITED twice) */
+        18, /* its jobs (TRAIN, OUTER, PUBLISH thrice, SKETCH, SCALE, COMPENSATE, FOLLOW), FOLD
+               twice, and notes (STATE twice, ROUND, JUMP, ADDED, VISITED twice) */
     OF_MASS =
         18, /* what is dissolved, adopted, disputed, scaled or of the total, each with its note */
     OF_REST =
@@ -149,7 +149,8 @@ static void init_link(struct sgp_core_link *link, uint32_t peer, enum sgp_direct
     link->estimate.slot = link->question.slot = SGP_SLOT_NONE;
     link->receiving.latest = link->work.staleness = link->news.round = SGP_ROUND_NONE;
     link->work.base = SGP_SLOT_NONE;
-    link->work.copy = link->work.given = SGP_ROUND_NONE;
+    link->work.copy = link->work.held = link->work.given = SGP_ROUND_NONE;
+    link->estimate.holds = SGP_ROUND_NONE;
 }
 
 static void init_links(struct sgp_layout *layout, const unsigned char *marks, uint32_t node_count)

@@ -86,7 +86,8 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
     node->giving.slot = node->token.slot = SGP_SLOT_NONE;
     node->leaving.heir = SGP_SLOT_NONE;
     node->folding = (struct sgp_folding){.snapshot = SGP_SLOT_NONE, .pinned = SGP_SLOT_NONE};
-    node->handing = (struct sgp_handing){.slot = SGP_SLOT_NONE};
+    node->handing = (struct sgp_handing){
+        .slot = SGP_SLOT_NONE, .label = SGP_ROUND_NONE, .change = SGP_SLOT_NONE};
     node->seeking = (struct sgp_seeking){.slot = SGP_SLOT_NONE, .until = SGP_TIME_NEVER};
     node->past.restored = config->record != NULL || config->seeks;
     node->past.fresh = config->fresh;

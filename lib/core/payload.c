@@ -3,6 +3,7 @@
  * The rule: docs/rules/mass.md */
 #include "sgp/payload.h"
 
+#include "sgp/message.h"
 #include "sgp/status.h"
 
 #include <math.h>
@@ -56,4 +57,18 @@ int sgp_payload_judge(
         return SGP_E_OUTSIZED;
     learn(lengths, fmin(length, SGP_LENGTH_MOST * usual));
     return 0;
+}
+
+struct sgp_cargo sgp_message_cargo(const struct sgp_message *message)
+{
+    const struct sgp_share *share = &message->share;
+    const struct sgp_estimate *estimate = &message->estimate;
+    if (message->type == SGP_SHARE)
+        return (struct sgp_cargo){
+            share->slice, share->payload_bytes, share->coding, share->compressor};
+    if (message->type != SGP_ESTIMATE)
+        return (struct sgp_cargo){.bytes = 0};
+    struct sgp_slice all = {0, estimate->payload_bytes / sizeof(float)};
+    return (struct sgp_cargo){estimate->slice.count > 0 ? estimate->slice : all,
+        estimate->payload_bytes, estimate->coding, estimate->compressor};
 }

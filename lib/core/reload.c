@@ -151,7 +151,8 @@ static void move_link(struct sgp_node *node, const struct sgp_core_link *from, u
     link->peer = peer;
     link->retired = retired;
     link->giving.plan = link->giving.plan_from = SGP_ROUND_NONE;
-    link->inquiry.search.number = 0; /* among other nodes now */
+    link->work.held = SGP_ROUND_NONE; /* parts may be others */
+    link->inquiry.search.number = 0;  /* among other nodes now */
     for (uint32_t k = 0; k < 2; k++)
         if (link->receiving.slot[k] != SGP_SLOT_NONE)
             node->layout.receives[link->receiving.slot[k]].peer = peer;
@@ -223,6 +224,7 @@ void sgp_node_reload(
     node->effects = effects;
     effects->count = 0;
     settle_former(node, reload);
+    sgp_core_forget_change(node);
     /* A lone node has no sketch. */
     sgp_core_settle_to_compare(node, reload->layout.link_count);
     node->effects = NULL;

@@ -79,6 +79,7 @@ void sgp_core_take_copy(
 {
     struct sgp_core_link *out = sgp_core_find(node, in->peer, SGP_OUT);
     in->work.copy = label;
+    in->work.held = node->role->unique ? SGP_ROUND_NONE : label;
     node->copy.since = node->now;
     node->copy.updates = 0;
     sum_up_copies(node, label);
@@ -88,6 +89,7 @@ void sgp_core_take_copy(
     effect->follow.peer = in->peer;
     effect->follow.slot = slot;
     effect->follow.slice = sgp_core_values(node, in);
+    effect->follow.adds = in->question.incoming.coding != SGP_CODING_NONE;
     node->unrecorded = true;
 }
 

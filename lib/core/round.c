@@ -172,6 +172,7 @@ static bool awaits_acknowledgement(const struct sgp_node *node)
 static void come_to_end(struct sgp_node *node)
 {
     sgp_core_drop_held(node);
+    sgp_core_end_with_copy(node);
     sgp_core_become(node, SGP_NODE_SETTLING);
     sgp_core_enter(node, SGP_STAGE_END);
 }

@@ -95,8 +95,9 @@ static void ask(struct sgp_node *node, struct sgp_core_link *link)
     link->question.newer = part ? link->work.copy + 1 : 0;
     link->question.until = node->now + (SGP_SEEK_NS << node->seeking.turns);
     node->seeking.turn = (uint32_t)(link - node->layout.links) - node->layout.out_count + 1;
+    bool holds = part && link->work.held != SGP_ROUND_NONE && link->work.held == link->work.copy;
     sgp_core_send(node, link, SGP_ASK)->ask =
-        (struct sgp_ask){.wants = true, .newer = link->question.newer};
+        (struct sgp_ask){.wants = true, .newer = link->question.newer, .holds = holds};
 }
 
 void sgp_core_seek(struct sgp_node *node)

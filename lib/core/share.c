@@ -30,9 +30,8 @@ static bool number_is_sound(const struct sgp_core_link *link, uint64_t number)
 /* A coded payload fits where its values go. */
 static bool is_shorter(const struct sgp_share *share)
 {
-    uint64_t count = share->slice.count;
-    return share->coding == SGP_CODING_NONE || sgp_coding_bytes_most(share->coding, count) <
-                                                   sgp_coding_bytes_most(SGP_CODING_NONE, count);
+    return share->coding == SGP_CODING_NONE ||
+           sgp_coding_is_shorter(share->coding, share->slice.count);
 }
 
 /* It gives a fraction of what it has, and that is no more than anybody can have. */

@@ -137,10 +137,11 @@ struct sgp_core_link {
         struct sgp_estimate incoming;
     } question;
 
-    struct {             /* estimate.c */
+    struct {             /* handing.c; estimate.c: refused */
         bool refused;    /* IN: the peer's */
         bool asks;       /* OUT: the peer wants ours, */
         sgp_round newer; /* of this label or a later one; */
+        sgp_round holds; /* OUT: label of the copy that the peer has; SGP_ROUND_NONE: none */
         uint32_t slot;   /* the snapshot that is for it; SGP_SLOT_NONE: none yet */
         bool sent;
     } estimate;
@@ -193,8 +194,9 @@ struct sgp_core_link {
         uint64_t late; /* IN: of those received, updates that came too late to be added */
     } count;
 
-    struct {            /* role_owner.c; reload.c; watch.c: missed */
+    struct {            /* role_owner.c; reload.c; estimate.c: held; watch.c: missed */
         sgp_round copy; /* IN, from an owner: label of the copy of its part; SGP_ROUND_NONE: none */
+        sgp_round held; /* IN: that label, if the copy came on this connection and by this file */
         sgp_round given; /* IN, from an owner: the greatest from which an update was made */
         uint32_t
             base; /* OUT: snapshot of the copy from which the peer trains; SGP_SLOT_NONE: not kept */
@@ -300,6 +302,11 @@ struct sgp_handing {
     uint32_t slot;   /* of the snapshot, */
     bool publishing; /* which is still being made */
     struct sgp_estimate estimate;
+    /* Of an owner whose copies are coded: the label of the copy that its performer keeps, NONE:
+     * there is none; and the snapshot of the change that made it, NONE: it is x. */
+    sgp_round label;
+    uint32_t change;
+    struct sgp_estimate changed; /* how that change is announced */
 };
 
 /* Of a worker: the copy of its owner's estimate, from which it trains; or of several owners', each of its part. */
@@ -532,7 +539,7 @@ struct sgp_node {
     struct sgp_leaving leaving;   /* leave.c; accounts.c, share.c: the bequest's end; reload.c */
     struct sgp_ending ending;     /* agree.c; emit.c: spoiled */
     struct sgp_inquiry inquiry;   /* inquiry.c; accounts.c: a reload */
-    struct sgp_handing handing;   /* estimate.c; reload.c */
+    struct sgp_handing handing;   /* handing.c */
     struct sgp_seeking seeking;   /* seek.c, estimate.c, receive.c; reload.c */
     struct sgp_likeness likeness; /* likeness.c */
 };

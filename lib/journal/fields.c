@@ -18,6 +18,7 @@ static const struct sgp_form_field config_fields[] = {
     CONFIG(patience),
     CONFIG(step_by_rate),
     CONFIG(compressor),
+    CONFIG(copies),
     CONFIG(final_cycles),
     CONFIG(start),
     CONFIG(weight_least),

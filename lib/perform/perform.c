@@ -49,6 +49,11 @@ int sgp_performer_choose(struct sgp_performer *performer, const struct sgp_choos
     return performer->rest == NULL ? sgp_vector_create(parameters, &performer->rest) : 0;
 }
 
+void sgp_performer_choose_copies(struct sgp_performer *performer, const struct sgp_chooser *chooser)
+{
+    performer->copies = *chooser;
+}
+
 void sgp_performer_finish(struct sgp_performer *performer)
 {
     sgp_vector_destroy(performer->rest);
@@ -88,28 +93,29 @@ struct sgp_codec sgp_perform_codec(
 
 /* All of a snapshot was measured when it was published. A part of one is measured here, and so is a snapshot of an earlier
  * process. */
-static uint64_t packed_bytes(const struct sgp_performer *performer, const struct sgp_share *share,
+static uint64_t packed_bytes(const struct sgp_performer *performer, const struct sgp_cargo *cargo,
     const float *values, uint32_t slot)
 {
-    struct sgp_codec codec = sgp_perform_codec(performer, share->compressor);
-    bool all = share->slice.count == performer->trainer->parameters;
+    struct sgp_codec codec = sgp_perform_codec(performer, cargo->compressor);
+    bool all = cargo->slice.count == performer->trainer->parameters;
     return all && performer->packed[slot] > 0
                ? performer->packed[slot]
-               : sgp_codec_bytes(&codec, values, share->slice.first, share->slice.count);
+               : sgp_codec_bytes(&codec, values, cargo->slice.first, cargo->slice.count);
 }
 
 const float *sgp_perform_send(
     struct sgp_performer *performer, struct sgp_message *message, uint32_t slot)
 {
-    const float *snapshot = *sgp_pool_place(&performer->snapshots, slot);
-    struct sgp_share *share = &message->share;
-    if (message->type != SGP_SHARE)
-        return snapshot + message->estimate.slice.first;
-    const float *values = snapshot + share->slice.first;
-    if (share->coding == SGP_CODING_NONE)
+    struct sgp_cargo cargo = sgp_message_cargo(message);
+    const float *values = *sgp_pool_place(&performer->snapshots, slot) + cargo.slice.first;
+    if (cargo.coding == SGP_CODING_NONE)
         return values;
-    share->payload_bytes = packed_bytes(performer, share, values, slot);
-    performer->spared_bytes += share->slice.count * sizeof *values - share->payload_bytes;
+    uint64_t bytes = packed_bytes(performer, &cargo, values, slot);
+    if (message->type == SGP_SHARE)
+        message->share.payload_bytes = bytes;
+    else
+        message->estimate.payload_bytes = bytes;
+    performer->spared_bytes += cargo.slice.count * sizeof *values - bytes;
     return values;
 }
 
@@ -270,6 +276,15 @@ static void begin_with(struct sgp_work *work, const struct sgp_pool *pool, uint3
     work->slice = slice;
 }
 
+static void begin_follow(
+    struct sgp_performer *performer, const struct sgp_effect *effect, struct sgp_work *work)
+{
+    uint32_t slot = effect->follow.slot;
+    work->slice = effect->follow.slice;
+    work->place = slot != SGP_SLOT_NONE ? sgp_pool_place(&performer->receives, slot) : NULL;
+    work->adds = effect->follow.adds;
+}
+
 void sgp_perform_begin(
     struct sgp_performer *performer, const struct sgp_effect *effect, struct sgp_work *ret_work)
 {
@@ -305,7 +320,7 @@ void sgp_perform_begin(
             effect->adopt.slice);
         break;
     case SGP_EFFECT_FOLLOW:
-        begin_with(work, &performer->receives, effect->follow.slot, 1, effect->follow.slice);
+        begin_follow(performer, effect, work);
         break;
     case SGP_EFFECT_SCALE:
         work->factor = effect->scale.factor;
@@ -399,6 +414,24 @@ static void choose(const struct sgp_performer *performer, struct sgp_work *work)
     work->lost = sgp_relative_difference(chosen.difference, chosen.norm);
 }
 
+/* What the copy lacks of x, as a target decodes it, is the snapshot, and the copy changes by that. */
+static void change(const struct sgp_performer *performer, struct sgp_work *work)
+{
+    struct sgp_slice slice = work->slice;
+    float *values = *work->place + slice.first;
+    struct sgp_chosen chosen;
+    if (work->compressor == SGP_COMPRESSOR_NONE) {
+        sgp_copy_take(performer->copy, performer->trainer, values, slice);
+        return;
+    }
+    sgp_copy_lacks(performer->copy, performer->trainer, values, slice);
+    sgp_choose(&performer->copies, &performer->trainer->tensors, work->key, values, NULL,
+        slice.first, slice.count, &chosen);
+    sgp_copy_add(performer->copy, values, slice);
+    work->packed = chosen.bytes;
+    work->lost = sgp_relative_difference(chosen.difference, chosen.norm);
+}
+
 /* x, or a range of it, becomes the snapshot. */
 static void run_publish(const struct sgp_performer *performer, struct sgp_work *work)
 {
@@ -414,6 +447,8 @@ static void run_publish(const struct sgp_performer *performer, struct sgp_work *
         sgp_copy_push(performer->copy, trainer, work->place);
     else if (work->purpose == SGP_PUBLISH_CHOSEN)
         choose(performer, work);
+    else if (work->purpose == SGP_PUBLISH_CHANGE)
+        change(performer, work);
     else if (work->slice.count == count)
         give(performer, work);
     else
@@ -470,7 +505,12 @@ bool sgp_perform_run(const struct sgp_performer *performer, struct sgp_work *wor
         sgp_copy_adopt(trainer, *work->place, work->factor, slice);
         break;
     case SGP_EFFECT_FOLLOW:
-        sgp_copy_follow(performer->copy, trainer, work->place, slice);
+        if (work->adds)
+            sgp_copy_add(performer->copy, *work->place, slice);
+        if (work->place == NULL || work->adds)
+            sgp_copy_return(performer->copy, trainer, slice);
+        else
+            sgp_copy_follow(performer->copy, trainer, work->place, slice);
         break;
     case SGP_EFFECT_SCALE:
         trainer->methods->scale(trainer, work->factor, slice.first, slice.count);

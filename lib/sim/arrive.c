@@ -237,8 +237,9 @@ static void carry(
         memcpy(into, sent + first, count * sizeof *into);
         return;
     }
-    struct sgp_codec codec =
-        sgp_perform_codec(&source->performer, source->compressors[connection->snapshot]);
+    bool estimate = share->number == 0; /* its snapshot may be another's by now */
+    struct sgp_codec codec = sgp_perform_codec(&source->performer,
+        estimate ? connection->estimate_compressor : source->compressors[connection->snapshot]);
     struct sgp_decoding decoding;
     uint64_t bytes = sgp_codec_pack(&codec, sim->packed, sent + first, first, count);
     sgp_assert(share->payload_bytes == bytes);

@@ -48,6 +48,7 @@ int sgp_sim_create_buffers(struct sgp_sim *sim, struct sgp_sim_host *host)
     if (status == 0 && gives_coded_updates(sim, host))
         status = sgp_performer_choose(&host->performer, &sim->options.chooser,
             sgp_random_at(sim->options.seed, host->index), dimension);
+    sgp_performer_choose_copies(&host->performer, &sim->options.copies);
     if (status == 0 && sgp_topology_has_token(sim->topology))
         status = sgp_sim_create_mover(host);
     return status;

@@ -51,7 +51,7 @@ static void ask_publish(
     note_cycle(host, effect->round, job);
     if (purpose == SGP_PUBLISH_UPDATE && !sgp_sim_has_token(host))
         sgp_sim_update_given(host);
-    else if (purpose == SGP_PUBLISH_ESTIMATE)
+    else if (purpose == SGP_PUBLISH_ESTIMATE || sgp_sim_hands_copy(host, purpose))
         sgp_sim_copy_made(host, effect->publish.slot);
 }
 
@@ -110,6 +110,8 @@ static void ask(struct sgp_sim_host *host, const struct sgp_effect *effect, stru
         take_estimate(host, effect->adopt.slot, effect->adopt.slice);
         break;
     case SGP_EFFECT_FOLLOW:
+        if (effect->follow.slot == SGP_SLOT_NONE)
+            break;
         take_estimate(host, effect->follow.slot, effect->follow.slice);
         if (!sgp_sim_has_token(host))
             sgp_sim_copy_taken(host, effect->follow.slice);
@@ -165,6 +167,8 @@ static void before_publish(struct sgp_sim_host *host, const struct sgp_sim_job *
         sgp_sim_before_choosing(host, &job->work);
         return;
     }
+    if (job->work.purpose == SGP_PUBLISH_CHANGE)
+        sgp_sim_before_change(host, &job->work);
     if (outstanding > SGP_SIM_MASS_SLACK)
         sgp_sim_fail(host->sim, SGP_E_STATE, "%s overwrites snapshot %u while %.17g of it is owed",
             sgp_sim_name(host->sim, host->index), job->work.slot, outstanding);
@@ -232,6 +236,10 @@ static void after_publish(struct sgp_sim_host *host, const struct sgp_sim_job *j
         sgp_sim_count_told(host);
     if (work->purpose == SGP_PUBLISH_ESTIMATE && sgp_sim_is_owner(host))
         sgp_sim_check_label(host, work->round, snapshot, work->slice, false);
+    if (sgp_sim_hands_copy(host, work->purpose))
+        sgp_sim_check_label(host, work->round, host->performer.copy, work->slice, false);
+    if (work->purpose == SGP_PUBLISH_CHANGE)
+        sgp_sim_check_change(host, work);
     bool given = !host->sim->apart && work->purpose != SGP_PUBLISH_NOTHING;
     host->outstanding[work->slot] = given ? 1 - work->factor : 0;
     host->digests[work->slot] =
@@ -282,6 +290,11 @@ static void after_absorb(struct sgp_sim_host *host, const struct sgp_sim_job *jo
 /* x is another now. */
 static void after_replacing(struct sgp_sim_host *host, const struct sgp_sim_job *job)
 {
+    if (job->work.slot == SGP_SLOT_NONE) { /* of an owner that ends */
+        sgp_sim_check_returned(host, &job->work);
+        check_own(host);
+        return;
+    }
     host->receives[job->work.slot].state = SGP_SIM_RECEIVE_FREE;
     if (job->work.type == SGP_EFFECT_VISIT)
         sgp_sim_check_stands(host);

@@ -120,6 +120,7 @@ void sgp_sim_node_config(
         .one_beginning = options->one_beginning,
         .local_steps = options->local_steps,
         .compressor = options->chooser.compressor,
+        .copies = options->copies.compressor,
         .final_cycles = options->final_cycles,
         .start = options->start,
         .weight_least = host->weight_least,

@@ -134,6 +134,8 @@ int sgp_sim_check_options(const struct sgp_topology *topology,
     if (sgp_chooser_is_of_updates(&options->chooser) && !owned)
         return sgp_fail(
             error, -EINVAL, "compression %s is for files with owners", options->chooser.word);
+    if (!sgp_chooser_is_of_copies(&options->copies))
+        return sgp_fail(error, -EINVAL, "%s is not for copies of owners", options->copies.word);
     if (sgp_topology_check_owners(topology, options->dimension, error) < 0)
         return -EINVAL;
     if (!is_time(options->latency_ns) || !is_time(options->compute_ns))

@@ -142,13 +142,15 @@ struct sgp_share sgp_sim_cargo(const struct sgp_sim *sim, const struct sgp_messa
         .weight = estimate->weight, /* and no fraction: it is no mass */
         .slice = estimate->slice.count > 0 ? estimate->slice
                                            : (struct sgp_slice){0, sim->options.dimension},
-        .payload_bytes = estimate->payload_bytes};
+        .payload_bytes = estimate->payload_bytes,
+        .coding = estimate->coding};
 }
 
 /* What has left does not change with its snapshot, which the source may use again once it has hung up. */
-static void keep_estimate(
-    const struct sgp_sim_host *source, struct sgp_sim_connection *connection, uint32_t snapshot)
+static void keep_estimate(const struct sgp_sim_host *source, struct sgp_sim_connection *connection,
+    const struct sgp_estimate *announced, uint32_t snapshot)
 {
+    connection->estimate_compressor = announced->compressor;
     uint64_t dimension = source->sim->options.dimension;
     if (!connection->estimate)
         connection->estimate = malloc(dimension * sizeof *connection->estimate);
@@ -199,7 +201,7 @@ void sgp_sim_send(
         spend_credit(sim, connection, &message->share);
     struct sgp_share cargo = sgp_sim_cargo(sim, message);
     if (message->type == SGP_ESTIMATE) {
-        keep_estimate(host, connection, snapshot);
+        keep_estimate(host, connection, &message->estimate, snapshot);
         sgp_sim_copy_sent(host, snapshot, &sim->hosts[connection->hosts[SGP_SIM_TARGET]]);
     }
     if (cargo.payload_bytes > 0)

@@ -323,7 +323,8 @@ struct sgp_sim_connection {
     uint32_t snapshot; /* of the source: that of the payload that came last */
     float *
         estimate; /* of `dimension` values, as it left: its snapshot is free once the source hangs up; or NULL */
-    uint32_t slot; /* of the target, SGP_SLOT_NONE: it does not want it */
+    enum sgp_compressor estimate_compressor; /* of that, if it is a change */
+    uint32_t slot;                           /* of the target, SGP_SLOT_NONE: it does not want it */
 };
 
 /* ---- sums ---- */
@@ -562,6 +563,11 @@ void sgp_sim_restore_kept(struct sgp_sim_host *host);
 /* chosen.c: of a job that chooses what a range of an update becomes, before and after it */
 void sgp_sim_before_choosing(struct sgp_sim_host *host, const struct sgp_work *work);
 void sgp_sim_check_chosen(struct sgp_sim_host *host, const struct sgp_work *work);
+/* Whether such a PUBLISH of this host makes an owner's coded copy. */
+bool sgp_sim_hands_copy(const struct sgp_sim_host *host, enum sgp_publish purpose);
+void sgp_sim_before_change(struct sgp_sim_host *host, const struct sgp_work *work);
+void sgp_sim_check_change(struct sgp_sim_host *host, const struct sgp_work *work);
+void sgp_sim_check_returned(struct sgp_sim_host *host, const struct sgp_work *work);
 
 /* connection.c */
 void sgp_sim_dial(void *context, uint32_t peer);

@@ -103,6 +103,12 @@ bool sgp_chooser_is_coarse(const struct sgp_chooser *chooser)
            chooser->compressor == SGP_COMPRESSOR_SPARSE;
 }
 
+bool sgp_chooser_is_of_copies(const struct sgp_chooser *chooser)
+{
+    bool largest = chooser->choice == SGP_CHOICE_LARGEST;
+    return largest || !sgp_chooser_is_of_updates(chooser);
+}
+
 /* ---- by chance ---- */
 
 static uint32_t bits_of(enum sgp_compressor compressor)
@@ -211,7 +217,7 @@ static size_t choose_block(const struct sgp_chooser *chooser, float *projected, 
 static void choose_all(float *values, float *rest, uint64_t count, struct sgp_chosen *ret_chosen)
 {
     *ret_chosen = (struct sgp_chosen){.bytes = count * sizeof *values};
-    for (uint64_t i = 0; i < count; i++) {
+    for (uint64_t i = 0; rest != NULL && i < count; i++) {
         values[i] += rest[i];
         rest[i] = 0;
     }
@@ -229,7 +235,8 @@ void sgp_choose(const struct sgp_chooser *chooser, const struct sgp_tensors *ten
         return;
     }
     for (uint64_t at = 0; at < count; at += SGP_BLOCK_VALUES) {
-        float *s = values + at, *kept = rest + at;
+        float *s = values + at, none[SGP_BLOCK_VALUES] = {0};
+        float *kept = rest != NULL ? rest + at : none;
         uint32_t block = (uint32_t)(count - at < SGP_BLOCK_VALUES ? count - at : SGP_BLOCK_VALUES);
         bool fine = sgp_codec_is_fine(tensors, &tensor, first + at, block);
         for (uint32_t i = 0; i < block; i++) {

@@ -24,6 +24,33 @@ void sgp_copy_follow(
         put(trainer, *values, 1, slice);
 }
 
+void sgp_copy_return(const float *copy, struct sgp_trainer *trainer, struct sgp_slice slice)
+{
+    put(trainer, copy + slice.first, 1, slice);
+}
+
+void sgp_copy_add(float *copy, const float *values, struct sgp_slice slice)
+{
+    sgp_kernels_best()->absorb(copy + slice.first, values, 1, slice.count);
+}
+
+void sgp_copy_lacks(
+    const float *copy, struct sgp_trainer *trainer, float *values, struct sgp_slice slice)
+{
+    struct sgp_trainer_state now;
+    trainer->methods->state(trainer, &now);
+    for (uint64_t i = 0; i < slice.count; i++)
+        values[i] = now.x[slice.first + i] - copy[slice.first + i];
+}
+
+void sgp_copy_take(float *copy, struct sgp_trainer *trainer, float *values, struct sgp_slice slice)
+{
+    struct sgp_trainer_state now;
+    trainer->methods->state(trainer, &now);
+    memcpy(copy + slice.first, now.x + slice.first, slice.count * sizeof *copy);
+    memcpy(values, now.x + slice.first, slice.count * sizeof *values);
+}
+
 void sgp_copy_adopt(
     struct sgp_trainer *trainer, const float *values, double factor, struct sgp_slice slice)
 {

@@ -136,6 +136,7 @@ static const struct sgp_form_field ask_fields[] = {
     BEGIN,
     FIELD("wants", ask.wants, ANY),
     FIELD("newer", ask.newer, LABEL),
+    FIELD("holds", ask.holds, ANY),
     END,
 };
 
@@ -145,6 +146,8 @@ static const struct sgp_form_field estimate_fields[] = {
     FIELD("weight", estimate.weight, 0, UINT64_MAX),
     FIELD("payload_bytes", estimate.payload_bytes, 4, sizeof(float) * SGP_PARAMETERS_MAX),
     PART(estimate.slice, &slice_form),
+    FIELD("form", estimate.coding, SGP_CODING_NONE, SGP_CODING_BLOCKS),
+    FIELD("since", estimate.since, LABEL),
     END,
 };
 
@@ -250,8 +253,10 @@ static const char *estimate_conflict(const struct sgp_estimate *estimate)
     if (slice->count > SGP_PARAMETERS_MAX - slice->first)
         return "its slice ends beyond the greatest number of parameters";
     if (slice->count > 0 &&
-        estimate->payload_bytes != sgp_coding_bytes_most(SGP_CODING_NONE, slice->count))
-        return "payload_bytes is not 4 * count";
+        !sgp_coding_may_have(estimate->coding, slice->count, estimate->payload_bytes))
+        return "payload_bytes is not that of count values";
+    if (estimate->coding != SGP_CODING_NONE && slice->count == 0)
+        return "a change does not say of which values it is";
     return NULL;
 }
 

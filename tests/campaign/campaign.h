@@ -67,6 +67,8 @@ int campaign_init(struct campaign *campaign, const struct sgp_method *method, ui
 void campaign_finish(struct campaign *campaign);
 /* In place of what was drawn: one of SGP_CHOOSER_WORDS. */
 void campaign_code(struct campaign *campaign, const char *word);
+/* The same of the copies of owners: one of SGP_CHOOSER_COPY_WORDS. */
+void campaign_code_copies(struct campaign *campaign, const char *word);
 
 /* What a fleet needs after the last fault to be whole again: the longest silence that is not yet absence,
  * the longest time between dials, and the time that a restarted node looks for an estimate. */
@@ -96,6 +98,7 @@ struct campaign_plant {
     bool harmless;                  /* the fleet must stand it */
     const char *method;             /* that shows it; NULL: sgp */
     enum sgp_compressor compressor; /* of its shares; NONE: as drawn */
+    const char *copies;             /* by which owners code theirs; NULL: as drawn */
 };
 extern struct campaign_plant campaign_plants[];               /* the last one's name is NULL */
 struct campaign_plant *campaign_plant_find(const char *name); /* or NULL */

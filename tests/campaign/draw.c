@@ -594,12 +594,33 @@ static int draw_missed_reload(struct campaign *campaign, uint32_t nodes, struct 
 
 /* ---- compression ---- */
 
+static void code(struct campaign *campaign, const char *word, struct sgp_chooser *chooser)
+{
+    int code = sgp_chooser_parse(word, NULL, chooser);
+    sgp_assert(code == 0);
+    bool coded = campaign->options.chooser.compressor != SGP_COMPRESSOR_NONE ||
+                 campaign->options.copies.compressor != SGP_COMPRESSOR_NONE;
+    campaign->options.dimension = coded ? CAMPAIGN_CODED : CAMPAIGN_DIMENSION;
+}
+
 void campaign_code(struct campaign *campaign, const char *word)
 {
-    int code = sgp_chooser_parse(word, NULL, &campaign->options.chooser);
-    sgp_assert(code == 0);
-    bool coded = campaign->options.chooser.compressor != SGP_COMPRESSOR_NONE;
-    campaign->options.dimension = coded ? CAMPAIGN_CODED : CAMPAIGN_DIMENSION;
+    code(campaign, word, &campaign->options.chooser);
+}
+
+void campaign_code_copies(struct campaign *campaign, const char *word)
+{
+    code(campaign, word, &campaign->options.copies);
+}
+
+/* Of owners that wait for their workers every other one codes its copies. Drawn last, too. */
+static void draw_copies(struct campaign *campaign)
+{
+    static const char *const words[] = {"fp16", "int8", "int4", "top:0.2"};
+    bool waits = sgp_method_waits(campaign->options.method);
+    bool owned = campaign->topology->owner != SGP_NODE_NONE && waits;
+    if (owned && !sgp_topology_has_token(campaign->topology) && chance(campaign, 0.5))
+        campaign_code_copies(campaign, words[below(campaign, 4)]);
 }
 
 /* In one fleet of four shares are coded. Drawn last, so that all else stays as it was. */
@@ -660,6 +681,7 @@ int campaign_init(struct campaign *campaign, const struct sgp_method *method, ui
         draw_remaking(campaign);
     status = draw_missed_reload(campaign, nodes, error);
     draw_compression(campaign);
+    draw_copies(campaign);
     return status;
 }
 
@@ -675,13 +697,15 @@ void campaign_tell(const struct campaign *campaign, char *text, size_t bytes)
     (void)snprintf(text, bytes,
         "%s, %lld rounds of %u x %.3g ms, latency %.3g ms, loss %.2g, faults until %.3g s: "
         "%u stragglers, %u absences, %u crashes (%u with backups), %u clocks, %u cuts, %u clogs, "
-        "%u swizzles, %u half-open, %u commands, patience %.3g s, shares of %llu values %s%s%s%s",
+        "%u swizzles, %u half-open, %u commands, patience %.3g s, shares of %llu values %s, copies "
+        "%s%s%s%s",
         campaign->family, (long long)o->rounds, o->local_steps, (double)o->compute_ns * 1e-6,
         (double)o->latency_ns * 1e-6, o->loss, (double)campaign->window * 1e-9, o->straggler_count,
         o->absence_count, o->crash_count, campaign->restores, o->clock_count, o->cut_count,
         o->clog_count, o->swizzle_count, o->half_open_count, campaign->command_count,
         (double)o->patience_ns * 1e-9, (unsigned long long)o->dimension,
         o->chooser.compressor == SGP_COMPRESSOR_NONE ? "plain" : o->chooser.word,
+        o->copies.compressor == SGP_COMPRESSOR_NONE ? "plain" : o->copies.word,
         campaign->apart ? ", in the end all but one with " : "",
         campaign->apart ? campaign->other_family : "",
         !campaign->whole      ? ", not whole in the end"

@@ -15,15 +15,17 @@ struct request {
     const char *program;
     const struct sgp_method *method; /* NULL: all */
     struct campaign_plant *plant;
-    bool plants, trace, single, codes;
+    bool plants, trace, single, codes, codes_copies;
     uint32_t nodes;
-    struct sgp_chooser chooser; /* if it codes */
+    struct sgp_chooser chooser, copies; /* if it codes */
     uint64_t first, seeds;
 };
 
 static const char help[] =
-    "campaign [--algorithm NAME] [--nodes N] [--compression NAME] [--seeds K] [--first S]\n"
-    "campaign --algorithm NAME [--nodes N] [--compression NAME] --seed S [--plant BUG] [--trace]\n"
+    "campaign [--algorithm NAME] [--nodes N] [--compression NAME] [--copies NAME] [--seeds K] "
+    "[--first S]\n"
+    "campaign --algorithm NAME [--nodes N] [--compression NAME] [--copies NAME] --seed S [--plant "
+    "BUG] [--trace]\n"
     "campaign --plants [--nodes N]\n"
     "\n"
     "Runs fleets in virtual time, each drawn from its seed with faults of every kind, and judges "
@@ -61,6 +63,10 @@ static int run_seed(const struct request *request, const struct sgp_method *meth
         campaign_code(&campaign, request->chooser.word);
     else if (request->plant && request->plant->compressor != SGP_COMPRESSOR_NONE)
         campaign_code(&campaign, sgp_compressor_word(request->plant->compressor));
+    if (request->codes_copies)
+        campaign_code_copies(&campaign, request->copies.word);
+    else if (request->plant && request->plant->copies)
+        campaign_code_copies(&campaign, request->plant->copies);
     campaign.options.sink = request->trace ? &sink : NULL;
     if (status == 0 && request->single) {
         campaign_tell(&campaign, text, sizeof text);
@@ -75,13 +81,12 @@ static int run_seed(const struct request *request, const struct sgp_method *meth
 static void print_replay(
     const struct request *request, const struct sgp_method *method, uint64_t seed)
 {
-    char compression[48] = "";
-    if (request->codes)
-        (void)snprintf(compression, sizeof compression, " --compression %s", request->chooser.word);
-    (void)printf("# again: %s --algorithm %s --nodes %u%s --seed %llu%s%s --trace # sgpd %s\n",
-        request->program, method->name, request->nodes, compression, (unsigned long long)seed,
-        request->plant ? " --plant " : "", request->plant ? request->plant->name : "",
-        sgp_version());
+    (void)printf(
+        "# again: %s --algorithm %s --nodes %u%s%s%s%s --seed %llu%s%s --trace # sgpd %s\n",
+        request->program, method->name, request->nodes, request->codes ? " --compression " : "",
+        request->chooser.word, request->codes_copies ? " --copies " : "", request->copies.word,
+        (unsigned long long)seed, request->plant ? " --plant " : "",
+        request->plant ? request->plant->name : "", sgp_version());
 }
 
 /* ---- many seeds ---- */
@@ -110,18 +115,20 @@ static bool run_seeds(const struct request *request, const struct sgp_method *me
         total.absences += summary.absences;
         total.jumps += summary.jumps;
         total.shares_folded += summary.shares_folded;
+        total.changes += summary.changes;
         if (summary.disagreement > total.disagreement)
             total.disagreement = summary.disagreement;
     }
     (void)printf("# %llu events, %llu resets, %llu half-open, %llu crashes (%llu exact, %llu "
                  "shares kept, %llu from backups, %llu adopted), %llu absences, %llu jumps, %llu "
-                 "shares folded; %.1f s\n",
+                 "shares folded, %llu copies coded; %.1f s\n",
         (unsigned long long)total.events, (unsigned long long)total.resets,
         (unsigned long long)total.half_opened, (unsigned long long)total.crashes,
         (unsigned long long)total.exact, (unsigned long long)total.kept,
         (unsigned long long)total.restored, (unsigned long long)total.adopted,
         (unsigned long long)total.absences, (unsigned long long)total.jumps,
-        (unsigned long long)total.shares_folded, (double)(clock() - begin) / CLOCKS_PER_SEC);
+        (unsigned long long)total.shares_folded, (unsigned long long)total.changes,
+        (double)(clock() - begin) / CLOCKS_PER_SEC);
     (void)printf("%s - %s, %u nodes: %llu of %llu seeds hold\n", failed ? "not ok" : "ok",
         method->name, request->nodes, (unsigned long long)(request->seeds - failed),
         (unsigned long long)request->seeds);
@@ -212,6 +219,11 @@ static bool take(struct request *request, const char *name, const char *value)
     if (strcmp(name, "--compression") == 0) {
         request->codes = true;
         return sgp_chooser_parse(value, NULL, &request->chooser) == 0;
+    }
+    if (strcmp(name, "--copies") == 0) {
+        request->codes_copies = true;
+        return sgp_chooser_parse(value, NULL, &request->copies) == 0 &&
+               sgp_chooser_is_of_copies(&request->copies);
     }
     bool good = strcmp(name, "--nodes") == 0 && read_number(value, 2, CAMPAIGN_NODES_MAX, &nodes);
     request->nodes = (uint32_t)nodes;

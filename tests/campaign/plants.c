@@ -151,6 +151,27 @@ static void send_old(
     real->send(context, link, message, !strike ? snapshot : snapshot > 0 ? snapshot - 1 : 1);
 }
 
+/* A change goes to a worker with an older copy, as if it were one of that; the worker asks as one that has it. */
+static void send_stale(
+    void *context, struct sgp_link link, const struct sgp_message *message, uint32_t snapshot)
+{
+    struct sgp_sim_host *host = context;
+    struct sgp_message copy = *message;
+    struct sgp_core_link *own = sgp_core_find(host->node, link.peer, link.direction);
+    const struct sgp_handing *handing = &host->node->handing;
+    if (message->type == SGP_ASK && message->ask.wants && message->ask.newer > 0) {
+        own->work.held = own->work.copy;
+        copy.ask.holds = true;
+    }
+    if (message->type == SGP_ESTIMATE && message->estimate.coding == SGP_CODING_NONE &&
+        handing->change != SGP_SLOT_NONE && own->estimate.newer > 0) {
+        copy.estimate = handing->changed;
+        copy.estimate.since = own->estimate.newer - 1;
+        snapshot = handing->change;
+    }
+    real->send(context, link, &copy, snapshot);
+}
+
 /* A stale update counts as if it were fresh. */
 static void add_whole(void *context, const struct sgp_effect *effect)
 {
@@ -282,6 +303,7 @@ PUT(put_commit, commit, commit_once)
 PUT(put_add, work, add_twice)
 PUT(put_late, note, add_late)
 PUT(put_old, send, send_old)
+PUT(put_stale, send, send_stale)
 PUT(put_whole, work, add_whole)
 PUT(put_another_copy, work, compensate_from_another)
 PUT(put_visit, work, visit_twice)
@@ -319,39 +341,42 @@ static void put_exact(struct campaign_plant *plant, struct sgp_sim *sim)
 }
 
 struct campaign_plant campaign_plants[] = {
-    {"absorbed-twice", "a share counts twice", put_absorb, false, NULL, 0},
+    {"absorbed-twice", "a share counts twice", put_absorb, false, NULL, 0, NULL},
     {"acknowledged-early", "a share is acknowledged when it is announced", put_acknowledge, false,
-        NULL, 0},
-    {"folded-damaged", "a fold is kept after a bad checksum", put_damaged, false, NULL, 0},
-    {"folded-over-another", "a share is folded over another x", put_another, false, NULL, 0},
-    {"credit-leaked", "a credit is granted and never told", put_leak, false, NULL, 0},
-    {"not-returned", "what a killed node owed does not come home", put_owe, false, NULL, 0},
+        NULL, 0, NULL},
+    {"folded-damaged", "a fold is kept after a bad checksum", put_damaged, false, NULL, 0, NULL},
+    {"folded-over-another", "a share is folded over another x", put_another, false, NULL, 0, NULL},
+    {"credit-leaked", "a credit is granted and never told", put_leak, false, NULL, 0, NULL},
+    {"not-returned", "what a killed node owed does not come home", put_owe, false, NULL, 0, NULL},
     {"spent-twice", "a second restart begins from the record of the first", put_commit, false, NULL,
-        0},
-    {"exact-always", "a spent checkpoint passes for an exact one", put_exact, false, NULL, 0},
-    {"unguarded", "nothing keeps a weight from shrinking", put_unguarded, false, NULL, 0},
-    {"bequest-lies", "a hostile node calls shares bequests", put_lie, true, NULL, 0},
-    {"update-added-twice", "an owner adds an update twice", put_add, false, "backup", 0},
-    {"late-added", "an owner adds an update that came late", put_late, false, "backup", 0},
-    {"old-copy", "an older copy goes out under a newer label", put_old, false, "backup", 0},
+        0, NULL},
+    {"exact-always", "a spent checkpoint passes for an exact one", put_exact, false, NULL, 0, NULL},
+    {"unguarded", "nothing keeps a weight from shrinking", put_unguarded, false, NULL, 0, NULL},
+    {"bequest-lies", "a hostile node calls shares bequests", put_lie, true, NULL, 0, NULL},
+    {"update-added-twice", "an owner adds an update twice", put_add, false, "backup", 0, NULL},
+    {"late-added", "an owner adds an update that came late", put_late, false, "backup", 0, NULL},
+    {"old-copy", "an older copy goes out under a newer label", put_old, false, "backup", 0, NULL},
     {"stale-added-twice", "an owner at its own pace adds an update twice", put_add, false,
-        "downpour", 0},
+        "downpour", 0, NULL},
     {"stale-old-copy", "and hands out an older copy under a newer label", put_old, false,
-        "downpour", 0},
-    {"stale-added-whole", "and adds a stale update undivided", put_whole, false, "downpour", 0},
+        "downpour", 0, NULL},
+    {"stale-added-whole", "and adds a stale update undivided", put_whole, false, "downpour", 0,
+        NULL},
     {"stale-from-another", "and compensates from another copy", put_another_copy, false, "downpour",
-        0},
-    {"token-added-twice", "a token takes an update up twice", put_visit, false, "cyclic", 0},
-    {"token-old", "an older copy comes as the token", put_old_token, false, "cyclic", 0},
+        0, NULL},
+    {"token-added-twice", "a token takes an update up twice", put_visit, false, "cyclic", 0, NULL},
+    {"token-old", "an older copy comes as the token", put_old_token, false, "cyclic", 0, NULL},
     {"token-kept", "whoever has handed it on has it still after a restart", put_held, false,
-        "cyclic", 0},
+        "cyclic", 0, NULL},
+    {"stale-since", "a change goes to a worker with an older copy", put_stale, false, "backup", 0,
+        "int4"},
     {"rest-dropped", "a source keeps nothing of what its targets do not decode", put_rest, false,
-        NULL, SGP_COMPRESSOR_INT4},
+        NULL, SGP_COMPRESSOR_INT4, NULL},
     {"compressor-forgotten", "a coded share comes home raw after a restart", put_forgotten, false,
-        "dpsgd", SGP_COMPRESSOR_INT4},
+        "dpsgd", SGP_COMPRESSOR_INT4, NULL},
     {"bequest-coded", "a leaver gives all that it has coded", put_bequest, false, NULL,
-        SGP_COMPRESSOR_INT8},
-    {NULL, NULL, NULL, false, NULL, 0},
+        SGP_COMPRESSOR_INT8, NULL},
+    {NULL, NULL, NULL, false, NULL, 0, NULL},
 };
 
 struct campaign_plant *campaign_plant_find(const char *name)

@@ -94,3 +94,29 @@ Test(copy, a_part_leaves_the_others_alone)
     sgp_vector_destroy(copy);
     sgp_vector_destroy(slot);
 }
+
+/* An owner has moved on; what its copy lacks is told, and both ends add it. */
+Test(copy, a_change_brings_both_copies_to_the_same_values)
+{
+    static const float start[VALUES] = {4, 2, 1}, lacks[VALUES] = {2, -1, 0};
+    static const float moved[VALUES] = {6, 1, 1};
+    struct sgp_slice all = {0, VALUES}, first = {0, 2};
+    struct sgp_trainer *owner, *worker;
+    float copy[VALUES] = {0}, values[VALUES], theirs[VALUES] = {4, 2, 1};
+    cr_assert(zero(int, sgp_quadratic_create(VALUES, start, start, 0.5, &owner)));
+    cr_assert(zero(int, sgp_quadratic_create(VALUES, start, lacks, 0.5, &worker)));
+    sgp_copy_take(copy, owner, values, all);
+    cr_assert(zero(int, memcmp(copy, start, sizeof copy)));
+    cr_assert(zero(int, memcmp(values, start, sizeof values)));
+    owner->methods->adopt(owner, moved, 1);
+    sgp_copy_lacks(copy, owner, values, all);
+    cr_assert(zero(int, memcmp(values, lacks, sizeof values)));
+    expect_x(owner, moved);
+    sgp_copy_add(copy, values, all);
+    cr_assert(zero(int, memcmp(copy, moved, sizeof copy)));
+    sgp_copy_add(theirs, values, first);
+    sgp_copy_return(theirs, worker, first);
+    expect_x(worker, (const float[VALUES]){6, 1, 0});
+    owner->methods->destroy(owner);
+    worker->methods->destroy(worker);
+}

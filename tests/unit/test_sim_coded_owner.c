@@ -3,6 +3,7 @@
  * workers against SGD with error feedback in a few loops (Karimireddy et al. 2019, Algorithm 2),
  * with choosers of their own. */
 #include "block_plain.h"
+#include "sim/world.h"
 
 #include "sgp/generate.h"
 #include "sgp/method.h"
@@ -113,28 +114,35 @@ static void choose(const struct method *method, float *s, const float *u, const 
     }
 }
 
-/* One step of an owner: the mean of what its workers give. Each of so many parts begins a block. */
-static void step(const struct method *method, float *z, float rests[WORKERS_MAX][VALUES],
-    uint32_t local_steps, uint32_t parts, uint32_t round)
+/* All values are chosen; each of so many parts begins a block. */
+static void choose_parts(const struct method *method, float *s, const float *u, const float *d,
+    uint32_t parts, uint64_t key)
+{
+    for (uint32_t p = 0, first = 0; p < parts; p++) {
+        uint32_t end = first + VALUES / parts + (p < VALUES % parts);
+        for (uint32_t count; first < end; first += count) {
+            count = end - first < SGP_BLOCK_VALUES ? end - first : SGP_BLOCK_VALUES;
+            choose(method, s + first, u + first, d + first, count, key, first);
+        }
+    }
+}
+
+/* One step of an owner: the mean of what its workers give, who train from the copy `c`. */
+static void step(const struct method *method, const float *c, float *z,
+    float rests[WORKERS_MAX][VALUES], uint32_t local_steps, uint32_t parts, uint32_t round)
 {
     static float s[WORKERS_MAX][VALUES];
     for (uint32_t w = 0; w < workers; w++) {
         float x[VALUES], u[VALUES], d[VALUES];
         uint64_t key = sgp_random_at(sgp_random_at(5, parts + w), round);
-        memcpy(x, z, sizeof x);
+        memcpy(x, c, sizeof x);
         for (uint32_t i = 0; i < VALUES; i++) {
             for (uint32_t h = 0; h < local_steps; h++)
                 x[i] -= ETA * (x[i] - centres[w][i]);
-            d[i] = x[i] - z[i];
+            d[i] = x[i] - c[i];
             u[i] = d[i] + rests[w][i];
         }
-        for (uint32_t p = 0, first = 0; p < parts; p++) {
-            uint32_t end = first + VALUES / parts + (p < VALUES % parts);
-            for (uint32_t count; first < end; first += count) {
-                count = end - first < SGP_BLOCK_VALUES ? end - first : SGP_BLOCK_VALUES;
-                choose(method, s[w] + first, u + first, d + first, count, key, first);
-            }
-        }
+        choose_parts(method, s[w], u, d, parts, key);
         for (uint32_t i = 0; i < VALUES; i++)
             rests[w][i] = method->kind == CHANCE ? 0 : u[i] - s[w][i];
     }
@@ -143,13 +151,34 @@ static void step(const struct method *method, float *z, float rests[WORKERS_MAX]
             z[i] += (float)(1.0 / workers) * s[w][i];
 }
 
-static void train(const struct method *method, uint32_t local_steps, uint32_t parts, float *z)
+/* The copy changes by what is chosen of z - c; without `copies` and in the end it is z. */
+static void change(const struct method *copies, float *c, const float *z, uint32_t parts, bool last)
 {
-    static float rests[WORKERS_MAX][VALUES];
+    float u[VALUES], q[VALUES];
+    for (uint32_t i = 0; i < VALUES; i++)
+        u[i] = z[i] - c[i];
+    if (copies != NULL && !last)
+        choose_parts(copies, q, u, u, parts, 0);
+    for (uint32_t i = 0; i < VALUES; i++)
+        c[i] = copies != NULL && !last ? c[i] + q[i] : z[i];
+}
+
+static void train_with(const struct method *method, const struct method *copies,
+    uint32_t local_steps, uint32_t parts, float *z)
+{
+    static float rests[WORKERS_MAX][VALUES], c[VALUES];
     memset(rests, 0, sizeof rests);
     memcpy(z, starts, sizeof starts);
-    for (uint32_t round = 0; round < STEPS; round++)
-        step(method, z, rests, local_steps, parts, round);
+    memcpy(c, starts, sizeof starts);
+    for (uint32_t round = 0; round < STEPS; round++) {
+        step(method, c, z, rests, local_steps, parts, round);
+        change(copies, c, z, parts, round + 1 == STEPS);
+    }
+}
+
+static void train(const struct method *method, uint32_t local_steps, uint32_t parts, float *z)
+{
+    train_with(method, NULL, local_steps, parts, z);
 }
 
 /* ---- in a fleet ---- */
@@ -259,6 +288,26 @@ Test(coded_owner, each_part_is_chosen_by_itself)
         }
 }
 
+/* Also what the owner hands out is coded, but for the first copy and the last. */
+Test(coded_owner, copies_follow_the_owner_by_coded_changes)
+{
+    static const struct method copies[] = {
+        {"int8", INTEGERS, 8, 0}, {"int4", INTEGERS, 4, 0}, {"top:0.1", LARGEST, 1, 0.1}};
+    for (uint32_t m = 0; m < 3 * METHODS; m++) {
+        const struct method *method = &methods[m / 3], *copy = &copies[m % 3];
+        uint32_t parts = 1 + m % 2, steps = m % 5 == 0 ? 8 : 1;
+        struct coded coded = {0};
+        float z[VALUES];
+        begin(&coded, method->word, steps, parts);
+        cr_assert(zero(int, sgp_chooser_parse(copy->word, NULL, &coded.options.copies)));
+        struct sgp_sim_summary summary = run(&coded);
+        cr_assert(eq(u64, summary.changes, parts * (STEPS - 1)));
+        train_with(method, copy, steps, parts, z);
+        expect_model(&coded, z, method->word);
+        finish(&coded);
+    }
+}
+
 /* Error feedback brings what was left out: with one value in a hundred a step, too, the model comes
  * near the minimum. */
 Test(coded_owner, what_is_left_out_comes_later)
@@ -347,4 +396,149 @@ Test(coded_owner, choosers_of_updates_are_for_files_with_owners)
     cr_assert(eq(int, sgp_sim_create(topology, &options, &error, &sim), -EINVAL));
     cr_assert(eq(str, error.text, "compression top:0.1 is for files with owners"));
     sgp_topology_destroy(topology);
+}
+
+/* ---- copies and faults ---- */
+
+static void begin_copies(struct coded *coded, const char *word, uint32_t parts)
+{
+    begin(coded, "int8", 1, parts);
+    cr_assert(zero(int, sgp_chooser_parse(word, NULL, &coded->options.copies)));
+}
+
+static void expect_one_model(const struct coded *coded)
+{
+    float first[VALUES], other[VALUES];
+    for (uint32_t i = 0; i < workers + (owners == 1); i++) {
+        uint32_t node = i < workers ? owners + i : 0;
+        sgp_sim_estimate(coded->sim, node, i == 0 ? first : other);
+        for (uint32_t c = 0; i > 0 && c < VALUES; c++)
+            cr_assert(eq(flt, other[c], first[c]), "node %u: x[%u]", node, c);
+    }
+}
+
+/* A worker asks for an early stop: the last copy is a coded one, and the owner ends with it, too. */
+Test(coded_owner, after_an_early_stop_all_end_with_one_copy)
+{
+    static const char *const words[] = {"int4", "top:0.1"};
+    for (uint32_t m = 0; m < 6; m++) {
+        struct coded coded = {0};
+        struct sgp_error error = {0};
+        struct sgp_sim_summary summary;
+        begin_copies(&coded, words[m % 2], 1 + m % 2);
+        cr_assert(zero(int, sgp_sim_create(coded.topology, &coded.options, &error, &coded.sim)));
+        sgp_time at = (500 + 37 * m) * SGP_MILLISECOND;
+        cr_assert(zero(int, sgp_sim_command(coded.sim, at, owners + m % 3, SGP_EVENT_ENOUGH)));
+        cr_assert(zero(int, sgp_sim_run(coded.sim, SGP_TIME_NEVER, &error)), "%s", error.text);
+        sgp_sim_summary(coded.sim, &summary);
+        cr_assert(eq(u32, summary.finished, owners + workers));
+        cr_assert(lt(u64, summary.changes, (uint64_t)owners * (STEPS - 1)), "it was early");
+        cr_assert(gt(u64, summary.changes, 0));
+        expect_one_model(&coded);
+        finish(&coded);
+    }
+}
+
+/* A worker whose connection broke, or that was killed, has another copy: it gets the whole, and all end alike. So does everybody
+ * once the owner was killed. */
+Test(coded_owner, whoever_lacks_the_copy_before_gets_the_whole)
+{
+    for (uint32_t m = 0; m < 3; m++) {
+        struct coded coded = {0};
+        struct sgp_sim_crash crash = {
+            .node = m == 0 ? 0 : 1 + m, .at = 700 * SGP_MILLISECOND, .back = 900 * SGP_MILLISECOND};
+        begin_copies(&coded, m == 1 ? "top:0.1" : "int4", 1);
+        coded.options.crashes = &crash;
+        coded.options.crash_count = m < 2;
+        coded.options.loss = m == 2 ? 0.02 : 0;
+        coded.options.checkpoint_ns = 100 * SGP_MILLISECOND;
+        struct sgp_sim_summary summary = run(&coded);
+        cr_assert(m < 2 ? summary.crashes == 1 : summary.resets > 5);
+        cr_assert(lt(u64, summary.changes, STEPS));
+        expect_one_model(&coded);
+        finish(&coded);
+    }
+}
+
+/* ---- copies to others than the simulator's own ---- */
+
+static uint32_t altered;
+
+/* The last worker says that it decodes nothing but plain payloads. */
+static void send_without_forms(
+    void *context, struct sgp_link link, const struct sgp_message *message, uint32_t snapshot)
+{
+    struct sgp_sim_host *host = context;
+    struct sgp_message copy = *message;
+    bool last = host->index + 1 == host->sim->host_count;
+    if (message->type == SGP_WELCOME && last)
+        copy.welcome.forms = 0;
+    if (message->type == SGP_ESTIMATE && copy.estimate.coding != SGP_CODING_NONE)
+        altered += link.peer == workers;
+    sgp_sim_verbs.send(context, link, &copy, snapshot);
+}
+
+/* In every tenth change the owner names another copy than the one that it is a change of. */
+static void send_stale(
+    void *context, struct sgp_link link, const struct sgp_message *message, uint32_t snapshot)
+{
+    struct sgp_message copy = *message;
+    bool change = message->type == SGP_ESTIMATE && message->estimate.coding != SGP_CODING_NONE;
+    if (change && ++altered % 10 == 0)
+        copy.estimate.since -= altered % 20 == 0 ? 1 : -1;
+    sgp_sim_verbs.send(context, link, &copy, snapshot);
+}
+
+static void run_altered(struct coded *coded,
+    void (*send)(void *, struct sgp_link, const struct sgp_message *, uint32_t))
+{
+    static struct sgp_driver_verbs verbs;
+    struct sgp_error error = {0};
+    verbs = sgp_sim_verbs;
+    verbs.send = send;
+    altered = 0;
+    begin_copies(coded, "int4", 1);
+    cr_assert(zero(int, sgp_sim_create(coded->topology, &coded->options, &error, &coded->sim)));
+    for (uint32_t i = 0; i < coded->sim->host_count; i++)
+        coded->sim->hosts[i].driver.verbs = &verbs;
+    cr_assert(zero(int, sgp_sim_run(coded->sim, SGP_TIME_NEVER, &error)), "%s", error.text);
+    struct sgp_sim_summary summary;
+    sgp_sim_summary(coded->sim, &summary);
+    cr_assert(eq(u32, summary.finished, owners + workers));
+    expect_one_model(coded);
+}
+
+Test(coded_owner, a_worker_that_reads_no_blocks_gets_whole_copies)
+{
+    struct coded coded = {0};
+    run_altered(&coded, send_without_forms);
+    cr_assert(zero(u32, altered));
+    struct sgp_sim_summary summary;
+    sgp_sim_summary(coded.sim, &summary);
+    cr_assert(eq(u64, summary.changes, STEPS - 1), "the others get changes");
+    finish(&coded);
+}
+
+Test(coded_owner, a_change_of_another_copy_is_not_taken_and_the_whole_is_asked_for)
+{
+    struct coded coded = {0};
+    run_altered(&coded, send_stale);
+    cr_assert(gt(u32, altered, 300));
+    finish(&coded);
+}
+
+/* Changes take fewer bytes, so on a thin line the fleet is done sooner. */
+Test(coded_owner, copies_take_fewer_bytes)
+{
+    sgp_time plain = 0;
+    for (uint32_t m = 0; m < 3; m++) {
+        static const char *const words[] = {"none", "int4", "top:0.1"};
+        struct coded coded = {0};
+        begin_copies(&coded, words[m], 1);
+        coded.options.bandwidth = 1e6;
+        struct sgp_sim_summary summary = run(&coded);
+        plain = m == 0 ? summary.time : plain;
+        cr_assert(m == 0 || summary.time < plain, "%s", words[m]);
+        finish(&coded);
+    }
 }

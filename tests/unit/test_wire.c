@@ -128,8 +128,10 @@ static struct sgp_message sample_payload(int which)
             .pulse = quiet,
             .estimate = {.round = 7,
                 .weight = 1,
-                .payload_bytes = 28,
-                .slice = {.first = SGP_PARAMETERS_MAX - 7, .count = 7}}};
+                .payload_bytes = 16,
+                .slice = {.first = SGP_PARAMETERS_MAX - 7, .count = 7},
+                .coding = SGP_CODING_BLOCKS,
+                .since = SGP_ROUND_MAX}};
     }
 }
 
@@ -197,7 +199,7 @@ static struct sgp_message sample(int which)
             .goodbye = {.reason = SGP_REASON_NONE, .text = ""}};
     case 13:
         return (struct sgp_message){
-            .type = SGP_ASK, .pulse = quiet, .ask = {.wants = true, .newer = 25}};
+            .type = SGP_ASK, .pulse = quiet, .ask = {.wants = true, .newer = 25, .holds = true}};
     case 21:
         return (struct sgp_message){.type = SGP_FACT,
             .pulse = extreme,
@@ -326,6 +328,16 @@ Test(wire, values_survive_exactly)
     cr_assert(eq(u32, back.hello.fingerprint.batch, UINT32_MAX));
     cr_assert(eq(i64, back.pulse.next_round, SGP_ROUND_NONE));
     cr_assert(back.pulse.computing);
+
+    message = sample(13);
+    encode(&message, frame);
+    cr_assert(zero(int, decode(frame, &text, &back, NULL)));
+    cr_assert(back.ask.wants && back.ask.holds);
+    message = sample(20);
+    encode(&message, frame);
+    cr_assert(zero(int, decode(frame, &text, &back, NULL)));
+    cr_assert(eq(int, (int)back.estimate.coding, SGP_CODING_BLOCKS));
+    cr_assert(eq(i64, back.estimate.since, SGP_ROUND_MAX));
 
     message = sample(12);
     encode(&message, frame);
@@ -597,8 +609,12 @@ Test(wire, a_message_out_of_range_is_not_sent)
     WITH(20, message.estimate.slice.first++);
     WITH(20, message.estimate.slice.first = UINT64_MAX);
     WITH(20, message.estimate.slice.count = UINT64_MAX);
-    WITH(20, message.estimate.slice.count = 6);
+    WITH(20, message.estimate.slice.count = 4);
     WITH(20, message.estimate.payload_bytes = 27);
+    WITH(20, message.estimate.payload_bytes = 24);
+    WITH(20, message.estimate.coding = SGP_CODING_NONE);
+    WITH(20, message.estimate.slice = (struct sgp_slice){0});
+    WITH(20, message.estimate.since = -1);
     WITH(10, message.ack.number = 0);
     WITH(10, message.ack.reason = SGP_REASON_FORGOT);
     WITH(12, message.goodbye.reason = 0);

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Handing estimates out: a neighbour that asks gets a snapshot of x, and a worker its owner's copy.
+ *
+ * A node that is past joining can answer. The snapshot is held until the neighbour says that it has
+ * come, or is gone. A node that leaves for good answers until it has handed its mass over, because
+ * its only heir may be waiting for just that.
+ *
+ * An owner whose copies are coded sends its workers changes. Its performer keeps the copy that they
+ * have; a change is x less that copy, coded, and both ends add it. A worker that has another copy,
+ * or none, gets the new copy whole.
+ * The rules: docs/rules/estimate.md, docs/rules/owner.md */
+#include "core/core.h"
+
+static void release(struct sgp_node *node, struct sgp_core_link *link)
+{
+    if (link->estimate.slot != SGP_SLOT_NONE)
+        node->layout.snapshot_users[link->estimate.slot]--;
+    link->estimate.slot = SGP_SLOT_NONE;
+    link->estimate.sent = false;
+}
+
+void sgp_core_ask(struct sgp_node *node, struct sgp_core_link *link, const struct sgp_ask *ask)
+{
+    link->estimate.asks = ask->wants;
+    link->estimate.newer = ask->newer;
+    link->estimate.holds = ask->holds ? ask->newer - 1 : SGP_ROUND_NONE;
+    if (!ask->wants)
+        release(node, link);
+}
+
+void sgp_core_copied(struct sgp_node *node)
+{
+    node->handing.publishing = false;
+    node->layout.snapshot_users[node->handing.slot]--;
+}
+
+/* The last free snapshot, so that rounds keep to the first ones. */
+static uint32_t last_unused(const struct sgp_node *node)
+{
+    for (uint32_t i = node->layout.snapshot_count; i-- > 0;)
+        if (node->layout.snapshot_users[i] == 0)
+            return i;
+    return SGP_SLOT_NONE;
+}
+
+/* The label of our estimate: of a copy it is that of its owner. A worker awaits a label of its own. */
+static sgp_round label_of(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    if (node->past.fresh && !node->role->counts_steps)
+        return 0;
+    return node->role->unique ? node->copy.label : sgp_core_label(node, link);
+}
+
+/* ---- changes ---- */
+
+/* At its own pace an owner answers each worker from another x, so no two have one copy. */
+static bool codes_copies(const struct sgp_node *node)
+{
+    return node->config.copies != SGP_COMPRESSOR_NONE && node->role->part == SGP_PART_LEADS &&
+           !sgp_core_at_own_pace(node);
+}
+
+static void let_change_go(struct sgp_node *node)
+{
+    if (node->handing.change != SGP_SLOT_NONE)
+        node->layout.snapshot_users[node->handing.change]--;
+    node->handing.change = SGP_SLOT_NONE;
+}
+
+void sgp_core_forget_change(struct sgp_node *node)
+{
+    let_change_go(node);
+    node->handing.label = SGP_ROUND_NONE;
+}
+
+/* After an early stop the copy of this label may be a coded one, and the workers have that. */
+void sgp_core_end_with_copy(struct sgp_node *node)
+{
+    if (node->handing.change == SGP_SLOT_NONE || node->handing.label != node->round)
+        return;
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_FOLLOW);
+    effect->follow.peer = node->config.self;
+    effect->follow.slot = SGP_SLOT_NONE;
+    effect->follow.slice = node->handing.changed.slice;
+}
+
+/* How the copy is made. That of a label is made once, and of the last one it is x: so all that train
+ * end with the same values. */
+static enum sgp_publish purpose_of(const struct sgp_node *node, sgp_round label)
+{
+    if (node->role->keeps_copy)
+        return SGP_PUBLISH_COPY;
+    if (!codes_copies(node))
+        return SGP_PUBLISH_ESTIMATE;
+    return node->handing.label == label ? SGP_PUBLISH_COPY : SGP_PUBLISH_CHANGE;
+}
+
+static enum sgp_compressor compressor_of(const struct sgp_node *node, uint64_t count)
+{
+    enum sgp_coding coding = sgp_coding_of(node->config.copies);
+    bool changes = node->handing.label != SGP_ROUND_NONE && node->round < sgp_core_last(node);
+    return changes && sgp_coding_is_shorter(coding, count) ? node->config.copies
+                                                           : SGP_COMPRESSOR_NONE;
+}
+
+/* The snapshot that is being made is a change, or x; either makes the copy of this label. It stays
+ * until the next one, since those who have the copy before may ask for it later. */
+static void begin_change(struct sgp_node *node, struct sgp_effect *effect)
+{
+    struct sgp_handing *handing = &node->handing;
+    enum sgp_compressor compressor = compressor_of(node, effect->publish.slice.count);
+    let_change_go(node);
+    if (compressor != SGP_COMPRESSOR_NONE) {
+        enum sgp_coding coding = sgp_coding_of(compressor);
+        handing->changed = handing->estimate;
+        handing->changed.slice = effect->publish.slice;
+        handing->changed.payload_bytes = sgp_coding_bytes_most(coding, effect->publish.slice.count);
+        handing->changed.coding = coding;
+        handing->changed.compressor = compressor;
+        handing->changed.since = handing->label;
+        handing->change = handing->slot;
+        node->layout.snapshot_users[handing->slot]++;
+    }
+    handing->label = handing->estimate.round;
+    effect->publish.compressor = compressor;
+}
+
+/* ---- snapshots ---- */
+
+/* A snapshot of our estimate. Within an exact cycle there is one already, and x is none. */
+static void copy_out(struct sgp_node *node, const struct sgp_core_link *link, uint32_t slot)
+{
+    struct sgp_slice values = sgp_core_values(node, link), all = {0, node->config.parameters};
+    bool entered = node->exact.entry != SGP_SLOT_NONE, copy = node->role->keeps_copy;
+    struct sgp_handing *handing = &node->handing;
+    handing->slot = slot;
+    handing->publishing = !entered;
+    handing->estimate = (struct sgp_estimate){.round = label_of(node, link),
+        .weight = sgp_core_weight_of_estimate(node),
+        .payload_bytes = sgp_coding_bytes_most(SGP_CODING_NONE, values.count)};
+    if (values.count < all.count)
+        handing->estimate.slice = values;
+    if (entered)
+        return;
+    node->layout.snapshot_users[slot]++; /* until it is made */
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_PUBLISH);
+    effect->publish.slot = slot;
+    effect->publish.keep = 1;
+    effect->publish.purpose = purpose_of(node, handing->estimate.round);
+    effect->publish.slice = copy ? all : values; /* which of a copy does not matter */
+    if (effect->publish.purpose == SGP_PUBLISH_CHANGE)
+        begin_change(node, effect);
+}
+
+static bool wants_ours(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    return link->estimate.asks && link->estimate.slot == SGP_SLOT_NONE &&
+           link->estimate.newer <= label_of(node, link) && sgp_core_may_have_copy(node, link);
+}
+
+static struct sgp_core_link *next_asking(struct sgp_node *node, struct sgp_core_link *from)
+{
+    uint32_t i = sgp_core_next(node, SGP_SET_ASKING, (uint32_t)(from - node->layout.links));
+    return &node->layout.links[i < node->layout.out_count ? i : node->layout.out_count];
+}
+
+/* Whether the change makes this label's copy of the one that the peer has. */
+static bool takes_change(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    const struct sgp_handing *handing = &node->handing;
+    return handing->change != SGP_SLOT_NONE && handing->label == label_of(node, link) &&
+           link->estimate.holds == handing->changed.since &&
+           sgp_core_decodes(link, handing->changed.coding);
+}
+
+static void serve(struct sgp_node *node, struct sgp_core_link *link, uint32_t slot)
+{
+    link->estimate.slot = slot;
+    node->layout.snapshot_users[slot]++;
+}
+
+static void send(struct sgp_node *node)
+{
+    const struct sgp_handing *handing = &node->handing;
+    struct sgp_core_link *end = &node->layout.links[node->layout.out_count], *link;
+    for (link = next_asking(node, node->layout.links); link < end;
+         link = next_asking(node, link + 1)) {
+        uint32_t slot = link->estimate.slot;
+        if (slot == SGP_SLOT_NONE || link->estimate.sent ||
+            (link->owed[0].exists && link->owed[0].sent)) /* one payload at a time on a link */
+            continue;
+        link->estimate.sent = true;
+        sgp_core_keep_base(node, link);
+        sgp_core_send_payload(node, link, SGP_ESTIMATE, slot)->estimate =
+            slot == handing->change ? handing->changed : handing->estimate;
+    }
+}
+
+static void serve_change(struct sgp_node *node)
+{
+    struct sgp_core_link *end = &node->layout.links[node->layout.out_count], *link;
+    for (link = next_asking(node, node->layout.links); link < end;
+         link = next_asking(node, link + 1))
+        if (wants_ours(node, link) && takes_change(node, link))
+            serve(node, link, node->handing.change);
+}
+
+/* One at a time, so that rounds have their snapshots; an owner serves all that wait for its step with one, and has a
+ * snapshot for each. A change goes out when it is made, for only then is it known who takes it. */
+static void begin(struct sgp_node *node)
+{
+    struct sgp_core_link *end = &node->layout.links[node->layout.out_count], *link;
+    struct sgp_core_link *wanted = NULL;
+    bool owner = sgp_core_leads(node);
+    for (link = next_asking(node, node->layout.links); link < end;
+         link = next_asking(node, link + 1)) {
+        if (!owner && link->estimate.slot != SGP_SLOT_NONE)
+            return;
+        wanted = wanted == NULL && wants_ours(node, link) ? link : wanted;
+    }
+    uint32_t slot = node->exact.entry != SGP_SLOT_NONE ? node->exact.entry : last_unused(node);
+    if (wanted == NULL || slot == SGP_SLOT_NONE)
+        return;
+    copy_out(node, wanted, slot);
+    for (link = next_asking(node, node->layout.links); link < end && slot != node->handing.change;
+         link = next_asking(node, link + 1)) {
+        if (!wants_ours(node, link))
+            continue;
+        serve(node, link, slot);
+        if (!owner)
+            return;
+    }
+}
+
+/* Whose parameters are a guess has none to hand out; nor has one that gave all its mass away. */
+void sgp_core_hand_out(struct sgp_node *node)
+{
+    bool stays = node->state != SGP_NODE_JOINING && node->state != SGP_NODE_DRAINING;
+    bool leaves = sgp_core_has_gone(node) && !node->leaving.left; /* its heir may need one */
+    bool copied = node->copy.exists || !node->role->keeps_copy;
+    bool able = (stays || leaves) && copied && !sgp_core_is_guess(node) &&
+                sgp_core_weight_of_estimate(node) > 0 && node->giving.slot == SGP_SLOT_NONE;
+    if (able && !node->handing.publishing)
+        serve_change(node);
+    if (!node->handing.publishing)
+        send(node); /* what was made, before another label is */
+    if (able && !node->handing.publishing)
+        begin(node);
+    if (!node->handing.publishing)
+        send(node);
+}
