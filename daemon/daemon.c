@@ -246,9 +246,10 @@ static int create_node(struct daemon *daemon, struct sgp_error *error)
     if (code == 0)
         code = tasks_reserve(daemon, &needs);
     if (code == 0)
-        code = sgp_performer_reserve(&daemon->performer, &needs, prepared->parameters,
-            sgp_topology_has_copy(prepared->topology, prepared->self));
+        code = sgp_performer_reserve(
+            &daemon->performer, &needs, prepared->parameters, prepared_keeps_copy(prepared));
     const struct sgp_chooser *chooser = &daemon->config->compression;
+    sgp_performer_choose_copies(&daemon->performer, &daemon->config->copies);
     if (code == 0 && prepared_gives_updates(prepared) && chooser->compressor != SGP_COMPRESSOR_NONE)
         code = sgp_performer_choose(&daemon->performer, chooser,
             sgp_random_at(daemon->config->seed, prepared->self), prepared->parameters);

@@ -314,16 +314,13 @@ void link_send(struct link *link, const struct sgp_message *message)
 static struct link_cargo cargo_of(
     const struct sgp_message *message, const float *values, struct sgp_codec codec)
 {
-    bool share = message->type == SGP_SHARE;
-    struct sgp_slice slice = share ? message->share.slice : message->estimate.slice;
-    uint64_t bytes = share ? message->share.payload_bytes : message->estimate.payload_bytes;
-    bool coded = codec.compressor != SGP_COMPRESSOR_NONE;
+    struct sgp_cargo cargo = sgp_message_cargo(message);
     return (struct link_cargo){.values = values,
-        .first = slice.first,
-        .count = coded ? slice.count : bytes / sizeof *values,
+        .first = cargo.slice.first,
+        .count = cargo.bytes > 0 ? cargo.slice.count : 0,
         .codec = codec,
-        .bytes = bytes,
-        .number = share ? message->share.number : 0};
+        .bytes = cargo.bytes,
+        .number = message->type == SGP_SHARE ? message->share.number : 0};
 }
 
 void link_send_payload(struct link *link, const struct sgp_message *message, const float *payload,
@@ -418,15 +415,14 @@ static void take_body(struct link *link)
         return;
     }
     if (message.type == SGP_SHARE || message.type == SGP_ESTIMATE) {
-        bool share = message.type == SGP_SHARE;
+        struct sgp_cargo cargo = sgp_message_cargo(&message);
         if (link->into != NULL) {
             fail(link, SGP_E_PROTOCOL, "a share was announced in the middle of another");
             return;
         }
-        link->expected = share ? message.share.payload_bytes : message.estimate.payload_bytes;
-        link->coding = share ? message.share.coding : SGP_CODING_NONE;
-        bool coded = link->coding != SGP_CODING_NONE;
-        link->count = coded ? message.share.slice.count : link->expected / sizeof(float);
+        link->expected = cargo.bytes;
+        link->coding = cargo.coding;
+        link->count = cargo.bytes > 0 ? cargo.slice.count : 0;
     }
     if (is_answered_unsent(link, &message)) {
         fail(link, SGP_E_PROTOCOL, "the peer acknowledged a payload before it was sent");

@@ -50,7 +50,8 @@ static void inspect_status(void *context, struct view_status *ret_status)
         .incarnation = daemon->lineage,
         .run = daemon->run.number,
         .uptime_seconds = seconds_since(daemon->started, now),
-        .compression = daemon->config->compression.word,
+        .compression = prepared_codes_copies(daemon->prepared) ? daemon->config->copies.word
+                                                               : daemon->config->compression.word,
         .compression_error = daemon->performer.lost,
         .bytes_spared = daemon->performer.spared_bytes,
         .parameters = daemon->prepared->parameters,

@@ -23,11 +23,6 @@ static void verb_dial(void *context, uint32_t peer)
     dialer_dial(&daemon->dialer, peer, &daemon->prepared->topology->nodes[peer]);
 }
 
-static enum sgp_compressor compressor_of(const struct sgp_message *message)
-{
-    return message->type == SGP_SHARE ? message->share.compressor : SGP_COMPRESSOR_NONE;
-}
-
 static void verb_send(
     void *context, struct sgp_link id, const struct sgp_message *message, uint32_t snapshot)
 {
@@ -42,8 +37,8 @@ static void verb_send(
     }
     struct sgp_message packed = *message;
     const float *values = sgp_perform_send(&daemon->performer, &packed, snapshot);
-    link_send_payload(
-        link, &packed, values, sgp_perform_codec(&daemon->performer, compressor_of(message)));
+    enum sgp_compressor compressor = sgp_message_cargo(message).compressor;
+    link_send_payload(link, &packed, values, sgp_perform_codec(&daemon->performer, compressor));
 }
 
 static void verb_hang_up(

@@ -101,7 +101,7 @@ struct config {
     double outer_momentum;
 
     char *listen;
-    struct sgp_chooser compression;
+    struct sgp_chooser compression, copies;
 
     char *socket; /* default: /run/sgpd/NAME/control.sock */
     char *attach; /* default: attach.sock beside it */
@@ -225,6 +225,8 @@ struct config {
         SGP_CHOOSER_WORDS,                                                                         \
         "how the shares that this node gives while it trains are made smaller; from int2 on only " \
         "updates to owners")                                                                       \
+    X(COPIES, "network", "copies", CONFIG_CHOOSER, copies, "none", 0, 0, SGP_CHOOSER_COPY_WORDS,   \
+        "how the copies that an owner gives its workers while they train are made smaller")        \
     X(SOCKET, "control", "socket", CONFIG_PATH, socket, "", 0, 0, NULL,                            \
         "Unix socket of sgpctl and curl; /run/sgpd/NAME/control.sock if not given")                \
     X(ATTACH, "control", "attach", CONFIG_PATH, attach, "", 0, 0, NULL,                            \

@@ -54,7 +54,11 @@ static int warn_about_idle_keys(struct prepared *p, struct sgp_error *error)
         {CONFIG_ID_OUTER_LEARNING_RATE, outer, "[outer] kind = none"},
         {CONFIG_ID_OUTER_MOMENTUM, outer, "[outer] kind = none"},
         {CONFIG_ID_COMPRESSION, prepared_gives_updates(p) || p->topology->owner == SGP_NODE_NONE,
-            "what an owner hands out, and a token, are plain"},
+            "a token is plain, and the key of an owner's copies is copies"},
+        {CONFIG_ID_COPIES,
+            p->topology->owner != SGP_NODE_NONE && !sgp_topology_has_token(p->topology) &&
+                sgp_method_waits(p->method),
+            "it is for the copies of an owner that waits for its workers (algorithm = backup)"},
         {CONFIG_ID_HOLDOUT, !*config->test, "test names the rows to test on"},
     };
     (void)error; /* nothing here can fail */
@@ -77,6 +81,11 @@ static int check_compression(struct prepared *p, struct sgp_error *error)
             "%s is for files with owners, and %s has none whose workers give updates; take one "
             "of " SGP_COMPRESSOR_SHARE_WORDS,
             chooser->word, p->config->topology);
+    if (!sgp_chooser_is_of_copies(&p->config->copies))
+        return config_fail(p->config, CONFIG_ID_COPIES, error, SGP_E_CONFIG,
+            "%s is for updates: of a copy it leaves out too much; take one "
+            "of " SGP_CHOOSER_COPY_WORDS,
+            p->config->copies.word);
     if (sgp_chooser_is_coarse(chooser) && outer)
         return config_fail(p->config, CONFIG_ID_COMPRESSION, error, SGP_E_CONFIG,
             "%s does not go with the momentum of [outer], which makes the error that it brings "
@@ -485,6 +494,7 @@ void prepared_node_config(const struct prepared *p, struct sgp_node_config *ret_
         .open = p->open,
         .local_steps = (uint32_t)p->config->local_steps,
         .compressor = p->config->compression.compressor,
+        .copies = p->config->copies.compressor,
         .final_cycles = (uint32_t)p->config->final_cycles,
         .start = p->config->start,
         .weight_least = p->weight_least,

@@ -120,6 +120,11 @@ int prepare_attached(struct prepared *prepared, struct sgp_error *error);
 /* Whether the node gives updates to owners, which may be coded. */
 bool prepared_gives_updates(const struct prepared *prepared);
 
+/* Whether it owns something, and codes the changes to its workers' copies. */
+bool prepared_codes_copies(const struct prepared *prepared);
+/* Whether it keeps a copy: that of its owner, or that of its workers. */
+bool prepared_keeps_copy(const struct prepared *prepared);
+
 /* One more warning. */
 void prepared_warn(struct prepared *prepared, const char *format, ...) SGP_PRINTF(2, 3);
 

@@ -45,6 +45,17 @@ bool prepared_gives_updates(const struct prepared *p)
     return sgp_topology_has_copy(p->topology, p->self) && !sgp_topology_has_token(p->topology);
 }
 
+bool prepared_codes_copies(const struct prepared *p)
+{
+    return p->topology->nodes[p->self].owns && !sgp_topology_has_token(p->topology) &&
+           sgp_method_waits(p->method) && p->config->copies.compressor != SGP_COMPRESSOR_NONE;
+}
+
+bool prepared_keeps_copy(const struct prepared *p)
+{
+    return sgp_topology_has_copy(p->topology, p->self) || prepared_codes_copies(p);
+}
+
 void prepared_sum_memory(struct prepared *p)
 {
     p->term_count = 0;
@@ -61,6 +72,7 @@ void prepared_sum_memory(struct prepared *p)
     add_term(p, "outer step", p->settings.outer.kind == SGP_OUTER_NONE ? 0 : 2 * vector);
     add_term(p, "copy of the owner's parameters",
         sgp_topology_has_copy(p->topology, p->self) ? vector : 0);
+    add_term(p, "copy that its workers have", prepared_codes_copies(p) ? vector : 0);
     bool chooses =
         prepared_gives_updates(p) && p->config->compression.compressor != SGP_COMPRESSOR_NONE;
     add_term(p, "left out of updates", chooses ? vector : 0);

@@ -57,10 +57,11 @@ static uint64_t share_bytes(const struct prepared *p, const struct sgp_chooser *
 
 static void print_shares(FILE *stream, const struct prepared *p)
 {
-    const struct sgp_chooser *chooser = &p->config->compression;
+    bool copies = prepared_codes_copies(p);
+    const struct sgp_chooser *chooser = copies ? &p->config->copies : &p->config->compression;
     if (p->unlaid)
         return;
-    (void)fprintf(stream, "shares\n");
+    (void)fprintf(stream, copies ? "copies\n" : "shares\n");
     if (chooser->compressor != SGP_COMPRESSOR_NONE && chooser->choice != SGP_CHOICE_ADAPTIVE)
         print_bytes(stream, chooser->word, share_bytes(p, chooser));
     print_bytes(stream, "plain", share_bytes(p, &(struct sgp_chooser){0}));

@@ -89,6 +89,65 @@ class CodedOwner(FleetTest):
         f.wait("n1 to come on", lambda: f.nodes[1].status() and f.nodes[1].status()["round"] >= f.nodes[0].status()["round"] - 5)
         f.close()
 
+    def bytes_per_copy(self, f):
+        return sum(peer["bytes_received"] for peer in f.nodes[1].json("/v1/peers")) / f.nodes[0].status()["round"]
+
+    def test_copies_are_changes_and_all_end_with_one_model(self):
+        plain = self.owned(4)
+        plain.start()
+        plain.wait_state("finished")
+        size = self.bytes_per_copy(plain)
+        plain.close()
+        for copies, (least, most) in {"int4": (0.12, 0.29), "top:0.1": (0.05, 0.25)}.items():
+            with self.subTest(copies=copies):
+                f = self.owned(4, **{"network.compression": "int4", "network.copies": copies})
+                f.start()
+                f.wait_state("finished")
+                f.quiet()
+                self.expect_one_model(f, range(4))
+                owner = f.nodes[0].status()
+                self.assertEqual((owner["compression"], f.nodes[1].status()["compression"]), (copies, "int4"))
+                self.assertGreater(owner["bytes_spared"], 0)
+                self.assertTrue(0 < owner["compression_error"] < 1, owner["compression_error"])
+                self.assertGreater(f.nodes[1].status()["test_accuracy"], 0.9)
+                share = self.bytes_per_copy(f) / size
+                self.assertTrue(least < share < most, (copies, share))
+                f.close()
+
+    def test_whoever_was_killed_gets_a_whole_copy(self):
+        f = self.owned(4, **{"network.copies": "int4", "train.epochs": None, "train.rounds": "3000"})
+        f.start()
+        for victim in (1, 0, 2):
+            f.wait_round(3, f.wait("a status", f.nodes[3].status)["round"] + 50)
+            f.nodes[victim].end(signal.SIGKILL)
+            f.nodes[victim].start()
+            f.wait("the victim to come on", lambda: (f.nodes[victim].status() or {}).get("state") == "training")
+        f.wait_state("finished")
+        f.quiet()
+        self.expect_one_model(f, range(4))
+        f.close()
+
+    def test_after_an_early_stop_the_owner_has_the_last_copy(self):
+        f = self.owned(3, **{"network.copies": "int4", "train.epochs": "100000", "train.stop_at_accuracy": "0.85"})
+        f.start()
+        f.wait_state("finished")
+        f.quiet()
+        self.expect_one_model(f, range(3))
+        f.close()
+
+    def test_what_codes_copies_is_checked(self):
+        f = self.owned(3, **{"network.copies": "int8"})
+        code, said = f.check(0)
+        self.assertEqual(code, 0, said)
+        self.assertRegex(said, r"copies\n  int8 ")
+        self.assertIn("copy that its workers have", said)
+        self.assertNotIn("copy that its workers have", f.check(1)[1])
+        f.write_configuration(0, {"network.copies": "sign", "train.algorithm": "backup"}, {})
+        self.assertIn("[network] copies: sign is for updates", f.check(0)[1])
+        gossip = fleet.Fleet(2, options={"network.copies": "int8"})
+        self.addCleanup(gossip.close)
+        self.assertIn("[network] copies has no effect: it is for the copies of an owner that waits", gossip.check()[1])
+
     def test_it_is_for_files_with_owners(self):
         f = fleet.Fleet(2, options={"network.compression": "top:0.03"})
         self.addCleanup(f.close)

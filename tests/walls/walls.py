@@ -65,7 +65,7 @@ DOORS = {
 }
 DOOR_SYMBOLS = {
     "lib/wire": ["sgp_message_type_name", "sgp_reason_text", "sgp_node_state_name"],
-    "daemon/net": ["sgp_reason_text"],
+    "daemon/net": ["sgp_message_cargo", "sgp_reason_text"],
     "daemon/control": ["sgp_node_state_name", "sgp_waiting_name"],
     "ctl": ["sgp_method_find", "sgp_method_suit"],
 }
@@ -110,7 +110,7 @@ FLOORS = {
         "owed",
         "accounts check fold total",
         "cycle",
-        "publish role_token",
+        "publish role_token handing",
         "share agree outdated",
         "gift greet inquiry record estimate",
         "link",
