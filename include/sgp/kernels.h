@@ -14,6 +14,21 @@
 
 #include "sgp/types.h"
 
+/* One step of Adam or of a rule that is made of it, for every value, in this order of roundings:
+ *
+ *   t = gradient + coupled * x
+ *   mean += first * (t - mean)         square += second * (t * t - square)
+ *   r = mean * mean_scale / (sqrt(square) * square_scale + epsilon) + decay * x
+ *   x -= rate * r
+ *
+ * `first` is 1 - beta1 and `second` is 1 - beta2: as float32 these are nearer to what is meant than
+ * beta1 and beta2. */
+struct sgp_adam {
+    float rate, coupled, first, second;
+    float mean_scale, square_scale; /* 1 / (1 - beta1^t), and 1 / sqrt(1 - beta2^t), in step t */
+    float epsilon, decay;
+};
+
 struct sgp_kernels {
     const char *name; /* "reference", "portable", "avx2" */
 
@@ -82,6 +97,26 @@ struct sgp_kernels {
     /* u = m * velocity[i] + t; velocity[i] = u; x[i] -= rate * (t + m * u) */
     void (*nesterov)(float *x, float *velocity, const float *gradient, float rate, float m,
         float decay, size_t count);
+    /* u = m * velocity[i] + local * t; velocity[i] = u; x[i] -= rate * u */
+    void (*lars)(float *x, float *velocity, const float *gradient, float rate, float m, float local,
+        float decay, size_t count);
+    /* square[i] += second * (t * t - square[i]); x[i] -= rate * (t / (sqrt(square[i]) + epsilon)) */
+    void (*rmsprop)(float *x, float *square, const float *gradient, float rate, float second,
+        float epsilon, float decay, size_t count);
+    /* All lines of struct sgp_adam. */
+    void (*adam)(float *x, float *mean, float *square, const float *gradient,
+        const struct sgp_adam *adam, size_t count);
+    /* All lines but the last, and the sums of the squares of x and of r, as `squares` adds. */
+    void (*lamb_moments)(double *ret_x, double *ret_r, float *mean, float *square, const float *x,
+        const float *gradient, const struct sgp_adam *adam, size_t count);
+    /* The last two lines. */
+    void (*lamb)(float *x, const float *mean, const float *square, const struct sgp_adam *adam,
+        size_t count);
+    /* The sum of values[i]^2 in float64, in SGP_KERNELS_LANES lanes, value i in lane i modulo that,
+     * which are then added pairwise. */
+    double (*squares)(const float *values, size_t count);
+    /* values[i] = limit or -limit where its magnitude is above limit >= 0; a NaN stays one */
+    void (*clip)(float *values, float limit, size_t count);
 
     /* --- data --- */
 

@@ -27,6 +27,7 @@ static inline void from_half_8(float *values, const uint8_t *bytes)
 #define LARGER(a, b) ((integers)_mm256_max_epi32((__m256i)(a), (__m256i)(b)))
 #define STREAM(address, vector) _mm256_stream_ps((address), (__m256)(vector))
 #define END_STREAM() _mm_sfence()
+#define ROOT(vector) ((floats)_mm256_sqrt_ps((__m256)(vector)))
 #define TO_HALF(bytes, values) to_half_8((bytes), (values))
 #define FROM_HALF(values, bytes) from_half_8((values), (bytes))
 #include "kernels_vector.h"

@@ -193,6 +193,93 @@ static void nesterov(float *x, float *velocity, const float *gradient, float rat
     }
 }
 
+static void lars(float *x, float *velocity, const float *gradient, float rate, float m, float local,
+    float decay, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        velocity[i] = m * velocity[i] + local * (gradient[i] + decay * x[i]);
+        x[i] -= rate * velocity[i];
+    }
+}
+
+static void rmsprop(float *x, float *square, const float *gradient, float rate, float second,
+    float epsilon, float decay, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        float t = gradient[i] + decay * x[i];
+        square[i] += second * (t * t - square[i]);
+        x[i] -= rate * (t / (sqrtf(square[i]) + epsilon));
+    }
+}
+
+static void moments(
+    float *mean, float *square, float x, float gradient, const struct sgp_adam *adam)
+{
+    float t = gradient + adam->coupled * x;
+    *mean += adam->first * (t - *mean);
+    *square += adam->second * (t * t - *square);
+}
+
+static float direction(float x, float mean, float square, const struct sgp_adam *adam)
+{
+    float root = sqrtf(square) * adam->square_scale + adam->epsilon;
+    return mean * adam->mean_scale / root + adam->decay * x;
+}
+
+static void adam(float *x, float *mean, float *square, const float *gradient,
+    const struct sgp_adam *adam, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        moments(mean + i, square + i, x[i], gradient[i], adam);
+        x[i] -= adam->rate * direction(x[i], mean[i], square[i], adam);
+    }
+}
+
+static double pairwise_double(double lanes[SGP_KERNELS_LANES])
+{
+    for (size_t half = SGP_KERNELS_LANES / 2; half > 0; half /= 2)
+        for (size_t i = 0; i < half; i++)
+            lanes[i] += lanes[i + half];
+    return lanes[0];
+}
+
+static void lamb_moments(double *ret_x, double *ret_r, float *mean, float *square, const float *x,
+    const float *gradient, const struct sgp_adam *adam, size_t count)
+{
+    double x_lanes[SGP_KERNELS_LANES] = {0}, r_lanes[SGP_KERNELS_LANES] = {0};
+    for (size_t i = 0; i < count; i++) {
+        moments(mean + i, square + i, x[i], gradient[i], adam);
+        double r = (double)direction(x[i], mean[i], square[i], adam);
+        x_lanes[i % SGP_KERNELS_LANES] += (double)x[i] * (double)x[i];
+        r_lanes[i % SGP_KERNELS_LANES] += r * r;
+    }
+    *ret_x = pairwise_double(x_lanes);
+    *ret_r = pairwise_double(r_lanes);
+}
+
+static void lamb(
+    float *x, const float *mean, const float *square, const struct sgp_adam *adam, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        x[i] -= adam->rate * direction(x[i], mean[i], square[i], adam);
+}
+
+static double squares(const float *values, size_t count)
+{
+    double lanes[SGP_KERNELS_LANES] = {0};
+    for (size_t i = 0; i < count; i++)
+        lanes[i % SGP_KERNELS_LANES] += (double)values[i] * (double)values[i];
+    return pairwise_double(lanes);
+}
+
+static void clip(float *values, float limit, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        values[i] = values[i] > limit ? limit : values[i];
+        values[i] = values[i] < -limit ? -limit : values[i];
+    }
+}
+
 static void widen(float *values, const uint8_t *bytes, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -337,6 +424,13 @@ const struct sgp_kernels sgp_kernels_table_reference = {.name = "reference",
     .sgd = sgd,
     .momentum = momentum,
     .nesterov = nesterov,
+    .lars = lars,
+    .rmsprop = rmsprop,
+    .adam = adam,
+    .lamb_moments = lamb_moments,
+    .lamb = lamb,
+    .squares = squares,
+    .clip = clip,
     .widen = widen,
     .bias = bias,
     .bias_relu = bias_relu,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fast twin, written once for a vector of VECTOR_BYTES bytes with the vector extension that gcc
  * and clang share. kernels_portable.c and kernels_avx2.c include it, each compiled for its own
- * processor, after defining VECTOR_BYTES, TABLE and NAME, and LARGER, STREAM, END_STREAM, TO_HALF and FROM_HALF where it has instructions for these.
+ * processor, after defining VECTOR_BYTES, TABLE and NAME, and LARGER, STREAM, END_STREAM, ROOT, TO_HALF and FROM_HALF where it has instructions for these.
  *
  * The body of each loop does what kernels_reference.c does, in the same order of roundings; what is
  * left after the last whole vector is given to the reference, or, to be summed, followed by zeros. Any thread; no state. */
@@ -30,6 +30,17 @@ static const struct sgp_kernels *const reference = &sgp_kernels_table_reference;
 #ifndef STREAM /* past the caches; and what is so written is there for other threads */
 #define STREAM(address, vector) (*(floats *)(address) = (vector))
 #define END_STREAM() ((void)0)
+#endif
+
+#ifndef ROOT /* the nearest float32 to the square root, as sqrtf's */
+#include <math.h>
+static inline floats root_of(floats vector)
+{
+    for (size_t i = 0; i < FLOATS; i++)
+        vector[i] = sqrtf(vector[i]);
+    return vector;
+}
+#define ROOT(vector) root_of(vector)
 #endif
 
 #ifndef LARGER /* of integers, lane by lane */
@@ -515,6 +526,7 @@ static void fake_quantise(
 }
 
 #include "kernels_narrow.h"
+#include "kernels_step.h"
 
 const struct sgp_kernels TABLE = {.name = NAME,
     .scale = scale,
@@ -537,6 +549,13 @@ const struct sgp_kernels TABLE = {.name = NAME,
     .sgd = sgd,
     .momentum = momentum,
     .nesterov = nesterov,
+    .lars = lars,
+    .rmsprop = rmsprop,
+    .adam = adam,
+    .lamb_moments = lamb_moments,
+    .lamb = lamb,
+    .squares = squares,
+    .clip = clip,
     .widen = widen,
     .bias = bias,
     .bias_relu = bias_relu,

@@ -15,6 +15,7 @@
 #define float double
 #define fabsf fabs
 #define copysignf copysign
+#define sqrtf sqrt
 #undef FLT_EPSILON
 #define FLT_EPSILON DBL_EPSILON
 #undef FLT_MIN

@@ -93,6 +93,45 @@ static void call_nesterov(const struct sgp_kernels *t, struct arena *r, size_t o
 {
     t->nesterov(r->a + o, r->b + 1, r->c, 0.1f, 0.9f, 1e-4f, n);
 }
+static void call_lars(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    t->lars(r->a + o, r->b + 1, r->c, 0.1f, 0.9f, 0.3f, 1e-4f, n);
+}
+static void call_rmsprop(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    t->rmsprop(r->a + o, r->b + 1, r->c, 0.1f, 0.01f, 1e-8f, 1e-4f, n);
+}
+static const struct sgp_adam adam = {.rate = 0.1f,
+    .coupled = 1e-3f,
+    .first = 0.1f,
+    .second = 1e-3f,
+    .mean_scale = 3.7f,
+    .square_scale = 11.3f,
+    .epsilon = 1e-8f,
+    .decay = 1e-4f};
+static void call_adam(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    t->adam(r->a + o, r->b + 1, r->b + 300 + o, r->c, &adam, n);
+}
+static void call_lamb_moments(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    double sums[2];
+    t->lamb_moments(&sums[0], &sums[1], r->b + 1, r->b + 300 + o, r->a + o, r->c + 300, &adam, n);
+    put_double(r->c, sums[0]);
+    put_double(r->c + 2, sums[1]);
+}
+static void call_lamb(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    t->lamb(r->a + o, r->b + 1, r->c, &adam, n);
+}
+static void call_squares(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    put_double(r->c, t->squares(r->a + o, n));
+}
+static void call_clip(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    t->clip(r->a + o, 0.7f, n);
+}
 static void call_widen(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
 {
     t->widen(r->a + o, (const uint8_t *)r->b + 1, n);
@@ -179,7 +218,9 @@ static const struct {
     call *run;
 } calls[] = {{"scale", call_scale}, {"absorb", call_absorb}, {"place", call_place},
     {"fold", call_fold}, {"measure", call_measure}, {"estimate", call_estimate}, {"sgd", call_sgd},
-    {"momentum", call_momentum}, {"nesterov", call_nesterov}, {"widen", call_widen},
+    {"momentum", call_momentum}, {"nesterov", call_nesterov}, {"lars", call_lars},
+    {"rmsprop", call_rmsprop}, {"adam", call_adam}, {"lamb_moments", call_lamb_moments},
+    {"lamb", call_lamb}, {"squares", call_squares}, {"clip", call_clip}, {"widen", call_widen},
     {"bias", call_bias}, {"bias_relu", call_bias_relu}, {"column_sums", call_column_sums},
     {"bias_tanh", call_bias_tanh}, {"bias_sigmoid", call_bias_sigmoid},
     {"relu_backward", call_relu_backward}, {"distance", call_distance}, {"to_half", call_to_half},
@@ -438,6 +479,58 @@ Test(kernels, updates_match_the_formulas)
     k->nesterov(&x, &u, &gradient, 0.5f, 0.5f, 0.25f, 1);
     cr_assert(eq(flt, u, 7.0f));
     cr_assert(eq(flt, x, 0.75f));
+}
+
+/* With numbers whose roots and quotients are whole. */
+Test(kernels, steps_with_roots_match_the_formulas)
+{
+    const struct sgp_kernels *twins[SGP_KERNELS_TWINS_MAX];
+    size_t count = sgp_kernels_all(twins);
+    const struct sgp_adam half = {0.5f, 0.25f, 0.5f, 0.25f, 2, 4, 2, 1}; /* t = 2 + 4 / 4 = 3 */
+    for (size_t t = 0; t < count; t++) {
+        float x[3] = {4, 4, 4}, mean[3] = {7, 7, 7}, square[3] = {2.25f, 2.25f, 2.25f};
+        const float gradient[3] = {2, 2, 2};
+        double x_squares, r_squares;
+        /* mean = 7 - 4 / 2 = 5, square = 2.25 + 6.75 / 4 = 3.9375 */
+        twins[t]->lamb_moments(&x_squares, &r_squares, mean, square, x, gradient, &half, 3);
+        cr_assert(eq(flt, mean[2], 5));
+        cr_assert(eq(flt, square[2], 3.9375f));
+        cr_assert(eq(dbl, x_squares, 48));
+        float r = 10.0f / (sqrtf(3.9375f) * 4 + 2) + 4;
+        cr_assert(epsilon_eq(dbl, r_squares, 3.0 * (double)r * (double)r, 1e-12));
+        square[0] = 4; /* r = 5 * 2 / (2 * 4 + 2) + 4 = 5 */
+        twins[t]->lamb(x, mean, square, &half, 1);
+        cr_assert(eq(flt, x[0], 1.5f));
+        float other[2] = {4, 4}, means[2] = {7, 7}, squares[2] = {5, 5};
+        twins[t]->adam(other, means, squares, gradient, &half, 1); /* square = 5 + 4 / 4 = 6 */
+        cr_assert(eq(flt, squares[0], 6));
+        cr_assert(eq(flt, other[0], 4 - 0.5f * (10 / (sqrtf(6) * 4 + 2) + 4)));
+        cr_assert(eq(flt, other[1], 4));
+        float y = 4, s = 1; /* s = 1 + (9 - 1) * 3 / 8 = 4; 3 / (2 + 1) = 1 */
+        twins[t]->rmsprop(&y, &s, gradient, 0.5f, 0.375f, 1, 0.25f, 1);
+        cr_assert(eq(flt, s, 4));
+        cr_assert(eq(flt, y, 3.5f));
+        float v = 8, z = 4; /* v = 8 / 2 + 3 * 2 = 10 */
+        twins[t]->lars(&z, &v, gradient, 0.25f, 0.5f, 2, 0.25f, 1);
+        cr_assert(eq(flt, v, 10));
+        cr_assert(eq(flt, z, 1.5f));
+    }
+}
+
+Test(kernels, squares_are_added_in_float64)
+{
+    const struct sgp_kernels *twins[SGP_KERNELS_TWINS_MAX];
+    size_t count = sgp_kernels_all(twins);
+    static float values[10007];
+    for (size_t i = 0; i < 10007; i++)
+        values[i] = i % 2 == 0 ? 1e19f : 1e20f; /* squares that are no float32 */
+    double sum = 0;
+    for (size_t i = 0; i < 10007; i++)
+        sum += (double)values[i] * (double)values[i];
+    double first = twins[0]->squares(values, 10007);
+    cr_assert(epsilon_eq(dbl, first, sum, 1e-12 * sum));
+    for (size_t t = 1; t < count; t++)
+        cr_assert(eq(dbl, twins[t]->squares(values, 10007), first), "%s", twins[t]->name);
 }
 
 /* Tall batches of small whole numbers, whose products are exact in any order. */
