@@ -91,6 +91,13 @@ struct config {
     double learning_rate;
     double momentum;
     double weight_decay;
+    double beta1;
+    double beta2;
+    double alpha;
+    double epsilon;
+    double trust;
+    double clip_norm;
+    double clip_value;
     enum sgp_schedule_kind schedule;
     double warmup_epochs;
     char *milestones;
@@ -200,9 +207,23 @@ struct config {
     X(LEARNING_RATE, "optimizer", "learning_rate", CONFIG_REAL, learning_rate, "0.05", 1e-12, 1e6, \
         NULL, "step size at full height")                                                          \
     X(MOMENTUM, "optimizer", "momentum", CONFIG_REAL, momentum, "0.9", 0, 0.9999, NULL,            \
-        "part of the last step kept; not used by sgd")                                             \
+        "momentum, nesterov, lars: part of the last step kept")                                    \
     X(WEIGHT_DECAY, "optimizer", "weight_decay", CONFIG_REAL, weight_decay, "0", 0, 1, NULL,       \
         "pull of the parameters towards zero, times the step size")                                \
+    X(BETA1, "optimizer", "beta1", CONFIG_REAL, beta1, "0.9", 0, 0.9999, NULL,                     \
+        "adam, adamw, lamb: part of the mean of gradients kept")                                   \
+    X(BETA2, "optimizer", "beta2", CONFIG_REAL, beta2, "0.999", 0, 0.999999, NULL,                 \
+        "adam, adamw, lamb: part of the mean of squares kept")                                     \
+    X(ALPHA, "optimizer", "alpha", CONFIG_REAL, alpha, "0.99", 0, 0.999999, NULL,                  \
+        "rmsprop: part of the mean of squares kept")                                               \
+    X(EPSILON, "optimizer", "epsilon", CONFIG_REAL, epsilon, "1e-8", SGP_EPSILON_MIN, 1, NULL,     \
+        "adam, adamw, rmsprop, lamb: added to the root that a step is divided by")                 \
+    X(TRUST, "optimizer", "trust", CONFIG_REAL, trust, "1e-3", SGP_TRUST_MIN, SGP_TRUST_MAX, NULL, \
+        "lars: length of a tensor's step, as a part of the tensor's norm, at a step size of 1")    \
+    X(CLIP_NORM, "optimizer", "clip_norm", CONFIG_REAL, clip_norm, "0", 0, SGP_CLIP_MAX, NULL,     \
+        "longest gradient; a longer one is shortened to this; 0: any")                             \
+    X(CLIP_VALUE, "optimizer", "clip_value", CONFIG_REAL, clip_value, "0", 0, SGP_CLIP_MAX, NULL,  \
+        "largest value of a gradient, either way; 0: any")                                         \
     X(SCHEDULE, "optimizer", "schedule", CONFIG_CHOICE, schedule, "constant", 0, 0,                \
         "constant|step|cosine", "how the step size falls over the rounds")                         \
     X(WARMUP_EPOCHS, "optimizer", "warmup_epochs", CONFIG_REAL, warmup_epochs, "0", 0, 1e6, NULL,  \

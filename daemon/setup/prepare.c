@@ -38,6 +38,9 @@ static int warn_about_idle_keys(struct prepared *p, struct sgp_error *error)
     const struct config *config = p->config;
     bool steps = config->schedule == SGP_SCHEDULE_STEP;
     bool outer = outer_kind(config) != SGP_OUTER_NONE;
+    unsigned uses = sgp_optimizer_uses(config->optimizer);
+    char none[64];
+    (void)snprintf(none, sizeof none, "kind = %s has none", sgp_optimizer_name(config->optimizer));
     const struct {
         enum config_id id;
         bool used;
@@ -46,7 +49,12 @@ static int warn_about_idle_keys(struct prepared *p, struct sgp_error *error)
         {CONFIG_ID_OVERLAP, sgp_method_overlaps(p->method), "it is for algorithm osgp"},
         {CONFIG_ID_BACKUP_NEIGHBOURS, sgp_method_waits(p->method),
             "with this algorithm nobody is waited for"},
-        {CONFIG_ID_MOMENTUM, sgp_optimizer_vectors(config->optimizer) > 0, "kind = sgd has none"},
+        {CONFIG_ID_MOMENTUM, uses & SGP_USES_MOMENTUM, none},
+        {CONFIG_ID_BETA1, uses & SGP_USES_BETAS, none},
+        {CONFIG_ID_BETA2, uses & SGP_USES_BETAS, none},
+        {CONFIG_ID_ALPHA, uses & SGP_USES_ALPHA, none},
+        {CONFIG_ID_EPSILON, uses & SGP_USES_EPSILON, none},
+        {CONFIG_ID_TRUST, uses & SGP_USES_TRUST, none},
         {CONFIG_ID_MILESTONES, steps, "it is for schedule = step"},
         {CONFIG_ID_FACTOR, steps, "it is for schedule = step"},
         {CONFIG_ID_OUTER, sgp_topology_outer(p->topology) != NULL,
@@ -349,7 +357,14 @@ static int prepare_settings(struct prepared *p, struct sgp_error *error)
     p->settings = (struct sgp_learner_settings){.model = p->model,
         .optimizer = {.kind = config->optimizer,
             .momentum = config->momentum,
-            .weight_decay = config->weight_decay},
+            .weight_decay = config->weight_decay,
+            .beta1 = config->beta1,
+            .beta2 = config->beta2,
+            .alpha = config->alpha,
+            .epsilon = config->epsilon,
+            .trust = config->trust,
+            .clip_norm = config->clip_norm,
+            .clip_value = config->clip_value},
         .outer = {.kind = is_relay(p) ? SGP_OUTER_NONE : outer_kind(config),
             .learning_rate = config->outer_learning_rate,
             .momentum = config->outer_momentum},

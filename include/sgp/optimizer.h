@@ -1,14 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Optimisers: what one gradient does to the biased numerator x (Assran et al. 2019, Algorithm 1).
  *
- * With g the gradient at z = x / w plus weight_decay * z, and m the momentum coefficient:
+ * With z = x / w the estimate, g the gradient at z, m the momentum, G = g + weight_decay * z:
  *
- *   sgd                         x -= rate * g
- *   momentum   u = m * u + g    x -= rate * u
- *   nesterov   u = m * u + g    x -= rate * (g + m * u)
+ *   sgd                                      x -= rate * G
+ *   momentum   u = m * u + G                 x -= rate * u
+ *   nesterov   u = m * u + G                 x -= rate * (G + m * u)
+ *   rmsprop    s = alpha * s + (1 - alpha) * G^2
+ *                                            x -= rate * G / (sqrt(s) + epsilon)
+ *   adam       p, s, r of G                  x -= rate * r
+ *   adamw      p, s, r of g                  x -= rate * (r + weight_decay * z)
+ *   lars       u = m * u + local * G         x -= rate * u
+ *              with local = trust * |z| / (|g| + weight_decay * |z|)
+ *   lamb       p, s, r of g                  x -= rate * |z| / |d| * d
+ *              with d = r + weight_decay * z
  *
- * The rate is applied to x as it is, without a factor w. What a rule keeps from step to step, here the velocity u, is
- * local to the node and never shared. One fused pass over memory; every instruction set gives the same bits.
+ * In step t of Adam and its relatives, with squares and roots of each value:
+ *
+ *   p = beta1 * p + (1 - beta1) * g          s = beta2 * s + (1 - beta2) * g^2
+ *   r = p / (1 - beta1^t) / (sqrt(s / (1 - beta2^t)) + epsilon)
+ *
+ * Sources: rmsprop Tieleman, Hinton 2012; adam Kingma, Ba 2015; adamw Loshchilov, Hutter 2019; lars You,
+ * Gitman, Ginsburg 2017; lamb You et al. 2020.
+ *
+ * The norms of lars and lamb are those of one tensor. A ratio of norms of which one is 0 is taken for
+ * 1. So is the ratio of a tensor with one dimension (biases). lars keeps `trust` there: local = trust.
+ * Weight decay spares such tensors in adamw, lars and lamb, and reaches all parameters in the others.
+ *
+ * Before the rule the gradient is clipped: first each value to clip_value in magnitude, then all
+ * values together to a norm of clip_norm.
+ *
+ * The rate is applied to x as it is, without a factor w. What a rule keeps from step to step is local
+ * to the node and never shared. One fused pass over memory, two where norms are needed; every
+ * instruction set gives the same bits.
  *
  * Thread: an optimizer belongs to the thread of its trainer. */
 #ifndef SGP_OPTIMIZER_H
@@ -16,19 +40,50 @@
 
 #include "sgp/trainer.h"
 
-enum sgp_optimizer_kind { SGP_OPTIMIZER_SGD = 1, SGP_OPTIMIZER_MOMENTUM, SGP_OPTIMIZER_NESTEROV };
-#define SGP_OPTIMIZER_WORDS "sgd|momentum|nesterov" /* their names, in the same order */
-#define SGP_OPTIMIZER_VECTORS_MAX 2u                /* that a rule keeps */
+enum sgp_optimizer_kind {
+    SGP_OPTIMIZER_SGD = 1,
+    SGP_OPTIMIZER_MOMENTUM,
+    SGP_OPTIMIZER_NESTEROV,
+    SGP_OPTIMIZER_ADAM,
+    SGP_OPTIMIZER_ADAMW,
+    SGP_OPTIMIZER_RMSPROP,
+    SGP_OPTIMIZER_LARS,
+    SGP_OPTIMIZER_LAMB
+};
+#define SGP_OPTIMIZER_WORDS                                                                        \
+    "sgd|momentum|nesterov|adam|adamw|rmsprop|lars|lamb" /* their names, in the same order */
+#define SGP_OPTIMIZER_VECTORS_MAX 2u                     /* that a rule keeps */
+
+#define SGP_EPSILON_MIN 1e-30
+#define SGP_TRUST_MIN 1e-9
+#define SGP_TRUST_MAX 1e3
+#define SGP_CLIP_MIN 1e-30 /* a bound on the gradient is 0 for none, or from this */
+#define SGP_CLIP_MAX 1e30  /* to that */
 
 struct sgp_optimizer_settings {
     enum sgp_optimizer_kind kind;
-    double momentum;     /* [0, 1); not used by sgd */
-    double weight_decay; /* finite, >= 0; acts on the estimate z, biases included */
+    double momentum;            /* [0, 1) */
+    double weight_decay;        /* finite, >= 0; acts on the estimate z */
+    double beta1, beta2, alpha; /* [0, 1) */
+    double epsilon;             /* SGP_EPSILON_MIN..1 */
+    double trust;               /* SGP_TRUST_MIN..SGP_TRUST_MAX */
+    double clip_norm, clip_value;
+};
+
+/* The settings that only some rules have, as bits. A rule does not look at others. */
+enum sgp_optimizer_use {
+    SGP_USES_MOMENTUM = 1,
+    SGP_USES_BETAS = 2,
+    SGP_USES_ALPHA = 4,
+    SGP_USES_EPSILON = 8,
+    SGP_USES_TRUST = 16
 };
 
 struct sgp_optimizer {
     struct sgp_optimizer_settings settings;
+    struct sgp_tensors tensors; /* of the parameters */
     uint64_t parameters;
+    uint64_t steps; /* taken, of rules that correct their bias by it */
     float *
         vectors[SGP_OPTIMIZER_VECTORS_MAX]; /* that the rule keeps, parameters values each, owned */
 };
@@ -37,18 +92,26 @@ struct sgp_optimizer {
 SGP_API int sgp_optimizer_check(
     const struct sgp_optimizer_settings *settings, struct sgp_error *error);
 
+/* Its word. */
+SGP_API const char *sgp_optimizer_name(enum sgp_optimizer_kind kind);
+
 /* How many vectors of its own, as long as x, a rule keeps from step to step. */
 SGP_API uint32_t sgp_optimizer_vectors(enum sgp_optimizer_kind kind);
 
-/* Start with vectors of zeros. The settings must be checked. Returns 0, SGP_E_LIMIT (parameters
- * not in 1..SGP_PARAMETERS_MAX) or -ENOMEM; on failure *optimizer is all zero. */
+/* The bits of enum sgp_optimizer_use. */
+SGP_API unsigned sgp_optimizer_uses(enum sgp_optimizer_kind kind);
+
+/* Start with vectors of zeros. The settings must be checked. The tensors' ends are borrowed. Returns 0,
+ * SGP_E_LIMIT (parameters not in 1..SGP_PARAMETERS_MAX) or -ENOMEM; on failure *optimizer is all zero. */
 SGP_API int sgp_optimizer_init(struct sgp_optimizer *optimizer,
-    const struct sgp_optimizer_settings *settings, uint64_t parameters);
+    const struct sgp_optimizer_settings *settings, uint64_t parameters,
+    const struct sgp_tensors *tensors);
 SGP_API void sgp_optimizer_finish(struct sgp_optimizer *optimizer);
 
-/* One step with the gradient of the loss at x / weight (weight > 0), at a learning rate >= 0. */
+/* One step with the gradient of the loss at x / weight (weight > 0), at a learning rate >= 0. The
+ * gradient must be finite; it is clipped in place. */
 SGP_API void sgp_optimizer_step(
-    struct sgp_optimizer *optimizer, float *x, const float *gradient, double weight, double rate);
+    struct sgp_optimizer *optimizer, float *x, float *gradient, double weight, double rate);
 
 /* Add what the rule keeps to *state, borrowed until the next step. */
 SGP_API void sgp_optimizer_state(

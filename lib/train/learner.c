@@ -25,6 +25,7 @@ struct sgp_learner {
     struct sgp_learner_settings settings;
     struct sgp_network network;
     struct sgp_optimizer optimizer;
+    struct sgp_tensor_end ends[2 * SGP_LAYERS_MAX]; /* of the model's tensors */
     float *gradient;
     uint64_t steps;         /* taken since the start: the position, and all of it */
     uint64_t ordered_epoch; /* the epoch that `order` holds */
@@ -337,11 +338,13 @@ static int allocate(struct sgp_learner *learner)
     int status = sgp_vector_trainer_init(&learner->vector, &methods, settings->model.parameters);
     if (status == 0)
         status = sgp_vector_create(settings->model.parameters, &learner->gradient);
+    learner->vector.trainer.tensors = (struct sgp_tensors){
+        .ends = learner->ends, .count = sgp_model_tensors(&settings->model, learner->ends)};
     if (status == 0)
         status = sgp_network_init(&learner->network, &settings->model, rows);
     if (status == 0)
-        status = sgp_optimizer_init(
-            &learner->optimizer, &settings->optimizer, settings->model.parameters);
+        status = sgp_optimizer_init(&learner->optimizer, &settings->optimizer,
+            settings->model.parameters, &learner->vector.trainer.tensors);
     if (status == 0 && settings->train && settings->train->classes == 0)
         status = sgp_vector_create((uint64_t)rows * settings->train->targets, &learner->values);
     if (status < 0)

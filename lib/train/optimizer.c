@@ -2,8 +2,8 @@
 /* Owns what an optimiser keeps from step to step. Thread: the one of its trainer. */
 #include "sgp/optimizer.h"
 
+#include "rule.h"
 #include "sgp/buffer.h"
-#include "sgp/kernels.h"
 
 #include <math.h>
 #include <string.h>
@@ -11,38 +11,66 @@
 /* ---- rules ---- */
 
 struct rule {
+    const char *name;
     const char
         *vectors[SGP_OPTIMIZER_VECTORS_MAX]; /* their names in a checkpoint; those in use first */
-    void (*step)(
-        struct sgp_optimizer *optimizer, float *x, const float *gradient, float rate, float decay);
+    bool counts;                             /* its steps */
+    unsigned uses;                           /* enum sgp_optimizer_use */
+    sgp_rule_step *step;
 };
 
-static void step_sgd(
-    struct sgp_optimizer *optimizer, float *x, const float *gradient, float rate, float decay)
-{
-    sgp_kernels_best()->sgd(x, gradient, rate, decay, optimizer->parameters);
-}
-
-static void step_momentum(
-    struct sgp_optimizer *optimizer, float *x, const float *gradient, float rate, float decay)
-{
-    sgp_kernels_best()->momentum(x, optimizer->vectors[0], gradient, rate,
-        (float)optimizer->settings.momentum, decay, optimizer->parameters);
-}
-
-static void step_nesterov(
-    struct sgp_optimizer *optimizer, float *x, const float *gradient, float rate, float decay)
-{
-    sgp_kernels_best()->nesterov(x, optimizer->vectors[0], gradient, rate,
-        (float)optimizer->settings.momentum, decay, optimizer->parameters);
-}
+#define ADAM_USES (SGP_USES_BETAS | SGP_USES_EPSILON)
+#define ADAM_VECTORS                                                                               \
+    {                                                                                              \
+        "first moment", "second moment"                                                            \
+    }
+static const char steps_name[] = "optimizer steps";
 
 static const struct rule rules[] = {
-    [SGP_OPTIMIZER_SGD] = {.step = step_sgd},
-    [SGP_OPTIMIZER_MOMENTUM] = {.vectors = {"velocity"}, .step = step_momentum},
-    [SGP_OPTIMIZER_NESTEROV] = {.vectors = {"velocity"}, .step = step_nesterov},
+    [SGP_OPTIMIZER_SGD] = {.name = "sgd", .step = sgp_rule_sgd},
+    [SGP_OPTIMIZER_MOMENTUM] = {.name = "momentum",
+        .vectors = {"velocity"},
+        .uses = SGP_USES_MOMENTUM,
+        .step = sgp_rule_momentum},
+    [SGP_OPTIMIZER_NESTEROV] = {.name = "nesterov",
+        .vectors = {"velocity"},
+        .uses = SGP_USES_MOMENTUM,
+        .step = sgp_rule_nesterov},
+    [SGP_OPTIMIZER_ADAM] = {.name = "adam",
+        .vectors = ADAM_VECTORS,
+        .counts = true,
+        .uses = ADAM_USES,
+        .step = sgp_rule_adam},
+    [SGP_OPTIMIZER_ADAMW] = {.name = "adamw",
+        .vectors = ADAM_VECTORS,
+        .counts = true,
+        .uses = ADAM_USES,
+        .step = sgp_rule_adamw},
+    [SGP_OPTIMIZER_RMSPROP] = {.name = "rmsprop",
+        .vectors = {"mean square"},
+        .uses = SGP_USES_ALPHA | SGP_USES_EPSILON,
+        .step = sgp_rule_rmsprop},
+    [SGP_OPTIMIZER_LARS] = {.name = "lars",
+        .vectors = {"scaled velocity"},
+        .uses = SGP_USES_MOMENTUM | SGP_USES_TRUST,
+        .step = sgp_rule_lars},
+    [SGP_OPTIMIZER_LAMB] = {.name = "lamb",
+        .vectors = ADAM_VECTORS,
+        .counts = true,
+        .uses = ADAM_USES,
+        .step = sgp_rule_lamb},
 };
 #define RULES (sizeof rules / sizeof rules[0])
+
+const char *sgp_optimizer_name(enum sgp_optimizer_kind kind)
+{
+    return rules[kind].name;
+}
+
+unsigned sgp_optimizer_uses(enum sgp_optimizer_kind kind)
+{
+    return rules[kind].uses;
+}
 
 uint32_t sgp_optimizer_vectors(enum sgp_optimizer_kind kind)
 {
@@ -52,28 +80,67 @@ uint32_t sgp_optimizer_vectors(enum sgp_optimizer_kind kind)
     return count;
 }
 
-/* ---- an optimiser ---- */
+/* ---- settings ---- */
+
+static int check_part(const char *what, double value, const char *usual, struct sgp_error *error)
+{
+    return value >= 0 && value < 1
+               ? 0
+               : sgp_fail(error, SGP_E_CONFIG,
+                     "%s of %g is not at least 0 and below 1; %s is usual", what, value, usual);
+}
+
+static int check_range(const char *what, double value, double least, double most, const char *usual,
+    struct sgp_error *error)
+{
+    return value >= least && value <= most
+               ? 0
+               : sgp_fail(error, SGP_E_CONFIG, "%s of %g is not from %g to %g; %s is usual", what,
+                     value, least, most, usual);
+}
+
+static int check_clip(const char *what, double value, struct sgp_error *error)
+{
+    return value == 0 ? 0 : check_range(what, value, SGP_CLIP_MIN, SGP_CLIP_MAX, "0, none,", error);
+}
 
 int sgp_optimizer_check(const struct sgp_optimizer_settings *settings, struct sgp_error *error)
 {
     if ((size_t)settings->kind >= RULES || !rules[settings->kind].step)
         return sgp_fail(error, SGP_E_CONFIG, "unknown optimizer kind %d", (int)settings->kind);
-    if (!(settings->momentum >= 0.0 && settings->momentum < 1.0))
-        return sgp_fail(error, SGP_E_CONFIG,
-            "a momentum of %g is not at least 0 and below 1; 0.9 is usual", settings->momentum);
-    if (!(isfinite(settings->weight_decay) && settings->weight_decay >= 0.0))
-        return sgp_fail(error, SGP_E_CONFIG,
+    unsigned uses = rules[settings->kind].uses;
+    int code = check_part("a momentum", settings->momentum, "0.9", error);
+    if (code == 0 && !(isfinite(settings->weight_decay) && settings->weight_decay >= 0.0))
+        code = sgp_fail(error, SGP_E_CONFIG,
             "a weight decay of %g is not finite and at least 0; 1e-4 is usual",
             settings->weight_decay);
-    return 0;
+    if (code == 0 && uses & SGP_USES_BETAS)
+        code = check_part("a beta1", settings->beta1, "0.9", error);
+    if (code == 0 && uses & SGP_USES_BETAS)
+        code = check_part("a beta2", settings->beta2, "0.999", error);
+    if (code == 0 && uses & SGP_USES_ALPHA)
+        code = check_part("an alpha", settings->alpha, "0.99", error);
+    if (code == 0 && uses & SGP_USES_EPSILON)
+        code = check_range("an epsilon", settings->epsilon, SGP_EPSILON_MIN, 1, "1e-8", error);
+    if (code == 0 && uses & SGP_USES_TRUST)
+        code = check_range("a trust", settings->trust, SGP_TRUST_MIN, SGP_TRUST_MAX, "1e-3", error);
+    if (code == 0)
+        code = check_clip("a clip_norm", settings->clip_norm, error);
+    if (code == 0)
+        code = check_clip("a clip_value", settings->clip_value, error);
+    return code;
 }
 
+/* ---- an optimiser ---- */
+
 int sgp_optimizer_init(struct sgp_optimizer *optimizer,
-    const struct sgp_optimizer_settings *settings, uint64_t parameters)
+    const struct sgp_optimizer_settings *settings, uint64_t parameters,
+    const struct sgp_tensors *tensors)
 {
     *optimizer = (struct sgp_optimizer){0};
     if (parameters == 0 || parameters > SGP_PARAMETERS_MAX)
         return SGP_E_LIMIT;
+    sgp_assert(tensors->count == 0 || tensors->ends[tensors->count - 1].end == parameters);
     for (uint32_t i = 0; i < sgp_optimizer_vectors(settings->kind); i++) {
         int status = sgp_vector_create(parameters, &optimizer->vectors[i]);
         if (status < 0) {
@@ -82,6 +149,7 @@ int sgp_optimizer_init(struct sgp_optimizer *optimizer,
         }
     }
     optimizer->settings = *settings;
+    optimizer->tensors = *tensors;
     optimizer->parameters = parameters;
     return 0;
 }
@@ -93,11 +161,26 @@ void sgp_optimizer_finish(struct sgp_optimizer *optimizer)
     *optimizer = (struct sgp_optimizer){0};
 }
 
-void sgp_optimizer_step(
-    struct sgp_optimizer *optimizer, float *x, const float *gradient, double weight, double rate)
+static void clip(const struct sgp_optimizer *optimizer, float *gradient)
 {
-    float decay = (float)(optimizer->settings.weight_decay / weight);
-    rules[optimizer->settings.kind].step(optimizer, x, gradient, (float)rate, decay);
+    const struct sgp_kernels *kernels = sgp_kernels_best();
+    double norm_most = optimizer->settings.clip_norm;
+    if (optimizer->settings.clip_value > 0)
+        kernels->clip(gradient, (float)optimizer->settings.clip_value, optimizer->parameters);
+    if (norm_most == 0)
+        return;
+    double norm = sqrt(kernels->squares(gradient, optimizer->parameters));
+    if (norm > norm_most)
+        kernels->scale(gradient, gradient, (float)(norm_most / norm), optimizer->parameters);
+}
+
+void sgp_optimizer_step(
+    struct sgp_optimizer *optimizer, float *x, float *gradient, double weight, double rate)
+{
+    const struct rule *rule = &rules[optimizer->settings.kind];
+    clip(optimizer, gradient);
+    optimizer->steps += rule->counts;
+    rule->step(optimizer, x, gradient, weight, rate);
 }
 
 void sgp_optimizer_state(const struct sgp_optimizer *optimizer, struct sgp_trainer_state *state)
@@ -105,6 +188,8 @@ void sgp_optimizer_state(const struct sgp_optimizer *optimizer, struct sgp_train
     const struct rule *rule = &rules[optimizer->settings.kind];
     for (uint32_t i = 0; i < sgp_optimizer_vectors(optimizer->settings.kind); i++)
         sgp_state_add_vector(state, rule->vectors[i], optimizer->vectors[i]);
+    if (rule->counts)
+        sgp_state_add_counter(state, steps_name, optimizer->steps);
 }
 
 void sgp_optimizer_resume(struct sgp_optimizer *optimizer, const struct sgp_trainer_state *state)
@@ -113,6 +198,7 @@ void sgp_optimizer_resume(struct sgp_optimizer *optimizer, const struct sgp_trai
     uint32_t count = sgp_optimizer_vectors(optimizer->settings.kind), found = 0;
     while (found < count && sgp_state_vector(state, rule->vectors[found]))
         found++;
+    optimizer->steps = rule->counts && found == count ? sgp_state_counter(state, steps_name) : 0;
     size_t bytes = optimizer->parameters * sizeof(float);
     for (uint32_t i = 0; i < count; i++)
         if (found == count)

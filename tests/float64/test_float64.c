@@ -83,8 +83,10 @@ static void average(struct learner *learners, uint32_t nodes)
 
 /* ---- by the simulator ---- */
 
-static const struct sgp_optimizer_settings rules[] = {{SGP_OPTIMIZER_SGD, 0, 1e-3},
-    {SGP_OPTIMIZER_MOMENTUM, 0.9, 1e-3}, {SGP_OPTIMIZER_NESTEROV, 0.9, 1e-3}};
+static const struct sgp_optimizer_settings rules[] = {
+    {.kind = SGP_OPTIMIZER_SGD, .momentum = 0, .weight_decay = 1e-3},
+    {.kind = SGP_OPTIMIZER_MOMENTUM, .momentum = 0.9, .weight_decay = 1e-3},
+    {.kind = SGP_OPTIMIZER_NESTEROV, .momentum = 0.9, .weight_decay = 1e-3}};
 #define RULES (sizeof rules / sizeof *rules)
 
 struct fleet {
@@ -162,7 +164,8 @@ static int make_trainer(void *context, uint32_t node, struct sgp_trainer **ret_t
     cr_assert(trainer != NULL);
     trainer->node = node;
     cr_assert(zero(int, sgp_vector_trainer_init(&trainer->vector, &methods, VALUES)));
-    cr_assert(zero(int, sgp_optimizer_init(&trainer->optimizer, &fleet->rule, VALUES)));
+    cr_assert(zero(int,
+        sgp_optimizer_init(&trainer->optimizer, &fleet->rule, VALUES, &(struct sgp_tensors){0})));
     cr_assert(zero(int, sgp_vector_trainer_begin_outer(&trainer->vector, &fleet->outer)));
     *ret_trainer = &trainer->vector.trainer;
     return 0;

@@ -68,6 +68,13 @@ Test(config, least_file_gets_every_default)
     cr_assert(eq(int, (int)c.optimizer, SGP_OPTIMIZER_NESTEROV));
     cr_assert(eq(dbl, c.learning_rate, 0.05));
     cr_assert(eq(dbl, c.momentum, 0.9));
+    cr_assert(eq(dbl, c.beta1, 0.9));
+    cr_assert(eq(dbl, c.beta2, 0.999));
+    cr_assert(eq(dbl, c.alpha, 0.99));
+    cr_assert(eq(dbl, c.epsilon, 1e-8));
+    cr_assert(eq(dbl, c.trust, 1e-3));
+    cr_assert(eq(dbl, c.clip_norm, 0));
+    cr_assert(eq(dbl, c.clip_value, 0));
     cr_assert(eq(int, (int)c.schedule, SGP_SCHEDULE_CONSTANT));
     cr_assert(eq(str, c.scale, "none"));
     cr_assert(eq(str, c.labels, ""));
@@ -127,6 +134,52 @@ Test(config, values_of_every_kind)
     cr_assert(eq(str, c.trace, "/tmp/t"));
     cr_assert(eq(str, c.events, "/tmp/e"));
     config_finish(&c);
+}
+
+Test(config, every_rule_and_its_keys)
+{
+    static const char *const words[] = {
+        "sgd", "momentum", "nesterov", "adam", "adamw", "rmsprop", "lars", "lamb"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        char more[256];
+        struct sgp_error error = {0};
+        struct config c;
+        (void)snprintf(more, sizeof more,
+            "[optimizer]\nkind = %s\nbeta1 = 0\nbeta2 = 0.95\nalpha = 0.5\nepsilon = 1e-6\n"
+            "trust = 0.02\nclip_norm = 5\nclip_value = 1e30\n",
+            words[i]);
+        cr_assert(eq(int, parse_more(more, &error, &c), 0), "%s", error.text);
+        cr_assert(eq(int, (int)c.optimizer, SGP_OPTIMIZER_SGD + (int)i));
+        cr_assert(eq(dbl, c.beta1, 0));
+        cr_assert(eq(dbl, c.beta2, 0.95));
+        cr_assert(eq(dbl, c.alpha, 0.5));
+        cr_assert(eq(dbl, c.epsilon, 1e-6));
+        cr_assert(eq(dbl, c.trust, 0.02));
+        cr_assert(eq(dbl, c.clip_norm, 5));
+        cr_assert(eq(dbl, c.clip_value, 1e30));
+        config_finish(&c);
+    }
+}
+
+Test(config, keys_of_rules_out_of_range)
+{
+    expect_refusal("[optimizer]\nkind = adagrad\n",
+        "n.conf:12: [optimizer] kind: \"adagrad\" does not exist; choose one of "
+        "sgd|momentum|nesterov|adam|adamw|rmsprop|lars|lamb");
+    static const struct {
+        const char *key, *value, *range;
+    } cases[] = {{"beta1", "1", "0 to 0.9999"}, {"beta2", "1", "0 to 0.999999"},
+        {"alpha", "-0.1", "0 to 0.999999"}, {"epsilon", "0", "1e-30 to 1"},
+        {"trust", "0", "1e-09 to 1000"}, {"clip_norm", "-1", "0 to 1e+30"},
+        {"clip_value", "nan", "0 to 1e+30"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char more[96], message[200];
+        (void)snprintf(more, sizeof more, "[optimizer]\n%s = %s\n", cases[i].key, cases[i].value);
+        (void)snprintf(message, sizeof message,
+            "n.conf:12: [optimizer] %s: \"%s\" is not a number from %s; write it like 0.05 or 5e-2",
+            cases[i].key, cases[i].value, cases[i].range);
+        expect_refusal(more, message);
+    }
 }
 
 Test(config, start_now_and_carriage_returns)

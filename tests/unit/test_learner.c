@@ -3,13 +3,17 @@
  * a single allocation once it exists. */
 #include "reference_model.h"
 #include "sgp/buffer.h"
+#include "sgp/checkpoint.h"
 #include "sgp/learner.h"
 #include "sgp/random.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <float.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 /* --- counting allocations; a sanitizer brings an allocator of its own --- */
 
@@ -134,7 +138,8 @@ static void against_reference(const char *layers, enum sgp_loss loss, double wei
     cr_assert(
         eq(int, sgp_dataset_create_memory(features, labels, NULL, ROWS, 4, 3, 1, &dataset), 0));
     struct sgp_learner_settings settings = settings_of(layers, loss, dataset, ROWS);
-    settings.optimizer = (struct sgp_optimizer_settings){SGP_OPTIMIZER_NESTEROV, 0.9, 0.01};
+    settings.optimizer = (struct sgp_optimizer_settings){
+        .kind = SGP_OPTIMIZER_NESTEROV, .momentum = 0.9, .weight_decay = 0.01};
     settings.schedule.warmup_epochs = 4.0;
     struct sgp_trainer *trainer = create(&settings);
     uint64_t parameters = trainer->parameters;
@@ -231,7 +236,8 @@ Test(learner, the_estimate_alone_matters)
     struct sgp_dataset *dataset = clusters(60, 1);
     struct sgp_learner_settings settings =
         settings_of("dense 9 relu, dense 3", SGP_LOSS_CROSS_ENTROPY, dataset, 16);
-    settings.optimizer = (struct sgp_optimizer_settings){SGP_OPTIMIZER_NESTEROV, 0.5, 0.01};
+    settings.optimizer = (struct sgp_optimizer_settings){
+        .kind = SGP_OPTIMIZER_NESTEROV, .momentum = 0.5, .weight_decay = 0.01};
     struct sgp_trainer *one = create(&settings);
     settings.schedule.learning_rate *= 2.0;
     struct sgp_trainer *two = create(&settings);
@@ -311,7 +317,7 @@ Test(learner, an_epoch_visits_every_row_once)
     sgp_dataset_destroy(dataset);
 }
 
-/* --- trouble --- */
+/* --- resuming --- */
 
 /* In the middle of an epoch, with momentum: position, x, velocity and those of the outer step are all that matters. */
 Test(learner, a_resumed_learner_goes_on_to_the_bit)
@@ -353,6 +359,109 @@ Test(learner, a_resumed_learner_goes_on_to_the_bit)
     sgp_learner_destroy((struct sgp_learner *)second);
     sgp_dataset_destroy(dataset);
 }
+
+/* --- every rule --- */
+
+static struct sgp_learner_settings settings_of_rule(
+    enum sgp_optimizer_kind kind, const struct sgp_dataset *dataset)
+{
+    struct sgp_learner_settings settings =
+        settings_of("dense 8 tanh, dense 3", SGP_LOSS_CROSS_ENTROPY, dataset, 8);
+    settings.optimizer = (struct sgp_optimizer_settings){.kind = kind,
+        .momentum = 0.9,
+        .weight_decay = 0.01,
+        .beta1 = 0.9,
+        .beta2 = 0.999,
+        .alpha = 0.99,
+        .epsilon = 1e-8,
+        .trust = 0.1,
+        .clip_norm = 1};
+    settings.schedule.learning_rate = 0.02;
+    return settings;
+}
+
+static struct sgp_trainer *read_checkpoint(
+    const struct sgp_learner_settings *settings, const char *path)
+{
+    struct sgp_trainer *trainer = create(settings);
+    struct sgp_checkpoint back;
+    struct sgp_error error = {0};
+    float *memory;
+    cr_assert(zero(int, sgp_checkpoint_read(path, trainer->parameters, 7, &error, &back, &memory)),
+        "%s", error.text);
+    cr_assert(eq(u32, back.state.vector_count, sgp_optimizer_vectors(settings->optimizer.kind)));
+    trainer->methods->resume(trainer, &back.state);
+    free(memory);
+    return trainer;
+}
+
+/* In the middle of an epoch. What the rule keeps goes through the file by its names. */
+Test(learner, every_rule_goes_on_from_its_checkpoint_to_the_bit)
+{
+    struct sgp_dataset *dataset = clusters(50, 1);
+    char path[] = "/tmp/test_learner.XXXXXX", older[sizeof path + 2];
+    (void)close(mkstemp(path));
+    (void)snprintf(older, sizeof older, "%s.1", path);
+    for (int kind = SGP_OPTIMIZER_SGD; kind <= SGP_OPTIMIZER_LAMB; kind++) {
+        struct sgp_learner_settings settings =
+            settings_of_rule((enum sgp_optimizer_kind)kind, dataset);
+        struct sgp_trainer *first = create(&settings);
+        struct sgp_training before = train(first, 0.7, 1);
+        train(first, 0.7, 17);
+        struct sgp_checkpoint checkpoint = {.parameters = first->parameters, .shape = 7};
+        first->methods->state(first, &checkpoint.state);
+        struct sgp_error error = {0};
+        cr_assert(zero(int, sgp_checkpoint_write(path, &checkpoint, &error)), "%s", error.text);
+        struct sgp_trainer *second = read_checkpoint(&settings, path);
+        struct sgp_training after = train(first, 0.7, 40);
+        train(second, 0.7, 40);
+        cr_assert(eq(u64, second->methods->digest(second), first->methods->digest(first)), "%s",
+            sgp_optimizer_name(settings.optimizer.kind));
+        cr_assert(lt(dbl, after.loss, before.loss), "%s learns",
+            sgp_optimizer_name(settings.optimizer.kind));
+        first->methods->destroy(first);
+        second->methods->destroy(second);
+    }
+    (void)unlink(path);
+    (void)unlink(older);
+    sgp_dataset_destroy(dataset);
+}
+
+/* Neither clipping nor a quotient of norms hides it. */
+Test(learner, a_gradient_that_is_no_number_changes_nothing_of_any_rule)
+{
+    struct sgp_dataset *dataset = clusters(50, 1);
+    for (int kind = SGP_OPTIMIZER_SGD; kind <= SGP_OPTIMIZER_LAMB; kind++) {
+        struct sgp_learner_settings settings =
+            settings_of_rule((enum sgp_optimizer_kind)kind, dataset);
+        settings.optimizer.clip_value = 1;
+        struct sgp_trainer *trainer = create(&settings);
+        train(trainer, 1, 3);
+        struct sgp_trainer_state state;
+        static float kept[2][200];
+        trainer->methods->state(trainer, &state);
+        size_t bytes = trainer->parameters * sizeof(float);
+        for (uint32_t i = 0; i < state.vector_count; i++)
+            memcpy(kept[i], state.vectors[i].values, bytes);
+        uint64_t counters[] = {state.counters[0].value, state.counters[1].value};
+        const float bad = NAN;
+        trainer->methods->restore(trainer, &bad, 1.0f, 2, 1);
+        uint64_t before = trainer->methods->digest(trainer);
+        struct sgp_training training;
+        cr_assert(
+            eq(int, trainer->methods->train(trainer, 1.0, 1, 1.0, &training), SGP_E_DIVERGED));
+        cr_assert(eq(u64, trainer->methods->digest(trainer), before));
+        trainer->methods->state(trainer, &state);
+        for (uint32_t i = 0; i < state.vector_count; i++)
+            cr_assert(zero(int, memcmp(kept[i], state.vectors[i].values, bytes)));
+        for (uint32_t i = 0; i < state.counter_count; i++)
+            cr_assert(eq(u64, state.counters[i].value, counters[i]));
+        trainer->methods->destroy(trainer);
+    }
+    sgp_dataset_destroy(dataset);
+}
+
+/* --- trouble --- */
 
 Test(learner, divergence_leaves_the_model)
 {
@@ -455,7 +564,8 @@ Test(learner, nothing_allocates_after_create)
     struct sgp_dataset *dataset = clusters(300, 1);
     struct sgp_learner_settings settings =
         settings_of("dense 100 relu, dense 50 tanh, dense 3", SGP_LOSS_CROSS_ENTROPY, dataset, 64);
-    settings.optimizer = (struct sgp_optimizer_settings){SGP_OPTIMIZER_NESTEROV, 0.9, 1e-4};
+    settings.optimizer = (struct sgp_optimizer_settings){
+        .kind = SGP_OPTIMIZER_NESTEROV, .momentum = 0.9, .weight_decay = 1e-4};
     settings.evaluation = dataset;
     struct sgp_trainer *trainer = create(&settings);
     static float z[10000];

@@ -5,67 +5,418 @@
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <float.h>
 #include <math.h>
+#include <string.h>
 
 #define PARAMETERS 101
-#define STEPS 20
+#define STEPS 200
+#define CLOSE 1e-6 /* of two vectors: their distance by the length of one */
 
-static void against_reference(enum sgp_optimizer_kind kind)
+/* Two layers with their biases; so many that vectors of the processor do not fit them. */
+static const struct sgp_tensor_end ends[] = {{60, true}, {71, false}, {98, true}, {101, false}};
+static const struct sgp_tensors layers = {ends, 4};
+static const struct sgp_tensors one_tensor = {0};
+
+static const enum sgp_optimizer_kind kinds[] = {SGP_OPTIMIZER_SGD, SGP_OPTIMIZER_MOMENTUM,
+    SGP_OPTIMIZER_NESTEROV, SGP_OPTIMIZER_ADAM, SGP_OPTIMIZER_ADAMW, SGP_OPTIMIZER_RMSPROP,
+    SGP_OPTIMIZER_LARS, SGP_OPTIMIZER_LAMB};
+#define KINDS (sizeof kinds / sizeof *kinds)
+
+static struct sgp_optimizer_settings settings_of(enum sgp_optimizer_kind kind)
 {
-    const struct sgp_optimizer_settings settings = {kind, 0.9, 0.01};
-    const double weight = 0.37;
-    struct sgp_optimizer optimizer;
-    cr_assert(eq(int, sgp_optimizer_init(&optimizer, &settings, PARAMETERS), 0));
-    struct sgp_random random;
-    sgp_random_init(&random, 1, 0);
-    float x[PARAMETERS];
-    double expected[PARAMETERS];
-    double u[PARAMETERS] = {0};
-    for (size_t i = 0; i < PARAMETERS; i++)
-        expected[i] = x[i] = (float)sgp_random_normal(&random);
-    for (int step = 0; step < STEPS; step++) {
-        float gradient[PARAMETERS];
-        const double rate = 0.1 / (1 + step);
-        for (size_t i = 0; i < PARAMETERS; i++) {
-            gradient[i] = (float)sgp_random_normal(&random);
-            double g = (double)gradient[i] + 0.01 * (expected[i] / weight);
-            u[i] = 0.9 * u[i] + g;
-            expected[i] -= rate * (kind == SGP_OPTIMIZER_SGD           ? g
-                                      : kind == SGP_OPTIMIZER_MOMENTUM ? u[i]
-                                                                       : g + 0.9 * u[i]);
+    return (struct sgp_optimizer_settings){.kind = kind,
+        .momentum = 0.9,
+        .weight_decay = 0.01,
+        .beta1 = 0.9,
+        .beta2 = 0.999,
+        .alpha = 0.99,
+        .epsilon = 1e-8,
+        .trust = 1e-3};
+}
+
+/* ---- the reference ---- */
+
+struct plain {
+    struct sgp_optimizer_settings settings;
+    struct sgp_tensors tensors;
+    double x[PARAMETERS], a[PARAMETERS], b[PARAMETERS]; /* velocity; moments; mean square */
+    int steps;
+};
+
+static double norm(const double *values, uint64_t first, uint64_t end)
+{
+    double sum = 0;
+    for (uint64_t i = first; i < end; i++)
+        sum += values[i] * values[i];
+    return sqrt(sum);
+}
+
+static void plain_clip(const struct sgp_optimizer_settings *s, double *g)
+{
+    for (int i = 0; i < PARAMETERS && s->clip_value > 0; i++)
+        g[i] = fmax(-s->clip_value, fmin(s->clip_value, g[i]));
+    double length = norm(g, 0, PARAMETERS);
+    for (int i = 0; i < PARAMETERS && s->clip_norm > 0 && length > s->clip_norm; i++)
+        g[i] *= s->clip_norm / length;
+}
+
+/* What x goes along, before the rate, of one tensor. */
+static void plain_way(struct plain *p, const double *g, const double *z, uint64_t first,
+    uint64_t end, bool matrix, double *way)
+{
+    const struct sgp_optimizer_settings *s = &p->settings;
+    bool decoupled = s->kind == SGP_OPTIMIZER_ADAMW || s->kind == SGP_OPTIMIZER_LAMB;
+    bool spares = decoupled || s->kind == SGP_OPTIMIZER_LARS;
+    double decay = spares && !matrix ? 0 : s->weight_decay;
+    double z_norm = norm(z, first, end), g_norm = norm(g, first, end), local = s->trust;
+    if (matrix && z_norm > 0 && g_norm > 0)
+        local *= z_norm / (g_norm + decay * z_norm);
+    for (uint64_t i = first; i < end; i++) {
+        double G = g[i] + (decoupled ? 0 : decay * z[i]), m = s->momentum;
+        if (s->kind == SGP_OPTIMIZER_SGD) {
+            way[i] = G;
+        } else if (s->kind == SGP_OPTIMIZER_MOMENTUM || s->kind == SGP_OPTIMIZER_NESTEROV) {
+            p->a[i] = m * p->a[i] + G;
+            way[i] = s->kind == SGP_OPTIMIZER_MOMENTUM ? p->a[i] : G + m * p->a[i];
+        } else if (s->kind == SGP_OPTIMIZER_LARS) {
+            way[i] = p->a[i] = m * p->a[i] + local * G;
+        } else if (s->kind == SGP_OPTIMIZER_RMSPROP) {
+            p->a[i] = s->alpha * p->a[i] + (1 - s->alpha) * G * G;
+            way[i] = G / (sqrt(p->a[i]) + s->epsilon);
+        } else {
+            p->a[i] = s->beta1 * p->a[i] + (1 - s->beta1) * G;
+            p->b[i] = s->beta2 * p->b[i] + (1 - s->beta2) * G * G;
+            double mean = p->a[i] / (1 - pow(s->beta1, p->steps));
+            double square = p->b[i] / (1 - pow(s->beta2, p->steps));
+            way[i] = mean / (sqrt(square) + s->epsilon) + (decoupled ? decay * z[i] : 0);
         }
-        sgp_optimizer_step(&optimizer, x, gradient, weight, rate);
     }
-    for (size_t i = 0; i < PARAMETERS; i++)
-        cr_assert(epsilon_eq(dbl, (double)x[i], expected[i], 2e-6 * (1.0 + fabs(expected[i]))));
+    double way_norm = norm(way, first, end);
+    for (uint64_t i = first; i < end && s->kind == SGP_OPTIMIZER_LAMB && matrix; i++)
+        way[i] *= z_norm > 0 && way_norm > 0 ? z_norm / way_norm : 1;
+}
+
+static void plain_step(struct plain *p, const float *gradient, double weight, double rate)
+{
+    static const struct sgp_tensor_end all = {PARAMETERS, true};
+    const struct sgp_tensor_end *tensors = p->tensors.count > 0 ? p->tensors.ends : &all;
+    uint32_t count = p->tensors.count > 0 ? p->tensors.count : 1;
+    double g[PARAMETERS], z[PARAMETERS], way[PARAMETERS];
+    for (int i = 0; i < PARAMETERS; i++) {
+        g[i] = (double)gradient[i];
+        z[i] = p->x[i] / weight;
+    }
+    plain_clip(&p->settings, g);
+    p->steps++;
+    for (uint32_t t = 0; t < count; t++)
+        plain_way(
+            p, g, z, t > 0 ? tensors[t - 1].end : 0, tensors[t].end, tensors[t].has_columns, way);
+    for (int i = 0; i < PARAMETERS; i++)
+        p->x[i] -= rate * way[i];
+}
+
+/* ---- steps ---- */
+
+static double distance(const float *values, const double *expected)
+{
+    double apart = 0, length = 0;
+    for (int i = 0; i < PARAMETERS; i++) {
+        apart += ((double)values[i] - expected[i]) * ((double)values[i] - expected[i]);
+        length += expected[i] * expected[i];
+    }
+    return length > 0 ? sqrt(apart / length) : sqrt(apart);
+}
+
+/* Gradients whose size changes from step to step, and from value to value. */
+static void draw(struct sgp_random *random, int step, float *gradient)
+{
+    for (int i = 0; i < PARAMETERS; i++)
+        gradient[i] = (float)(sgp_random_normal(random) * (1 + i % 7) * (1 + step % 11) / 20);
+}
+
+static double rate_of(enum sgp_optimizer_kind kind, int step)
+{
+    double rate = 1.0 / (10 + step % 50);
+    return kind == SGP_OPTIMIZER_LARS      ? 20 * rate
+           : kind > SGP_OPTIMIZER_NESTEROV ? rate / 10
+                                           : rate;
+}
+
+struct run {
+    struct sgp_optimizer optimizer;
+    struct sgp_random random;
+    struct plain plain;
+    float x[PARAMETERS];
+    int step;
+};
+
+static void begin(
+    struct run *run, struct sgp_optimizer_settings settings, struct sgp_tensors tensors)
+{
+    memset(run, 0, sizeof *run);
+    struct sgp_error error = {0};
+    cr_assert(zero(int, sgp_optimizer_check(&settings, &error)), "%s", error.text);
+    cr_assert(zero(int, sgp_optimizer_init(&run->optimizer, &settings, PARAMETERS, &tensors)));
+    sgp_random_init(&run->random, 1, 0);
+    run->plain.settings = settings;
+    run->plain.tensors = tensors;
+    for (int i = 0; i < PARAMETERS; i++)
+        run->plain.x[i] = run->x[i] = (float)sgp_random_normal(&run->random);
+}
+
+static void go_on(struct run *run, int steps, double weight)
+{
+    enum sgp_optimizer_kind kind = run->optimizer.settings.kind;
+    for (int end = run->step + steps; run->step < end; run->step++) {
+        float gradient[PARAMETERS];
+        draw(&run->random, run->step, gradient);
+        plain_step(&run->plain, gradient, weight, rate_of(kind, run->step));
+        sgp_optimizer_step(&run->optimizer, run->x, gradient, weight, rate_of(kind, run->step));
+        double apart = distance(run->x, run->plain.x);
+        cr_assert(lt(dbl, apart, CLOSE), "%s, step %d", sgp_optimizer_name(kind), run->step);
+    }
+}
+
+static void expect_state(const struct run *run)
+{
+    uint32_t count = sgp_optimizer_vectors(run->optimizer.settings.kind);
+    const double *expected[] = {run->plain.a, run->plain.b};
+    for (uint32_t i = 0; i < count; i++)
+        cr_assert(lt(dbl, distance(run->optimizer.vectors[i], expected[i]), CLOSE), "%s, vector %u",
+            sgp_optimizer_name(run->optimizer.settings.kind), i);
+}
+
+/* At weights on both sides of 1. Each value by itself, too. */
+Test(optimizer, every_rule_follows_its_formula)
+{
+    const double weights[] = {1, 0.37, 2.5};
+    for (size_t k = 0; k < KINDS; k++)
+        for (size_t w = 0; w < sizeof weights / sizeof *weights; w++)
+            for (int parts = 0; parts < 2; parts++) {
+                struct run run;
+                begin(&run, settings_of(kinds[k]), parts ? layers : one_tensor);
+                go_on(&run, STEPS, weights[w]);
+                expect_state(&run);
+                for (int i = 0; i < PARAMETERS; i++)
+                    cr_assert(epsilon_eq(dbl, (double)run.x[i], run.plain.x[i],
+                                  4e-6 * (1 + fabs(run.plain.x[i]))),
+                        "%s, value %d", sgp_optimizer_name(kinds[k]), i);
+                sgp_optimizer_finish(&run.optimizer);
+            }
+}
+
+Test(optimizer, gradients_are_clipped_before_the_rule)
+{
+    const double clips[][2] = {{1.5, 0}, {0, 0.3}, {1.5, 0.3}}; /* norm, value */
+    for (size_t k = 0; k < KINDS; k++)
+        for (size_t c = 0; c < sizeof clips / sizeof *clips; c++) {
+            struct run run;
+            struct sgp_optimizer_settings settings = settings_of(kinds[k]);
+            settings.clip_norm = clips[c][0];
+            settings.clip_value = clips[c][1];
+            begin(&run, settings, layers);
+            go_on(&run, STEPS, 0.8);
+            expect_state(&run);
+            sgp_optimizer_finish(&run.optimizer);
+        }
+}
+
+Test(optimizer, a_gradient_within_its_bounds_is_left_alone)
+{
+    struct sgp_optimizer_settings settings = {
+        .kind = SGP_OPTIMIZER_SGD, .clip_norm = 5, .clip_value = 4};
+    struct sgp_optimizer optimizer;
+    cr_assert(zero(int, sgp_optimizer_init(&optimizer, &settings, 2, &one_tensor)));
+    float x[2] = {0}, gradient[2] = {3, -4};
+    sgp_optimizer_step(&optimizer, x, gradient, 1, 1);
+    cr_assert(eq(flt, x[0], -3));
+    cr_assert(eq(flt, x[1], 4));
+    float longer[2] = {6, -8}; /* 4 and -4 by value, 5 / sqrt(32) of that by norm */
+    optimizer.settings.clip_norm = 4;
+    sgp_optimizer_step(&optimizer, x, longer, 1, 1);
+    cr_assert(epsilon_eq(flt, longer[0], 2 * sqrtf(2), 1e-6f));
+    cr_assert(epsilon_eq(flt, longer[1], -2 * sqrtf(2), 1e-6f));
     sgp_optimizer_finish(&optimizer);
 }
 
-Test(optimizer, sgd)
+/* From what `state` gives, copied away; the two go on as one. */
+Test(optimizer, a_rule_resumed_midway_goes_on_to_the_bit)
 {
-    against_reference(SGP_OPTIMIZER_SGD);
+    for (size_t k = 0; k < KINDS; k++) {
+        struct run first;
+        begin(&first, settings_of(kinds[k]), layers);
+        go_on(&first, 97, 0.7);
+        struct run second = first; /* x, and the place in the gradients */
+        cr_assert(zero(int,
+            sgp_optimizer_init(&second.optimizer, &first.optimizer.settings, PARAMETERS, &layers)));
+        struct sgp_trainer_state state = {0};
+        sgp_optimizer_state(&first.optimizer, &state);
+        cr_assert(eq(u32, state.vector_count, sgp_optimizer_vectors(kinds[k])));
+        sgp_optimizer_resume(&second.optimizer, &state);
+        go_on(&first, STEPS - 97, 0.7);
+        go_on(&second, STEPS - 97, 0.7);
+        cr_assert(zero(int, memcmp(first.x, second.x, sizeof first.x)), "%s",
+            sgp_optimizer_name(kinds[k]));
+        sgp_optimizer_finish(&first.optimizer);
+        sgp_optimizer_finish(&second.optimizer);
+    }
 }
 
-Test(optimizer, momentum)
+static void step_once(struct sgp_optimizer *optimizer, float *x, float gradient, double rate)
 {
-    against_reference(SGP_OPTIMIZER_MOMENTUM);
+    float gradients[] = {gradient, gradient};
+    sgp_optimizer_step(optimizer, x, gradients, 1, rate);
 }
 
-Test(optimizer, nesterov)
+/* The first step of Adam is the rate in size, whatever the gradient, only if it knows that it is the first. */
+Test(optimizer, without_its_state_a_rule_begins_again)
 {
-    against_reference(SGP_OPTIMIZER_NESTEROV);
+    static const struct sgp_trainer_state nothing;
+    struct sgp_optimizer_settings settings = settings_of(SGP_OPTIMIZER_ADAM);
+    settings.weight_decay = 0;
+    struct sgp_optimizer optimizer;
+    cr_assert(zero(int, sgp_optimizer_init(&optimizer, &settings, 2, &one_tensor)));
+    float x[2] = {0};
+    for (int i = 0; i < 50; i++)
+        step_once(&optimizer, x, i % 2 == 0 ? 3 : -1, 0.1);
+    struct sgp_trainer_state other = {0};
+    sgp_state_add_vector(&other, "first moment", x);
+    sgp_state_add_counter(&other, "optimizer steps", 5);
+    for (int i = 0; i < 2; i++) { /* nothing, and a part of it */
+        sgp_optimizer_resume(&optimizer, i == 0 ? &nothing : &other);
+        cr_assert(eq(u64, optimizer.steps, 0));
+        cr_assert(eq(flt, optimizer.vectors[0][1], 0));
+        x[1] = 0;
+        step_once(&optimizer, x, 1e-3f, 0.1);
+        cr_assert(epsilon_eq(flt, x[1], -0.1f, 1e-5f));
+    }
+    sgp_optimizer_finish(&optimizer);
 }
+
+/* ---- layers ---- */
+
+/* With one bias behind one weight, and rates that are whole. */
+Test(optimizer, layers_of_zeros_and_biases_have_the_ratio_1)
+{
+    static const struct sgp_tensor_end pair[] = {{1, true}, {2, false}};
+    static const struct sgp_tensors tensors = {pair, 2};
+    struct sgp_optimizer_settings settings = settings_of(SGP_OPTIMIZER_LARS);
+    struct sgp_optimizer optimizer;
+    cr_assert(zero(int, sgp_optimizer_init(&optimizer, &settings, 2, &tensors)));
+    float x[2] = {0, 5}; /* a tensor of zeros, and a bias that does not decay */
+    step_once(&optimizer, x, 2, 1);
+    cr_assert(epsilon_eq(flt, x[0], -2e-3f, 1e-9f));
+    cr_assert(epsilon_eq(flt, x[1], 5 - 2e-3f, 1e-6f));
+    sgp_optimizer_finish(&optimizer);
+
+    settings.kind = SGP_OPTIMIZER_LAMB;
+    cr_assert(zero(int, sgp_optimizer_init(&optimizer, &settings, 2, &tensors)));
+    float y[2] = {0, 5};
+    step_once(&optimizer, y, 2, 0.5);
+    cr_assert(epsilon_eq(flt, y[0], -0.5f, 1e-6f));
+    cr_assert(epsilon_eq(flt, y[1], 4.5f, 1e-6f));
+    sgp_optimizer_finish(&optimizer);
+
+    cr_assert(zero(int, sgp_optimizer_init(&optimizer, &settings, 2, &tensors)));
+    float z[2] = {8, 5}; /* the step is the rate times the length of z */
+    step_once(&optimizer, z, 2, 0.5);
+    cr_assert(epsilon_eq(flt, z[0], 4, 1e-5f));
+    cr_assert(epsilon_eq(flt, z[1], 4.5f, 1e-6f));
+    sgp_optimizer_finish(&optimizer);
+}
+
+Test(optimizer, weight_decay_reaches_biases_or_spares_them)
+{
+    for (size_t k = 0; k < KINDS; k++) {
+        struct sgp_optimizer_settings settings = settings_of(kinds[k]);
+        settings.weight_decay = 0.5;
+        struct sgp_optimizer optimizer;
+        static const struct sgp_tensor_end pair[] = {{1, true}, {2, false}};
+        cr_assert(zero(
+            int, sgp_optimizer_init(&optimizer, &settings, 2, &(struct sgp_tensors){pair, 2})));
+        float x[2] = {1, 1};
+        step_once(&optimizer, x, 0, 0.1);
+        bool spares = kinds[k] == SGP_OPTIMIZER_ADAMW || kinds[k] == SGP_OPTIMIZER_LARS ||
+                      kinds[k] == SGP_OPTIMIZER_LAMB;
+        const char *name = sgp_optimizer_name(kinds[k]);
+        cr_assert(lt(flt, x[0], 1), "%s", name);
+        cr_assert(spares == (x[1] == 1.0f) && x[1] <= 1.0f, "%s", name);
+        sgp_optimizer_finish(&optimizer);
+    }
+}
+
+/* Of zero gradients from the start nothing moves, nor becomes a NaN; of those that come later, for so long that
+ * the moments vanish, nothing becomes a NaN either; and with rate 0 nothing moves. */
+Test(optimizer, gradients_of_zero)
+{
+    for (size_t k = 0; k < KINDS; k++)
+        for (int first = 0; first < 2; first++) {
+            struct sgp_optimizer_settings settings = settings_of(kinds[k]);
+            settings.weight_decay = 0;
+            struct sgp_optimizer optimizer;
+            cr_assert(zero(int, sgp_optimizer_init(&optimizer, &settings, 2, &one_tensor)));
+            float x[2] = {1, -3e4f}, from[2];
+            if (first)
+                step_once(&optimizer, x, FLT_MIN, 0.01);
+            memcpy(from, x, sizeof x);
+            step_once(&optimizer, x, 1, 0);
+            cr_assert(zero(int, memcmp(from, x, sizeof x)));
+            if (first == 0)
+                sgp_optimizer_resume(&optimizer, &(struct sgp_trainer_state){0});
+            for (int i = 0; i < 2000; i++)
+                step_once(&optimizer, x, 0, 1e-3);
+            const char *name = sgp_optimizer_name(kinds[k]);
+            cr_assert(
+                isfinite(x[0]) && isfinite(x[1]), "%s: %g %g", name, (double)x[0], (double)x[1]);
+            cr_assert(first || memcmp(from, x, sizeof x) == 0, "%s", name);
+            sgp_optimizer_finish(&optimizer);
+        }
+}
+
+/* Norms and factors that no float32 holds. */
+Test(optimizer, vanishing_and_huge_gradients_leave_numbers)
+{
+    const float sizes[] = {FLT_TRUE_MIN, 1e-40f, 1e-30f, 1e15f};
+    for (size_t k = 0; k < KINDS; k++)
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+            struct sgp_optimizer_settings settings = settings_of(kinds[k]);
+            settings.weight_decay = 0;
+            settings.clip_norm = 1e10;
+            struct sgp_optimizer optimizer;
+            cr_assert(zero(int, sgp_optimizer_init(&optimizer, &settings, 2, &one_tensor)));
+            float x[2] = {1e3f, 1e3f}, gradients[2] = {sizes[s], 0};
+            sgp_optimizer_step(&optimizer, x, gradients, 1, 0.1);
+            cr_assert(isfinite(x[0]) && isfinite(x[1]), "%s, %g: %g %g",
+                sgp_optimizer_name(kinds[k]), (double)sizes[s], (double)x[0], (double)x[1]);
+            sgp_optimizer_finish(&optimizer);
+        }
+}
+
+/* ---- settings ---- */
 
 Test(optimizer, sgd_needs_no_velocity)
 {
     const struct sgp_optimizer_settings settings = {.kind = SGP_OPTIMIZER_SGD};
     struct sgp_optimizer optimizer;
-    cr_assert(eq(int, sgp_optimizer_init(&optimizer, &settings, 3), 0));
+    cr_assert(eq(int, sgp_optimizer_init(&optimizer, &settings, 3, &one_tensor), 0));
     cr_assert(eq(ptr, optimizer.vectors[0], NULL));
     sgp_optimizer_finish(&optimizer);
-    cr_assert(eq(int, sgp_optimizer_init(&optimizer, &settings, 0), SGP_E_LIMIT));
+    cr_assert(eq(int, sgp_optimizer_init(&optimizer, &settings, 0, &one_tensor), SGP_E_LIMIT));
     cr_assert(
-        eq(int, sgp_optimizer_init(&optimizer, &settings, SGP_PARAMETERS_MAX + 1), SGP_E_LIMIT));
+        eq(int, sgp_optimizer_init(&optimizer, &settings, SGP_PARAMETERS_MAX + 1, &one_tensor),
+            SGP_E_LIMIT));
+}
+
+Test(optimizer, words_are_in_the_order_of_the_kinds)
+{
+    char words[128] = "";
+    for (size_t k = 0; k < KINDS; k++) {
+        cr_assert(eq(sz, (size_t)kinds[k], k + 1));
+        strcat(words, k > 0 ? "|" : "");
+        strcat(words, sgp_optimizer_name(kinds[k]));
+    }
+    cr_assert(eq(str, words, (char *)SGP_OPTIMIZER_WORDS));
 }
 
 static void refuse(struct sgp_optimizer_settings settings, const char *text)
@@ -77,11 +428,37 @@ static void refuse(struct sgp_optimizer_settings settings, const char *text)
 
 Test(optimizer, refuses_settings_out_of_range)
 {
-    const struct sgp_optimizer_settings good = {SGP_OPTIMIZER_NESTEROV, 0.9, 1e-4};
-    cr_assert(eq(int, sgp_optimizer_check(&good, NULL), 0));
-    refuse((struct sgp_optimizer_settings){SGP_OPTIMIZER_NESTEROV, 1.0, 0.0},
+    refuse((struct sgp_optimizer_settings){.kind = SGP_OPTIMIZER_NESTEROV, .momentum = 1},
         "a momentum of 1 is not at least 0 and below 1; 0.9 is usual");
-    refuse((struct sgp_optimizer_settings){SGP_OPTIMIZER_NESTEROV, 0.9, INFINITY},
+    refuse(
+        (struct sgp_optimizer_settings){.kind = SGP_OPTIMIZER_NESTEROV, .weight_decay = INFINITY},
         "a weight decay of inf is not finite and at least 0; 1e-4 is usual");
+    refuse((struct sgp_optimizer_settings){.kind = SGP_OPTIMIZER_ADAM, .beta1 = -0.5},
+        "a beta1 of -0.5 is not at least 0 and below 1; 0.9 is usual");
+    refuse((struct sgp_optimizer_settings){.kind = SGP_OPTIMIZER_LAMB, .beta2 = 1},
+        "a beta2 of 1 is not at least 0 and below 1; 0.999 is usual");
+    refuse((struct sgp_optimizer_settings){.kind = SGP_OPTIMIZER_RMSPROP, .alpha = 1},
+        "an alpha of 1 is not at least 0 and below 1; 0.99 is usual");
+    refuse((struct sgp_optimizer_settings){.kind = SGP_OPTIMIZER_ADAMW, .epsilon = 0},
+        "an epsilon of 0 is not from 1e-30 to 1; 1e-8 is usual");
+    refuse((struct sgp_optimizer_settings){.kind = SGP_OPTIMIZER_LARS, .trust = 0},
+        "a trust of 0 is not from 1e-09 to 1000; 1e-3 is usual");
+    refuse((struct sgp_optimizer_settings){.kind = SGP_OPTIMIZER_SGD, .clip_norm = -1},
+        "a clip_norm of -1 is not from 1e-30 to 1e+30; 0, none, is usual");
+    refuse((struct sgp_optimizer_settings){.kind = SGP_OPTIMIZER_SGD, .clip_value = NAN},
+        "a clip_value of nan is not from 1e-30 to 1e+30; 0, none, is usual");
     refuse((struct sgp_optimizer_settings){0}, "unknown optimizer kind 0");
+    refuse((struct sgp_optimizer_settings){.kind = SGP_OPTIMIZER_LAMB + 1},
+        "unknown optimizer kind 9");
+}
+
+/* A rule does not look at settings that it has no use for. */
+Test(optimizer, accepts_what_a_rule_does_not_use)
+{
+    for (size_t k = 0; k < 3; k++)
+        cr_assert(zero(
+            int, sgp_optimizer_check(&(struct sgp_optimizer_settings){.kind = kinds[k]}, NULL)));
+    const struct sgp_optimizer_settings lars = {.kind = SGP_OPTIMIZER_LARS, .trust = 1};
+    cr_assert(zero(int, sgp_optimizer_check(&lars, NULL)));
+    cr_assert(eq(u32, sgp_optimizer_uses(SGP_OPTIMIZER_LARS), SGP_USES_MOMENTUM | SGP_USES_TRUST));
 }

@@ -354,6 +354,37 @@ Test(prepare, every_word_of_algorithm_is_the_method_of_that_name)
     }
 }
 
+Test(prepare, memory_and_settings_follow_the_rule)
+{
+    static const struct {
+        const char *word;
+        uint64_t vectors;
+    } rules[] = {{"sgd", 0}, {"momentum", 1}, {"nesterov", 1}, {"adam", 2}, {"adamw", 2},
+        {"rmsprop", 1}, {"lars", 1}, {"lamb", 2}};
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        char rest[128];
+        struct config config;
+        struct prepared p;
+        struct sgp_error error = {0};
+        (void)snprintf(rest, sizeof rest,
+            "[optimizer]\nkind = %s\ntrust = 0.5\nbeta2 = 0.98\nclip_norm = 3\n", rules[i].word);
+        cr_assert(
+            eq(int, build((struct parts){.rest = rest}, &config, &p, &error), 0), "%s", error.text);
+        uint64_t bytes = UINT64_MAX;
+        for (uint32_t t = 0; t < p.term_count; t++)
+            if (strcmp(p.terms[t].name, "kept by the optimizer") == 0)
+                bytes = p.terms[t].bytes;
+        bytes = bytes == UINT64_MAX ? 0 : bytes; /* a sum has no terms of 0 */
+        cr_assert(eq(u64, bytes, rules[i].vectors * 4 * p.parameters), "%s", rules[i].word);
+        cr_assert(eq(dbl, p.settings.optimizer.trust, 0.5));
+        cr_assert(eq(dbl, p.settings.optimizer.beta2, 0.98));
+        cr_assert(eq(dbl, p.settings.optimizer.clip_norm, 3));
+        cr_assert(eq(dbl, p.settings.optimizer.epsilon, 1e-8));
+        prepared_finish(&p);
+        config_finish(&config);
+    }
+}
+
 Test(prepare, settings_without_effect)
 {
     static const struct {
@@ -374,6 +405,20 @@ Test(prepare, settings_without_effect)
             "[optimizer] momentum has no effect: kind = sgd has none"},
         {NULL, "[optimizer]\nkind = momentum\nmomentum = 0.5", NULL},
         {NULL, "[optimizer]\nkind = sgd\nmomentum = 0.9", NULL},
+        {NULL, "[optimizer]\nkind = adamw\nmomentum = 0.5",
+            "n.conf:18: [optimizer] momentum has no effect: kind = adamw has none"},
+        {NULL, "[optimizer]\nkind = adamw\nbeta1 = 0.8\nbeta2 = 0.9\nepsilon = 1e-6", NULL},
+        {NULL, "[optimizer]\nbeta2 = 0.9",
+            "[optimizer] beta2 has no effect: kind = nesterov has none"},
+        {NULL, "[optimizer]\nkind = lamb\ntrust = 0.01",
+            "[optimizer] trust has no effect: kind = lamb has none"},
+        {NULL, "[optimizer]\nkind = lars\ntrust = 0.01\nmomentum = 0.5", NULL},
+        {NULL, "[optimizer]\nkind = rmsprop\nalpha = 0.9\nepsilon = 1e-6", NULL},
+        {NULL, "[optimizer]\nkind = adam\nalpha = 0.9",
+            "[optimizer] alpha has no effect: kind = adam has none"},
+        {NULL, "[optimizer]\nkind = lars\nepsilon = 1e-6",
+            "[optimizer] epsilon has no effect: kind = lars has none"},
+        {NULL, "[optimizer]\nclip_norm = 1\nclip_value = 1", NULL},
         {NULL, "[optimizer]\nmilestones = 1 2",
             "n.conf:17: [optimizer] milestones has no effect: it is for schedule = step"},
         {NULL, "[optimizer]\nschedule = step\nmilestones = 1 2\nfactor = 0.5", NULL},

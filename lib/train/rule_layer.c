@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Steps of LARS and LAMB, whose length is in proportion to the parameters of each tensor. Thread: the one of the trainer;
+ * no state. */
+#include "rule.h"
+
+#include <float.h>
+#include <math.h>
+
+uint32_t sgp_rule_tensors(const struct sgp_optimizer *optimizer)
+{
+    return optimizer->tensors.count > 0 ? optimizer->tensors.count : 1;
+}
+
+struct sgp_rule_tensor sgp_rule_tensor_at(const struct sgp_optimizer *optimizer, uint32_t index)
+{
+    if (optimizer->tensors.count == 0)
+        return (struct sgp_rule_tensor){0, optimizer->parameters, true};
+    const struct sgp_tensor_end *end = &optimizer->tensors.ends[index];
+    uint64_t first = index > 0 ? end[-1].end : 0;
+    return (struct sgp_rule_tensor){first, end->end - first, end->has_columns};
+}
+
+/* The greatest float is enough for a tensor whose gradient has all but vanished. */
+static float nearest(double factor)
+{
+    return factor < (double)FLT_MAX ? (float)factor : FLT_MAX;
+}
+
+/* You, Gitman, Ginsburg 2017, equation 6. Their velocity has the rate in it. Here the rate is applied
+ * afterwards, as in the other rules, so that a step at rate 0 changes nothing. */
+static void lars_tensor(const struct sgp_optimizer *optimizer, struct sgp_rule_tensor tensor,
+    float *x, const float *gradient, double weight, float rate)
+{
+    const struct sgp_optimizer_settings *settings = &optimizer->settings;
+    const struct sgp_kernels *kernels = sgp_kernels_best();
+    double ratio = 1, decay = 0;
+    if (tensor.has_columns) {
+        double z = sqrt(kernels->squares(x + tensor.first, tensor.count)) / weight;
+        double g = sqrt(kernels->squares(gradient + tensor.first, tensor.count));
+        decay = settings->weight_decay;
+        ratio = z > 0 && g > 0 ? z / (g + decay * z) : 1;
+    }
+    kernels->lars(x + tensor.first, optimizer->vectors[0] + tensor.first, gradient + tensor.first,
+        rate, (float)settings->momentum, nearest(settings->trust * ratio), (float)(decay / weight),
+        tensor.count);
+}
+
+void sgp_rule_lars(
+    struct sgp_optimizer *optimizer, float *x, const float *gradient, double weight, double rate)
+{
+    for (uint32_t i = 0; i < sgp_rule_tensors(optimizer); i++)
+        lars_tensor(optimizer, sgp_rule_tensor_at(optimizer, i), x, gradient, weight, (float)rate);
+}
+
+/* You et al. 2020, algorithm 2, with phi(|z|) = |z|. */
+void sgp_rule_lamb(
+    struct sgp_optimizer *optimizer, float *x, const float *gradient, double weight, double rate)
+{
+    const struct sgp_kernels *kernels = sgp_kernels_best();
+    struct sgp_adam adam = sgp_rule_adam_of(optimizer, rate);
+    for (uint32_t i = 0; i < sgp_rule_tensors(optimizer); i++) {
+        struct sgp_rule_tensor tensor = sgp_rule_tensor_at(optimizer, i);
+        float *mean = optimizer->vectors[0] + tensor.first;
+        float *square = optimizer->vectors[1] + tensor.first;
+        adam.rate = (float)rate;
+        adam.decay = 0;
+        if (!tensor.has_columns) {
+            kernels->adam(
+                x + tensor.first, mean, square, gradient + tensor.first, &adam, tensor.count);
+            continue;
+        }
+        double z, d;
+        adam.decay = (float)(optimizer->settings.weight_decay / weight);
+        kernels->lamb_moments(
+            &z, &d, mean, square, x + tensor.first, gradient + tensor.first, &adam, tensor.count);
+        if (z > 0 && d > 0)
+            adam.rate = nearest(rate * (sqrt(z) / weight / sqrt(d)));
+        kernels->lamb(x + tensor.first, mean, square, &adam, tensor.count);
+    }
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Steps along the gradient or a velocity. Thread: the one of the trainer; no state. */
+#include "rule.h"
+
+static float decay_of(const struct sgp_optimizer *optimizer, double weight)
+{
+    return (float)(optimizer->settings.weight_decay / weight);
+}
+
+void sgp_rule_sgd(
+    struct sgp_optimizer *optimizer, float *x, const float *gradient, double weight, double rate)
+{
+    sgp_kernels_best()->sgd(
+        x, gradient, (float)rate, decay_of(optimizer, weight), optimizer->parameters);
+}
+
+void sgp_rule_momentum(
+    struct sgp_optimizer *optimizer, float *x, const float *gradient, double weight, double rate)
+{
+    sgp_kernels_best()->momentum(x, optimizer->vectors[0], gradient, (float)rate,
+        (float)optimizer->settings.momentum, decay_of(optimizer, weight), optimizer->parameters);
+}
+
+void sgp_rule_nesterov(
+    struct sgp_optimizer *optimizer, float *x, const float *gradient, double weight, double rate)
+{
+    sgp_kernels_best()->nesterov(x, optimizer->vectors[0], gradient, (float)rate,
+        (float)optimizer->settings.momentum, decay_of(optimizer, weight), optimizer->parameters);
+}
