@@ -2,8 +2,8 @@
 /* The built-in trainer: a model, an optimiser, a schedule and the rows of this node.
  *
  * Every epoch visits each training row exactly once, in a permutation that is a pure function of
- * (seed, node, epoch). A step takes `batch` rows, the last one of an epoch what is left, so an epoch
- * has ceil(rows / batch) steps and each step's gradient is the mean over its own rows. All that a
+ * (seed, node, epoch). A step takes `batch` rows, or more where the schedule lets the batch grow, the last one of an epoch
+ * what is left. So an epoch has ceil(rows / batch) steps, and each step's gradient is the mean over its own rows. All that a
  * later step depends on besides x, what the optimiser keeps and the outer step's vectors is the number of steps taken.
  * A step's learning rate is the schedule's in the middle of that step, so that a warm-up does not
  * waste its first step at zero.
@@ -32,7 +32,7 @@ struct sgp_learner_settings {
     struct sgp_optimizer_settings optimizer;
     struct sgp_outer_settings outer;
     struct sgp_schedule schedule;
-    uint32_t batch;   /* 1..SGP_BATCH_MAX; more than there are rows means all of them */
+    uint32_t batch;   /* at first: 1..SGP_BATCH_MAX; more than there are rows means all of them */
     uint32_t threads; /* 1..SGP_THREADS_MAX; sets OpenBLAS's for the whole process */
     uint64_t seed; /* of the fleet: equal on all nodes, so that all start from equal parameters */
     uint32_t node; /* this node's index: nodes visit their rows in unlike orders */
@@ -63,7 +63,7 @@ SGP_API void sgp_learner_destroy(struct sgp_learner *learner); /* NULL is fine *
  * `evaluate` gives 0 samples and NaN; accuracy is NaN for regression. */
 SGP_API struct sgp_trainer *sgp_learner_trainer(struct sgp_learner *learner);
 
-/* ceil(rows / batch): the steps of an epoch. */
+/* ceil(rows / batch): the steps of the epoch that the learner is in. */
 SGP_API uint64_t sgp_learner_steps_per_epoch(const struct sgp_learner *learner);
 
 /* outputs[rows x model.outputs] for features[rows x model.inputs], both row-major, at x / weight:

@@ -1,9 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The learning rate as a function of the epoch.
+/* Learning rate and batch as functions of the epoch.
  *
- * Warm-up first (Goyal et al. 2017): over `warmup_epochs` the rate grows from 0 in proportion to the
- * epoch, times what the schedule itself says there. A pure function of the epoch: nothing to save,
- * nothing to resume. Epochs are fractional and counted from the start of training, warm-up included.
+ * A schedule is a pure function of the epoch: nothing is saved, and nothing is resumed. Epochs are fractional and counted
+ * from the start of training, warm-up included. With r the learning rate, e the epoch and E the last one:
+ *
+ *   constant       r
+ *   step           r * factor^(milestones at or before e)
+ *   cosine         r * (1 + cos(pi * e / E)) / 2; 0 from E on                          Loshchilov, Hutter 2017
+ *   inverse-sqrt   r * sqrt(warmup / max(e, warmup))                                   Vaswani et al. 2017, section 5.3
+ *   linear         r * (1 - (1 - final) * e / E); r * final from E on
+ *   cyclic         r * (low + (1 - low) * t(e)), the triangle t of that period         Smith 2017, section 3.1
+ *   one-cycle      one period of cyclic, then from r * low to r * final at E           Smith, Topin 2018, section 3
+ *   growing-batch  r; the batch is multiplied by 1 / factor at each of the first
+ *                  `growths` milestones, and r by factor at each later one             Smith et al. 2018, section 5
+ *
+ * t(e) rises from 0 to 1 over the first half of each period, and falls back over the second.
+ *
+ * Every schedule is multiplied by a warm-up, which rises from `warmup_fraction` to 1 over `warmup_epochs` (Goyal et al.
+ * 2017, section 2.2).
  *
  * Any thread. */
 #ifndef SGP_SCHEDULE_H
@@ -15,20 +29,54 @@
 #define SGP_EPOCHS_MAX 1e9
 
 enum sgp_schedule_kind {
-    SGP_SCHEDULE_CONSTANT = 1, /* learning_rate */
-    SGP_SCHEDULE_STEP,         /* learning_rate * factor^(milestones at or before the epoch) */
-    SGP_SCHEDULE_COSINE /* learning_rate * (1 + cos(pi * epoch / epochs)) / 2; 0 from there on */
+    SGP_SCHEDULE_CONSTANT = 1,
+    SGP_SCHEDULE_STEP,
+    SGP_SCHEDULE_COSINE,
+    SGP_SCHEDULE_INVERSE_SQRT,
+    SGP_SCHEDULE_LINEAR,
+    SGP_SCHEDULE_CYCLIC,
+    SGP_SCHEDULE_ONE_CYCLE,
+    SGP_SCHEDULE_GROWING_BATCH,
+    SGP_SCHEDULE_KINDS = SGP_SCHEDULE_GROWING_BATCH,
+};
+/* Their names, in the same order. */
+#define SGP_SCHEDULE_WORDS "constant|step|cosine|inverse-sqrt|linear|cyclic|one-cycle|growing-batch"
+#define SGP_SCHEDULE_WORDS_BYTES 96u
+
+/* What a schedule uses beside learning rate and warm-up, as a set of bits. */
+enum sgp_schedule_parameter {
+    SGP_SCHEDULE_MILESTONES = 1,
+    SGP_SCHEDULE_FACTOR = 2,
+    SGP_SCHEDULE_GROWTHS = 4,
+    SGP_SCHEDULE_FINAL = 8,
+    SGP_SCHEDULE_LOW = 16,
+    SGP_SCHEDULE_PERIOD = 32,
+    SGP_SCHEDULE_END = 64,     /* the last epoch */
+    SGP_SCHEDULE_WARMUP = 128, /* a warm-up above 0 */
 };
 
 struct sgp_schedule {
     enum sgp_schedule_kind kind;
-    double learning_rate; /* finite, >= 0 */
-    double warmup_epochs; /* 0 = none; at most SGP_EPOCHS_MAX */
-    double epochs;        /* cosine: the end of training, > 0 and above warmup_epochs */
-    double factor;        /* step: 0 < factor <= 1 */
+    double learning_rate;   /* finite, >= 0 */
+    double warmup_epochs;   /* 0 = none; at most SGP_EPOCHS_MAX */
+    double warmup_fraction; /* of the rate at which the warm-up begins: 0 to 1 */
+    double epochs;          /* END: of training, > 0 and above warmup_epochs */
+    double factor;          /* 0 < factor <= 1 */
+    double final_fraction;  /* of learning_rate: 0 to 1; one-cycle: at most low_fraction */
+    double low_fraction;    /* of learning_rate: 0 to 1 */
+    double period_epochs;   /* > 0; one-cycle: at most epochs */
+    uint32_t growths;       /* milestones at which the batch grows */
     uint32_t milestone_count;
-    double milestones[SGP_MILESTONES_MAX]; /* step: epochs, above 0, strictly rising */
+    double milestones[SGP_MILESTONES_MAX]; /* epochs, above 0, rising; GROWTHS: whole */
 };
+
+/* The name of a schedule; static. */
+SGP_API const char *sgp_schedule_word(enum sgp_schedule_kind kind);
+/* Whether a schedule uses a parameter. */
+SGP_API bool sgp_schedule_uses(enum sgp_schedule_kind kind, enum sgp_schedule_parameter parameter);
+/* The names of all schedules that use it: "step, growing-batch". */
+SGP_API void sgp_schedule_users(
+    enum sgp_schedule_parameter parameter, char text[SGP_SCHEDULE_WORDS_BYTES]);
 
 /* Epochs separated by blanks or commas, as in "30 60 80", into milestones and milestone_count.
  * Returns 0 or SGP_E_CONFIG; on failure the schedule is unchanged. */
@@ -40,5 +88,29 @@ SGP_API int sgp_schedule_check(const struct sgp_schedule *schedule, struct sgp_e
 
 /* The learning rate at an epoch >= 0 of a checked schedule. */
 SGP_API double sgp_schedule_rate(const struct sgp_schedule *schedule, double epoch);
+
+/* Rows of a step at an epoch >= 0, where training begins with `batch`; at most UINT32_MAX. At SGP_EPOCHS_MAX it is the
+ * largest batch of all. */
+SGP_API uint32_t sgp_schedule_batch(
+    const struct sgp_schedule *schedule, uint32_t batch, double epoch);
+
+/* Where a number of steps leads. An epoch takes every row once: a step takes `batch` rows, the last step of an epoch what
+ * is left. */
+struct sgp_schedule_place {
+    uint64_t epoch;           /* whole epochs done */
+    uint64_t step;            /* of the next epoch, from 0: steps done */
+    uint64_t steps_per_epoch; /* of that epoch */
+    uint32_t batch;           /* of that epoch, at most the rows */
+    double done;              /* epochs done, fractional */
+    double middle;            /* the epoch in the middle of the next step */
+};
+
+/* The place after `steps` steps of a node with rows >= 1, which begins with batch >= 1. */
+SGP_API struct sgp_schedule_place sgp_schedule_find(
+    const struct sgp_schedule *schedule, uint64_t rows, uint32_t batch, uint64_t steps);
+
+/* The steps of the first `epochs` epochs, at most SGP_EPOCHS_MAX, of such a node. */
+SGP_API uint64_t sgp_schedule_steps(
+    const struct sgp_schedule *schedule, uint64_t rows, uint32_t batch, uint64_t epochs);
 
 #endif

@@ -35,11 +35,17 @@ struct sgp_learner {
     float *values;          /* of a batch; NULL for classes */
 };
 
+/* Where the learner is in its data, and in its schedule. */
+static struct sgp_schedule_place place_of(const struct sgp_learner *learner)
+{
+    const struct sgp_learner_settings *settings = &learner->settings;
+    return sgp_schedule_find(
+        &settings->schedule, settings->train->rows, settings->batch, learner->steps);
+}
+
 uint64_t sgp_learner_steps_per_epoch(const struct sgp_learner *learner)
 {
-    uint64_t batch = learner->settings.batch;
-    uint64_t rows = learner->settings.train ? learner->settings.train->rows : 0;
-    return (rows + batch - 1) / batch;
+    return learner->settings.train ? place_of(learner).steps_per_epoch : 0;
 }
 
 /* Put the rows in the order of an epoch. */
@@ -63,13 +69,12 @@ static int step(
 {
     const struct sgp_learner_settings *settings = &learner->settings;
     struct sgp_network *network = &learner->network;
-    uint64_t steps_per_epoch = sgp_learner_steps_per_epoch(learner);
-    uint64_t epoch = learner->steps / steps_per_epoch;
-    if (epoch != learner->ordered_epoch)
-        order_rows(learner, epoch);
-    uint64_t first = learner->steps % steps_per_epoch * settings->batch;
+    const struct sgp_schedule_place place = place_of(learner);
+    if (place.epoch != learner->ordered_epoch)
+        order_rows(learner, place.epoch);
+    uint64_t first = place.step * place.batch;
     uint64_t left = settings->train->rows - first;
-    size_t rows = left < settings->batch ? left : settings->batch;
+    size_t rows = left < place.batch ? left : place.batch;
 
     float *x = sgp_vector_trainer_x(&learner->vector);
     sgp_dataset_gather(settings->train, network->activations[0], learner->labels, learner->values,
@@ -81,8 +86,7 @@ static int step(
     sgp_network_backward(network, learner->gradient, x, weight, rows);
     if (!isfinite(learner->vector.kernels->largest(learner->gradient, settings->model.parameters)))
         return SGP_E_DIVERGED;
-    double middle = ((double)learner->steps + 0.5) / (double)steps_per_epoch;
-    training->learning_rate = pace * sgp_schedule_rate(&settings->schedule, middle);
+    training->learning_rate = pace * sgp_schedule_rate(&settings->schedule, place.middle);
     sgp_optimizer_step(&learner->optimizer, x, learner->gradient, weight, training->learning_rate);
     if (training->learning_rate > 0) /* the gradient, which what it keeps and x follow from */
         training->update = sgp_update_digest(
@@ -105,7 +109,7 @@ static int learner_train(struct sgp_trainer *trainer, double weight, uint32_t st
             return status;
     }
     training.loss /= (double)training.samples;
-    training.epoch = (double)learner->steps / (double)sgp_learner_steps_per_epoch(learner);
+    training.epoch = place_of(learner).done;
     *ret_training = training;
     return 0;
 }
@@ -263,6 +267,20 @@ static int check_dataset(const struct sgp_model *model, const struct sgp_dataset
     return 0;
 }
 
+static int check_schedule(const struct sgp_learner_settings *settings, struct sgp_error *error)
+{
+    int status = sgp_schedule_check(&settings->schedule, error);
+    if (status < 0)
+        return status;
+    uint32_t most = sgp_schedule_batch(&settings->schedule, settings->batch, SGP_EPOCHS_MAX);
+    return most <= SGP_BATCH_MAX
+               ? 0
+               : sgp_fail(error, SGP_E_CONFIG,
+                     "the batch of %u rows grows to %u, above %u; give fewer growths, or a larger "
+                     "factor",
+                     settings->batch, most, SGP_BATCH_MAX);
+}
+
 static int check_settings(const struct sgp_learner_settings *settings, struct sgp_error *error)
 {
     if (settings->batch == 0 || settings->batch > SGP_BATCH_MAX)
@@ -275,7 +293,7 @@ static int check_settings(const struct sgp_learner_settings *settings, struct sg
     if (status == 0)
         status = sgp_outer_check(&settings->outer, error);
     if (status == 0 && settings->train)
-        status = sgp_schedule_check(&settings->schedule, error);
+        status = check_schedule(settings, error);
     if (status == 0 && settings->train)
         status = check_dataset(&settings->model, settings->train, "training", error);
     if (status == 0 && settings->evaluation)
@@ -293,7 +311,10 @@ static int check_settings(const struct sgp_learner_settings *settings, struct sg
 static uint32_t rows_at_once(const struct sgp_learner_settings *settings)
 {
     uint64_t rows = settings->train ? settings->train->rows : 1;
-    uint32_t batch = settings->batch < rows ? settings->batch : (uint32_t)rows;
+    uint32_t most = settings->train
+                        ? sgp_schedule_batch(&settings->schedule, settings->batch, SGP_EPOCHS_MAX)
+                        : 1;
+    uint32_t batch = most < rows ? most : (uint32_t)rows;
     uint32_t widest = settings->model.inputs;
     for (uint32_t l = 0; l < settings->model.layer_count; l++)
         if (settings->model.layers[l].outputs > widest)

@@ -317,7 +317,75 @@ Test(learner, an_epoch_visits_every_row_once)
     sgp_dataset_destroy(dataset);
 }
 
+static const struct sgp_schedule growing = {.kind = SGP_SCHEDULE_GROWING_BATCH,
+    .learning_rate = 0.1,
+    .factor = 0.25,
+    .growths = 1,
+    .milestone_count = 2,
+    .milestones = {2, 4}};
+
+/* 10 rows: two epochs of 5 steps, then 2 steps of 8 rows and what is left. From epoch 4 on the rate falls instead. */
+Test(learner, a_batch_that_grows_visits_every_row_once_in_an_epoch)
+{
+    const float features[VISITED_ROWS] = {0};
+    float values[VISITED_ROWS];
+    for (int r = 0; r < VISITED_ROWS; r++)
+        values[r] = ldexpf(1.0f, r);
+    struct sgp_dataset *dataset = NULL;
+    cr_assert(eq(int,
+        sgp_dataset_create_memory(features, NULL, values, VISITED_ROWS, 1, 0, 1, &dataset), 0));
+    struct sgp_learner_settings settings = settings_of("dense 1", SGP_LOSS_MSE, dataset, 2);
+    settings.schedule = growing;
+    settings.schedule.learning_rate = 0;
+    struct sgp_trainer *node = create(&settings);
+    for (int epoch = 0; epoch < 6; epoch++) {
+        uint32_t seen = 0;
+        int steps = epoch < 2 ? 5 : 2;
+        for (int step = 0; step < steps; step++) {
+            uint32_t now = visited(node, epoch < 2 ? 2 : step == 0 ? 8 : 2);
+            cr_assert(eq(u32, seen & now, 0));
+            seen |= now;
+        }
+        cr_assert(eq(u32, seen, (1u << VISITED_ROWS) - 1));
+        cr_assert(
+            eq(u64, sgp_learner_steps_per_epoch((struct sgp_learner *)node), epoch < 1 ? 5 : 2));
+    }
+    node->methods->destroy(node);
+    sgp_dataset_destroy(dataset);
+}
+
 /* --- resuming --- */
+
+/* Stopped anywhere, also at a milestone, a second learner goes on with the same rows, batches and rates. */
+Test(learner, a_schedule_goes_on_from_the_position_alone)
+{
+    struct sgp_dataset *dataset = clusters(50, 1);
+    struct sgp_learner_settings settings =
+        settings_of("dense 4 tanh, dense 3", SGP_LOSS_CROSS_ENTROPY, dataset, 8);
+    for (int kind = 1; kind <= (int)SGP_SCHEDULE_KINDS; kind++) {
+        settings.schedule = growing;
+        settings.schedule.kind = (enum sgp_schedule_kind)kind;
+        settings.schedule.epochs = 6;
+        settings.schedule.warmup_epochs = 0.5;
+        settings.schedule.period_epochs = 3;
+        settings.schedule.low_fraction = 0.1;
+        struct sgp_trainer *whole = create(&settings);
+        for (uint32_t stop = 1; stop < 26; stop += 4) {
+            struct sgp_trainer *later = create(&settings);
+            struct sgp_trainer_state state;
+            whole->methods->state(whole, &state);
+            later->methods->resume(later, &state);
+            struct sgp_training a = train(whole, 1, 4), b = train(later, 1, 4);
+            cr_assert(eq(dbl, a.learning_rate, b.learning_rate));
+            cr_assert(eq(dbl, a.epoch, b.epoch));
+            cr_assert(eq(u64, a.samples, b.samples));
+            cr_assert(eq(u64, whole->methods->digest(whole), later->methods->digest(later)));
+            later->methods->destroy(later);
+        }
+        whole->methods->destroy(whole);
+    }
+    sgp_dataset_destroy(dataset);
+}
 
 /* In the middle of an epoch, with momentum: position, x, velocity and those of the outer step are all that matters. */
 Test(learner, a_resumed_learner_goes_on_to_the_bit)
@@ -512,6 +580,12 @@ Test(learner, refuses_settings_that_do_not_fit)
     struct sgp_learner_settings bad = good;
     bad.batch = 0;
     refuse(&bad, SGP_E_CONFIG, "a batch of 0 rows; give 1 to 65536");
+    bad = good;
+    bad.schedule = growing;
+    bad.schedule.factor = 1e-4;
+    refuse(&bad, SGP_E_CONFIG,
+        "the batch of 10 rows grows to 100000, above 65536; give fewer growths, or a larger "
+        "factor");
     bad = good;
     bad.threads = SGP_THREADS_MAX + 1;
     refuse(&bad, SGP_E_CONFIG, "1025 threads for training; give 1 to 1024");
