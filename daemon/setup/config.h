@@ -100,8 +100,13 @@ struct config {
     double clip_value;
     enum sgp_schedule_kind schedule;
     double warmup_epochs;
+    uint64_t base_batch; /* 0: learning_rate is not scaled */
     char *milestones;
     double factor;
+    uint64_t growths;
+    double final_fraction;
+    double low_fraction;
+    double period_epochs; /* NaN: not given */
 
     int outer; /* 1 + enum sgp_outer_kind */
     double outer_learning_rate;
@@ -225,13 +230,28 @@ struct config {
     X(CLIP_VALUE, "optimizer", "clip_value", CONFIG_REAL, clip_value, "0", 0, SGP_CLIP_MAX, NULL,  \
         "largest value of a gradient, either way; 0: any")                                         \
     X(SCHEDULE, "optimizer", "schedule", CONFIG_CHOICE, schedule, "constant", 0, 0,                \
-        "constant|step|cosine", "how the step size falls over the rounds")                         \
+        SGP_SCHEDULE_WORDS, "how the step size, or the batch, changes over the epochs")            \
     X(WARMUP_EPOCHS, "optimizer", "warmup_epochs", CONFIG_REAL, warmup_epochs, "0", 0, 1e6, NULL,  \
         "epochs over which the step size rises to learning_rate")                                  \
+    X(BASE_BATCH, "optimizer", "base_batch", CONFIG_COUNT, base_batch, "", 1, 1e9, NULL,           \
+        "rows of a step that learning_rate is meant for; it is multiplied by the rows of a step "  \
+        "of all nodes, divided by these; empty: it is not")                                        \
     X(MILESTONES, "optimizer", "milestones", CONFIG_LIST, milestones, "", 0, 0, NULL,              \
-        "schedule = step: the epochs at which the step size falls, separated by spaces")           \
+        "step, growing-batch: the epochs at which the step size falls or the batch grows, "        \
+        "separated by spaces")                                                                     \
     X(FACTOR, "optimizer", "factor", CONFIG_REAL, factor, "0.1", 1e-6, 1, NULL,                    \
-        "schedule = step: what the step size is multiplied with at each milestone")                \
+        "step, growing-batch: what the step size is multiplied with at each milestone, or the "    \
+        "batch divided by")                                                                        \
+    X(GROWTHS, "optimizer", "growths", CONFIG_COUNT, growths, "32", 1, 32, NULL,                   \
+        "growing-batch: at how many milestones the batch grows; at the later ones the step size "  \
+        "falls")                                                                                   \
+    X(FINAL_FRACTION, "optimizer", "final_fraction", CONFIG_REAL, final_fraction, "0", 0, 1, NULL, \
+        "linear, one-cycle: the part of learning_rate that is left at the end")                    \
+    X(LOW_FRACTION, "optimizer", "low_fraction", CONFIG_REAL, low_fraction, "0.1", 0, 1, NULL,     \
+        "cyclic, one-cycle: the part of learning_rate from which a cycle rises, and to which it "  \
+        "falls")                                                                                   \
+    X(PERIOD_EPOCHS, "optimizer", "period_epochs", CONFIG_REAL, period_epochs, "", 1e-6, 1e6,      \
+        NULL, "cyclic, one-cycle: the epochs of a cycle, up and down")                             \
     X(OUTER, "outer", "kind", CONFIG_CHOICE, outer, "none", 0, 0, "none|slowmo|nesterov",          \
         "the step after each digraph with outer=true, on what it changed: none, slowmo, or "       \
         "nesterov, as in DiLoCo; the same on every node")                                          \
@@ -302,6 +322,11 @@ int config_beside(struct config *config, const char *name, uint64_t inputs, stru
  * message is formatted like printf; a key that is not in the file has no line. */
 int config_fail(const struct config *config, enum config_id id, struct sgp_error *error, int code,
     const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* The schedule of [optimizer], for a node with `rows` rows in a fleet where `trainers` nodes train. Where neither `rounds`
+ * nor base_batch is given, these do not matter, and may be 0. Returns 0, or negative with *error filled. */
+int config_schedule(const struct config *config, uint64_t rows, uint32_t trainers,
+    struct sgp_error *error, struct sgp_schedule *ret_schedule);
 
 /* The table for people: under each section its keys with default, range and meaning. */
 void config_print_keys(FILE *stream);

@@ -32,11 +32,30 @@ int prepare_listen(struct prepared *p, struct sgp_error *error)
         p->config->topology, p->topology->nodes[p->self].address);
 }
 
+/* Keys that the schedule does not use. */
+static void warn_about_schedule(struct prepared *p)
+{
+    static const struct {
+        enum config_id id;
+        enum sgp_schedule_parameter parameter;
+    } keys[] = {{CONFIG_ID_MILESTONES, SGP_SCHEDULE_MILESTONES},
+        {CONFIG_ID_FACTOR, SGP_SCHEDULE_FACTOR}, {CONFIG_ID_GROWTHS, SGP_SCHEDULE_GROWTHS},
+        {CONFIG_ID_FINAL_FRACTION, SGP_SCHEDULE_FINAL}, {CONFIG_ID_LOW_FRACTION, SGP_SCHEDULE_LOW},
+        {CONFIG_ID_PERIOD_EPOCHS, SGP_SCHEDULE_PERIOD}};
+    const struct config *config = p->config;
+    char users[SGP_SCHEDULE_WORDS_BYTES];
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        sgp_schedule_users(keys[i].parameter, users);
+        if (config->changed[keys[i].id] && !sgp_schedule_uses(config->schedule, keys[i].parameter))
+            prepared_warn(p, "%s:%u: [optimizer] %s has no effect: it is for schedule = %s",
+                config->file, config->lines[keys[i].id], config_keys[keys[i].id].key, users);
+    }
+}
+
 /* What was set in vain. Defaults, and what is kept for another algorithm, deserve no refusal. */
 static int warn_about_idle_keys(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
-    bool steps = config->schedule == SGP_SCHEDULE_STEP;
     bool outer = outer_kind(config) != SGP_OUTER_NONE;
     unsigned uses = sgp_optimizer_uses(config->optimizer);
     char none[64];
@@ -55,8 +74,6 @@ static int warn_about_idle_keys(struct prepared *p, struct sgp_error *error)
         {CONFIG_ID_ALPHA, uses & SGP_USES_ALPHA, none},
         {CONFIG_ID_EPSILON, uses & SGP_USES_EPSILON, none},
         {CONFIG_ID_TRUST, uses & SGP_USES_TRUST, none},
-        {CONFIG_ID_MILESTONES, steps, "it is for schedule = step"},
-        {CONFIG_ID_FACTOR, steps, "it is for schedule = step"},
         {CONFIG_ID_OUTER, sgp_topology_outer(p->topology) != NULL,
             "no digraph of the topology says outer=true"},
         {CONFIG_ID_OUTER_LEARNING_RATE, outer, "[outer] kind = none"},
@@ -70,6 +87,7 @@ static int warn_about_idle_keys(struct prepared *p, struct sgp_error *error)
         {CONFIG_ID_HOLDOUT, !*config->test, "test names the rows to test on"},
     };
     (void)error; /* nothing here can fail */
+    warn_about_schedule(p);
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (config->changed[keys[i].id] && !keys[i].used)
             prepared_warn(p, "%s:%u: [%s] %s has no effect: %s", config->file,
@@ -304,42 +322,40 @@ static int prepare_model(struct prepared *p, struct sgp_error *error)
 
 /* Length and pace of the training. */
 
+/* A batch that grows beyond the rows of the node does not do what the schedule is for. */
+static void warn_about_batch(struct prepared *p)
+{
+    const struct config *config = p->config;
+    const struct sgp_schedule *schedule = &p->settings.schedule;
+    uint32_t most = sgp_schedule_batch(schedule, (uint32_t)config->batch, p->epochs);
+    if (most > config->batch && most > p->data.train->rows)
+        prepared_warn(p,
+            "%s:%u: [optimizer] schedule: the batch is to grow to %" PRIu32 " rows, and this node "
+            "has %" PRIu64 "; give fewer growths, so that the rate falls at the other milestones",
+            config->file, config->lines[CONFIG_ID_SCHEDULE], most, p->data.train->rows);
+}
+
 static int prepare_rounds(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
     if (is_relay(p)) /* it goes on for as long as the others */
         return 0;
+    struct sgp_schedule *schedule = &p->settings.schedule;
     uint64_t rows = p->data.train->rows;
-    uint64_t batch = config->batch < rows ? config->batch : rows;
-    p->steps_per_epoch = (rows + batch - 1) / batch;
-    uint64_t steps = config->epochs * p->steps_per_epoch; /* at most 1e6 * 2^32 */
+    uint32_t batch = (uint32_t)config->batch;
+    int code = config_schedule(config, rows, sgp_topology_trainers(p->topology), error, schedule);
+    if (code < 0)
+        return code;
+    p->steps_per_epoch = sgp_schedule_find(schedule, rows, batch, 0).steps_per_epoch;
+    uint64_t steps = sgp_schedule_steps(schedule, rows, batch, config->epochs);
     uint64_t rounds =
         config->rounds ? config->rounds : (steps + config->local_steps - 1) / config->local_steps;
     if (rounds > (uint64_t)SGP_ROUND_MAX)
         return config_fail(config, CONFIG_ID_EPOCHS, error, SGP_E_LIMIT,
             "%" PRIu64 " rounds are more than a round's number can hold; train for fewer", rounds);
     p->rounds = (sgp_round)rounds;
-    p->epochs = config->epochs
-                    ? (double)config->epochs
-                    : (double)rounds * (double)config->local_steps / (double)p->steps_per_epoch;
-    return 0;
-}
-
-static int prepare_schedule(
-    const struct prepared *p, struct sgp_error *error, struct sgp_schedule *schedule)
-{
-    const struct config *config = p->config;
-    struct sgp_error why = {0};
-    *schedule = (struct sgp_schedule){.kind = config->schedule,
-        .learning_rate = config->learning_rate,
-        .warmup_epochs = config->warmup_epochs,
-        .epochs = p->epochs,
-        .factor = config->factor};
-    if (config->schedule == SGP_SCHEDULE_STEP &&
-        sgp_schedule_milestones_parse(schedule, config->milestones, &why) < 0)
-        return config_fail(config, CONFIG_ID_MILESTONES, error, SGP_E_CONFIG, "%s", why.text);
-    if (sgp_schedule_check(schedule, &why) < 0)
-        return config_fail(config, CONFIG_ID_SCHEDULE, error, SGP_E_CONFIG, "%s", why.text);
+    p->epochs = schedule->epochs;
+    warn_about_batch(p);
     return 0;
 }
 
@@ -373,11 +389,9 @@ static int prepare_settings(struct prepared *p, struct sgp_error *error)
         .seed = config->seed,
         .node = p->self,
         .train = p->data.train,
-        .evaluation = p->data.test};
-    int code = is_relay(p) ? 0 : prepare_schedule(p, error, &p->settings.schedule);
-    if (code < 0)
-        return code;
-    code = sgp_learner_check(&p->settings, &why, &p->workspace_bytes);
+        .evaluation = p->data.test,
+        .schedule = p->settings.schedule};
+    int code = sgp_learner_check(&p->settings, &why, &p->workspace_bytes);
     if (code < 0)
         return fail_learner(p, code, &why, error);
     code = sgp_topology_check_owners(p->topology, p->parameters, &why);
@@ -390,7 +404,7 @@ static int prepare_settings(struct prepared *p, struct sgp_error *error)
         return 0;
     p->fingerprint.classes = sgp_dataset_classes_digest(p->data.train);
     p->fingerprint.scaling = sgp_dataset_scaling_digest(p->data.train);
-    p->fingerprint.learning_rate = config->learning_rate;
+    p->fingerprint.learning_rate = p->settings.schedule.learning_rate;
     p->fingerprint.batch = (uint32_t)config->batch;
     p->fingerprint.data = p->data.digest;
     return 0;

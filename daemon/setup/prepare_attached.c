@@ -23,7 +23,7 @@ static void warn_about_keys(struct prepared *p)
         CONFIG_ID_TEST, CONFIG_ID_TEST_LABELS, CONFIG_ID_SHARDS, CONFIG_ID_HOLDOUT, CONFIG_ID_LABEL,
         CONFIG_ID_CLASSES, CONFIG_ID_SCALE, CONFIG_ID_MISSING, CONFIG_ID_OPTIMIZER,
         CONFIG_ID_LEARNING_RATE, CONFIG_ID_WEIGHT_DECAY, CONFIG_ID_CLIP_NORM, CONFIG_ID_CLIP_VALUE,
-        CONFIG_ID_SCHEDULE, CONFIG_ID_WARMUP_EPOCHS};
+        CONFIG_ID_SCHEDULE, CONFIG_ID_WARMUP_EPOCHS, CONFIG_ID_BASE_BATCH};
     for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++)
         if (p->config->changed[ids[i]])
             prepared_warn(p,

@@ -96,6 +96,28 @@ void prepared_rows_text(const struct prepared *p, char text[SGP_TEXT_BYTES])
         p->data.file_rows, shards, prepared_rank(p) + 1, sgp_topology_trainers(p->topology));
 }
 
+/* In as many lines as it needs. */
+static void print_schedule(FILE *stream, const struct prepared *p)
+{
+    const struct sgp_schedule *schedule = &p->settings.schedule;
+    const struct config *config = p->config;
+    uint32_t most = sgp_schedule_batch(schedule, (uint32_t)config->batch, p->epochs);
+    (void)fprintf(stream, "schedule   %s, learning rate %.6g", sgp_schedule_word(schedule->kind),
+        schedule->learning_rate);
+    if (config->base_batch > 0)
+        (void)fprintf(stream,
+            ": %.6g for %" PRIu64 " rows a step, here %" PRIu64 " of %" PRIu32 " nodes",
+            config->learning_rate, config->base_batch, config->batch,
+            sgp_topology_trainers(p->topology));
+    if (schedule->warmup_epochs > 0)
+        (void)fprintf(stream, "\n           warm-up over %.6g epochs from %.6g",
+            schedule->warmup_epochs, schedule->warmup_fraction * schedule->learning_rate);
+    if (most > config->batch)
+        (void)fprintf(stream, "\n           the batch grows from %" PRIu64 " to %" PRIu32 " rows",
+            config->batch, most);
+    (void)fputc('\n', stream);
+}
+
 void prepared_print(FILE *stream, const struct prepared *p)
 {
     char layers[SGP_MODEL_TEXT_BYTES] = "";
@@ -130,11 +152,13 @@ void prepared_print(FILE *stream, const struct prepared *p)
     char blas[SGP_BLAS_TEXT_BYTES];
     sgp_blas_text(&p->blas, blas);
     (void)fprintf(stream, "blas       %s\n", blas);
-    if (p->data.train)
+    if (p->data.train) {
         (void)fprintf(stream,
             "training   %" PRId64 " rounds of %" PRIu64 " steps, %.6g epochs of %" PRIu64
             " steps\n",
             p->rounds, p->config->local_steps, p->epochs, p->steps_per_epoch);
+        print_schedule(stream, p);
+    }
     print_shares(stream, p);
     (void)fprintf(stream, "memory\n");
     for (uint32_t i = 0; i < p->term_count; i++)

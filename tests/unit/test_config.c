@@ -283,6 +283,24 @@ Test(config, bad_numbers)
         (void)snprintf(more, sizeof more, "[train]\nbatch = %s\n", batches[i]);
         cr_assert(eq(int, parse_more(more, &error, &c), SGP_E_CONFIG), "%s", batches[i]);
     }
+    expect_refusal("[optimizer]\nschedule = cosin\n",
+        "n.conf:12: [optimizer] schedule: \"cosin\" does not exist; choose one of "
+        "constant|step|cosine|inverse-sqrt|linear|cyclic|one-cycle|growing-batch");
+    expect_refusal("[optimizer]\nlow_fraction = 1.5\n",
+        "n.conf:12: [optimizer] low_fraction: \"1.5\" is not a number from 0 to 1; write it like "
+        "0.05 or 5e-2");
+    expect_refusal("[optimizer]\nfinal_fraction = -1\n",
+        "n.conf:12: [optimizer] final_fraction: \"-1\" is not a number from 0 to 1; write it like "
+        "0.05 or 5e-2");
+    expect_refusal("[optimizer]\nperiod_epochs = 0\n",
+        "n.conf:12: [optimizer] period_epochs: \"0\" is not a number from 1e-06 to 1e+06; write it "
+        "like 0.05 or 5e-2");
+    expect_refusal("[optimizer]\ngrowths = 33\n",
+        "n.conf:12: [optimizer] growths: \"33\" is not a whole number from 1 to 32; write digits, "
+        "with k, M or G for thousands, millions or billions");
+    expect_refusal("[optimizer]\nbase_batch = 0\n",
+        "n.conf:12: [optimizer] base_batch: \"0\" is not a whole number from 1 to 1000000000; "
+        "write digits, with k, M or G for thousands, millions or billions");
     expect_refusal("[optimizer]\nlearning_rate = fast\n",
         "n.conf:12: [optimizer] learning_rate: \"fast\" is not a number from 1e-12 to 1e+06; write "
         "it like 0.05 or 5e-2");

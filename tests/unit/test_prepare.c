@@ -109,6 +109,84 @@ static void expect_warning(const struct prepared *p, const char *part)
     cr_assert(found, "no warning says: %s", part);
 }
 
+/* The learner and the number of rounds agree on every step: 20 rows, 2 epochs of 4 rows, then 12, then all 20. */
+Test(prepare, a_batch_that_grows_has_fewer_rounds)
+{
+    struct sgp_error error = {0};
+    struct config config;
+    struct prepared p;
+    struct sgp_training training;
+    static const char rest[] = "[optimizer]\nschedule = growing-batch\nmilestones = 2 4\n"
+                               "factor = 0.3333333333\n";
+    const struct parts parts = {
+        .train = "epochs = 5\nbatch = 4\nlocal_steps = 2\nstart = now", .rest = rest};
+    cr_assert(eq(int, build(parts, &config, &p, &error), 0), "%s", error.text);
+    cr_assert(eq(u64, p.data.train->rows, 20));
+    cr_assert(eq(u64, p.steps_per_epoch, 5));
+    cr_assert(eq(dbl, p.epochs, 5.0));
+    cr_assert(eq(i64, p.rounds, 8), "ceil((2 * 5 + 2 * 2 + 1) / 2)");
+    cr_assert(eq(int, prepared_learn(&p, &error), 0), "%s", error.text);
+    cr_assert(eq(int, p.trainer->methods->train(p.trainer, 1, 15, 1, &training), 0));
+    cr_assert(eq(dbl, training.epoch, 5.0));
+    cr_assert(eq(u64, training.samples, 100));
+    prepared_finish(&p);
+    config_finish(&config);
+    const struct parts rounds = {
+        .train = "rounds = 7\nbatch = 4\nlocal_steps = 2\nstart = now", .rest = rest};
+    cr_assert(eq(int, build(rounds, &config, &p, &error), 0), "%s", error.text);
+    cr_assert(eq(dbl, p.epochs, 4.0), "14 steps");
+    prepared_finish(&p);
+    config_finish(&config);
+}
+
+/* Two nodes of 32 rows, where the rate is that of 16. */
+Test(prepare, a_rate_is_scaled_to_the_batch_of_all)
+{
+    struct sgp_error error = {0};
+    struct config config;
+    struct prepared p;
+    struct parts parts = {
+        .rest = "[optimizer]\nlearning_rate = 0.1\nbase_batch = 16\nwarmup_epochs = 2\n"};
+    cr_assert(eq(int, build(parts, &config, &p, &error), 0), "%s", error.text);
+    const struct sgp_schedule *schedule = &p.settings.schedule;
+    cr_assert(epsilon_eq(dbl, schedule->learning_rate, 0.4, 1e-15));
+    cr_assert(epsilon_eq(dbl, sgp_schedule_rate(schedule, 0), 0.1, 1e-15), "that of base_batch");
+    cr_assert(epsilon_eq(dbl, sgp_schedule_rate(schedule, 1), 0.25, 1e-15));
+    cr_assert(epsilon_eq(dbl, sgp_schedule_rate(schedule, 2), 0.4, 1e-15));
+    cr_assert(eq(dbl, p.fingerprint.learning_rate, schedule->learning_rate));
+    prepared_finish(&p);
+    config_finish(&config);
+    parts.rest = "[optimizer]\nlearning_rate = 0.1\nbase_batch = 128\nwarmup_epochs = 2\n";
+    cr_assert(eq(int, build(parts, &config, &p, &error), 0), "%s", error.text);
+    cr_assert(epsilon_eq(dbl, p.settings.schedule.learning_rate, 0.05, 1e-15));
+    cr_assert(eq(dbl, p.settings.schedule.warmup_fraction, 0.0), "it rises from 0");
+    prepared_finish(&p);
+    config_finish(&config);
+    parts.rest = "[optimizer]\nlearning_rate = 1e6\nbase_batch = 1\n";
+    expect_refusal(parts, SGP_E_CONFIG,
+        "n.conf:18: [optimizer] base_batch: 2 nodes of 32 rows make the learning rate 6.4e+07; it "
+        "is at most 1000000");
+}
+
+Test(prepare, a_schedule_that_lacks_a_key_is_refused)
+{
+    expect_refusal((struct parts){.rest = "[optimizer]\nschedule = cyclic\n"}, SGP_E_CONFIG,
+        "n.conf:17: [optimizer] schedule: a cyclic schedule needs the length of its cycle; give "
+        "period_epochs");
+    expect_refusal((struct parts){.rest = "[optimizer]\nschedule = inverse-sqrt\n"}, SGP_E_CONFIG,
+        "n.conf:17: [optimizer] schedule: an inverse-sqrt schedule falls from the end of its "
+        "warm-up on; give warmup_epochs");
+    expect_refusal(
+        (struct parts){.rest = "[optimizer]\nschedule = growing-batch\nmilestones = 1.5\n"},
+        SGP_E_CONFIG,
+        "n.conf:17: [optimizer] schedule: milestone 1.5 is not a whole epoch; a batch grows "
+        "between two epochs");
+    expect_refusal((struct parts){.rest = "[optimizer]\nschedule = one-cycle\nperiod_epochs = 4\n"},
+        SGP_E_CONFIG,
+        "n.conf:17: [optimizer] schedule: a one-cycle schedule's period_epochs of 4 is above the 3 "
+        "epochs of training");
+}
+
 Test(prepare, a_good_configuration)
 {
     struct sgp_error error = {0};
@@ -423,7 +501,20 @@ Test(prepare, settings_without_effect)
             "n.conf:17: [optimizer] milestones has no effect: it is for schedule = step"},
         {NULL, "[optimizer]\nschedule = step\nmilestones = 1 2\nfactor = 0.5", NULL},
         {NULL, "[optimizer]\nfactor = 0.5",
-            "[optimizer] factor has no effect: it is for schedule = step"},
+            "[optimizer] factor has no effect: it is for schedule = step, growing-batch"},
+        {NULL, "[optimizer]\nschedule = step\nmilestones = 1 2\ngrowths = 1",
+            "[optimizer] growths has no effect: it is for schedule = growing-batch"},
+        {NULL, "[optimizer]\nfinal_fraction = 0.5",
+            "[optimizer] final_fraction has no effect: it is for schedule = linear, one-cycle"},
+        {NULL, "[optimizer]\nlow_fraction = 0.5",
+            "[optimizer] low_fraction has no effect: it is for schedule = cyclic, one-cycle"},
+        {NULL, "[optimizer]\nperiod_epochs = 2",
+            "[optimizer] period_epochs has no effect: it is for schedule = cyclic, one-cycle"},
+        {NULL, "[optimizer]\nschedule = cyclic\nperiod_epochs = 2\nlow_fraction = 0.5", NULL},
+        {"batch = 4", "[optimizer]\nschedule = growing-batch\nmilestones = 1\nfactor = 0.5", NULL},
+        {NULL, "[optimizer]\nschedule = growing-batch\nmilestones = 1 2",
+            "n.conf:17: [optimizer] schedule: the batch is to grow to 3200 rows, and this node has "
+            "20; give fewer growths, so that the rate falls at the other milestones"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         cr_assert(eq(u32, warnings_of(cases[i].train, cases[i].rest, cases[i].part),
