@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree
 
 import tap
 
@@ -335,12 +336,129 @@ def test_columns_of_a_table_are_scaled_by_a_file():
         assert "cannot be written" in ctl("scaling", rows, directory + "/none/s.json", status=1)[1]
 
 
+FOLDERS = tempfile.TemporaryDirectory()
+PICTURES = {  # as docs/METHODS.md says them
+    "constant": "warmup_epochs = 5", "step": "milestones = 30 60 80", "cosine": "warmup_epochs = 5",
+    "inverse-sqrt": "warmup_epochs = 5", "linear": "final_fraction = 0.01", "cyclic": "period_epochs = 20",
+    "one-cycle": "period_epochs = 80, final_fraction = 0.001",
+    "growing-batch": "milestones = 30 60 80, factor = 0.2, growths = 2",
+}
+CONFIGURATION = """[node]
+name = n0
+[topology]
+file = fleet.dot
+[train]
+{train}
+[model]
+layers = dense 10
+[network]
+listen = 127.0.0.1:7311
+[optimizer]
+learning_rate = 0.1
+{optimizer}
+"""
+
+
+def configure(optimizer, train="epochs = 90\nbatch = 32"):
+    """A file in a folder of its own, with a topology of four nodes, one of which does not train."""
+    folder = tempfile.mkdtemp(dir=FOLDERS.name)
+    path = os.path.join(folder, "n0.conf")
+    with open(os.path.join(folder, "fleet.dot"), "w", encoding="utf-8") as file:
+        file.write("digraph { a [train=false]; n0; n1; n2; a -> n0 -> n1 -> n2 -> a; n2 -> n0 }\n")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(CONFIGURATION.format(train=train, optimizer=optimizer.replace(", ", "\n")))
+    return path
+
+
+def points(*arguments):
+    answer = json.loads(ctl("--json", "config", "schedule", *arguments)[0])
+    return [(p["epoch"], p["rate"], p["batch"]) for p in answer["points"]]
+
+
+def test_points_of_a_schedule_are_known_numbers():
+    path = configure("schedule = growing-batch, " + PICTURES["growing-batch"])
+    assert ctl("config", "schedule", "--points", 4, path)[0] == (
+        "epoch  rate  batch\n"
+        "0      0.1   32\n"
+        "30     0.1   160\n"
+        "60     0.1   800\n"
+        "80     0.02  800\n"
+        "90     0.02  800\n")
+    assert ctl("config", "schedule", "--points", 3, configure("schedule = one-cycle, " + PICTURES["one-cycle"]))[0] == (
+        "epoch  rate     batch\n"
+        "0      0.01     32\n"
+        "40     0.1      32\n"
+        "45     0.08875  32\n"
+        "80     0.01     32\n"
+        "90     0.0001   32\n")
+    assert points("--points", 2, configure("schedule = step, milestones = 30 60, factor = 0.5")) == [
+        (0, 0.1, 32), (30, 0.05, 32), (60, 0.025, 32), (90, 0.025, 32)]
+    assert len(points(configure("schedule = constant"))) == 21
+
+
+def test_a_rate_is_scaled_to_the_nodes_that_train():
+    path = configure("base_batch = 48, warmup_epochs = 5")
+    assert points("--points", 2, path) == [(0, 0.1, 32), (5, 0.2, 32), (90, 0.2, 32)]
+    os.unlink(os.path.join(os.path.dirname(path), "fleet.dot"))
+    assert "fleet.dot" in ctl("config", "schedule", path, status=6)[1]
+    assert points("--points", 2, configure("warmup_epochs = 5")) == [(0, 0, 32), (5, 0.1, 32), (90, 0.1, 32)]
+
+
+def test_rounds_want_the_rows_of_the_node():
+    path = configure("schedule = growing-batch, milestones = 2, factor = 0.5", "rounds = 7\nbatch = 4\nlocal_steps = 2")
+    _, err = ctl("config", "schedule", path, status=2)
+    assert err == (f"sgpctl: {path} gives rounds; --rows says how many make an epoch; "
+                   "see sgpctl config schedule --help\n"), err
+    # two epochs of 5 steps, then 3 steps an epoch: 14 steps are 2 + 4 / 3 epochs
+    assert [round(e, 9) for e, _, _ in points("--rows", 20, "--points", 2, path)] == [0, 2, round(10 / 3, 9)]
+
+
+def test_a_schedule_that_cannot_be_is_refused_with_a_line():
+    for optimizer, message in (
+            ("schedule = cosin", '"cosin" does not exist; choose one of '),
+            ("schedule = cyclic", "a cyclic schedule needs the length of its cycle; give period_epochs"),
+            ("schedule = step", "a step schedule has 0 milestones; give 1 to 32 epochs"),
+            ("low_fraction = 2", '"2" is not a number from 0 to 1')):
+        path = configure(optimizer)
+        out, err = ctl("config", "schedule", path, status=6)
+        assert out == "" and err.startswith(f"sgpctl: {path}:14: [optimizer] ") and message in err, err
+        assert err.count("\n") == 1, err
+    assert "there is no such file" in ctl("config", "schedule", "/nonexistent.conf", status=6)[1]
+    assert "an argument is missing" in ctl("config", "schedule", status=2)[1]
+    assert "--svg prints a picture" in json.loads(
+        ctl("--json", "config", "schedule", "--svg", path, status=2)[0])["error"]["message"]
+    path = configure("schedule = constant")
+    with open(path, "a", encoding="utf-8") as file:
+        file.write("[model]\nkind = attached\n")
+    assert "kind = attached: the program sets the learning rate" in ctl("config", "schedule", path, status=6)[1]
+
+
+def test_a_picture_of_each_schedule_is_well_formed_and_that_of_the_documents():
+    pages = pathlib.Path(__file__).parents[2] / "docs"
+    methods = (pages / "METHODS.md").read_text(encoding="utf-8")
+    for word, keys in PICTURES.items():
+        out, _ = ctl("config", "schedule", "--svg", configure(f"schedule = {word}, {keys}"))
+        root = xml.etree.ElementTree.fromstring(out)
+        space = "{http://www.w3.org/2000/svg}"
+        assert root.tag == space + "svg"
+        lines = root.findall(space + "polyline")
+        assert len(lines) == (2 if word == "growing-batch" else 1), word
+        for line in lines:
+            places = [tuple(map(float, place.split(","))) for place in line.get("points").split()]
+            assert places[0][0] == 84 and places[-1][0] == 524 and places == sorted(places, key=lambda p: p[0]), word
+        texts = [text.text for text in root.findall(space + "text")]
+        assert "epoch" in texts and "learning rate" in texts and f"schedule = {word}" in texts, texts
+        assert f"`{keys}`<br>![schedule {word}: learning rate by epoch](pictures/schedule-{word}.svg)" in methods, word
+        assert out == (pages / f"pictures/schedule-{word}.svg").read_text(encoding="utf-8"), word
+
+
 def test_every_command_has_help():
     commands = [line.split("  ")[1] for line in ctl("--help")[0].split("Commands:\n")[1]
                 .split("\n\n")[0].splitlines()]
     assert {"status", "peers", "topology", "metrics", "wait", "watch", "pause", "resume", "stop", "leave", "reset",
             "checkpoint", "reload", "evaluate", "predict", "export", "topology check", "topology show",
-            "topology generate", "key generate", "key show", "scaling", "simulate", "compare", "run", "replay", "token restore"} == set(commands), commands
+            "topology generate", "key generate", "key show", "scaling", "simulate", "compare", "run", "replay", "token restore",
+            "config schedule"} == set(commands), commands
     for command in commands:
         out, err = ctl(*command.split(), "--help")
         assert out.startswith(f"usage: sgpctl {command}") and err == "", (command, out)
