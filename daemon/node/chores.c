@@ -100,6 +100,8 @@ static void add_row(struct daemon *daemon, sgp_round round, double weight)
         .test_accuracy = figures->test.accuracy,
         .disagreement = figures_disagreement(figures, ended, ended ? edges_distance(daemon) : NAN),
         .weight = weight,
+        .compression_error = daemon->performer.lost,
+        .bytes_spared = daemon->performer.spared_bytes,
     };
     for (uint32_t i = 0; i < daemon->edge_count; i++) {
         uint64_t sent, received;

@@ -15,12 +15,13 @@
 #define PATH_BYTES 4096u
 #define ROW_BYTES 512u
 #define PIECE_BYTES 8192u
+#define COLUMNS_MAX 16u
 #define FILE_BYTES_MAX                                                                             \
     ((off_t)HISTORY_ROWS_MAX * ROW_BYTES) /* a longer file is none that sgpd wrote */
 #define KEPT_BYTES (FILE_BYTES_MAX / 2)   /* of such a file, from its end */
 
-static const char head[] = "round,seconds,epoch,loss,test_loss,test_accuracy,"
-                           "disagreement,weight,bytes_sent,bytes_received\n";
+static const char head[] = "round,seconds,epoch,loss,test_loss,test_accuracy,disagreement,weight,"
+                           "bytes_sent,bytes_received,compression_error,bytes_spared\n";
 
 int history_open(struct history *history, const char *directory, struct sgp_error *error)
 {
@@ -116,6 +117,44 @@ static int copy_end(const struct history *history, int to)
     return code < 0 ? code : count < 0 || fsync(to) < 0 ? -errno : 0;
 }
 
+/* How many columns of `head` an earlier version's file lacks: new columns come last, so its head is the beginning of
+ * `head`. 0: none, or the file's head is another. Returns -errno if the file cannot be read. */
+static int count_missing(const struct history *history)
+{
+    char line[sizeof head];
+    int missing = 0;
+    ssize_t size = pread(history->fd, line, sizeof line, 0);
+    const char *end = size > 0 ? memchr(line, '\n', (size_t)size) : NULL;
+    size_t length = end != NULL ? (size_t)(end - line) : 0;
+    if (length > 0 && memcmp(line, head, length) == 0 && head[length] == ',')
+        for (const char *at = head + length; *at != '\0'; at++)
+            missing += *at == ',';
+    return size < 0 ? -errno : missing;
+}
+
+/* `head`, and the rows of an earlier version with an empty field for each column that they lack. */
+static int copy_widened(const struct history *history, int to)
+{
+    char from[PIECE_BYTES / COLUMNS_MAX], kept[PIECE_BYTES];
+    int missing = count_missing(history), code = write_all(to, head, sizeof head - 1);
+    bool within = false; /* behind the file's own head */
+    off_t at = 0;
+    ssize_t count = 0;
+    while (code == 0 && (count = pread(history->fd, from, sizeof from, at)) > 0) {
+        size_t used = 0;
+        for (ssize_t i = 0; i < count; i++) {
+            for (int field = 0; within && from[i] == '\n' && field < missing; field++)
+                kept[used++] = ',';
+            if (within)
+                kept[used++] = from[i];
+            within |= from[i] == '\n';
+        }
+        code = write_all(to, kept, used);
+        at += count;
+    }
+    return code < 0 ? code : count < 0 || fsync(to) < 0 ? -errno : 0;
+}
+
 static int have_file(struct history *history);
 
 /* Another file in the place of the one that is open: what `copy` takes of that. */
@@ -141,16 +180,27 @@ static int replace(struct history *history, int (*copy)(const struct history *hi
     return have_file(history);
 }
 
-static int have_file(struct history *history)
+/* A file that is open: it gets a head and a size that rows can be added to, and its lines are counted. */
+static int prepare_file(struct history *history)
 {
     struct stat info;
+    if (fstat(history->fd, &info) < 0)
+        return -errno;
+    if (info.st_size > FILE_BYTES_MAX)
+        return replace(history, copy_end);
+    int missing = count_missing(history);
+    if (missing > 0)
+        return replace(history, copy_widened);
+    return missing < 0 ? missing : count_lines(history);
+}
+
+static int have_file(struct history *history)
+{
     if (history->fd >= 0)
         return 0;
     history->fd = open(
         history->path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0640);
-    int code = history->fd < 0 || fstat(history->fd, &info) < 0 ? -errno : 0;
-    if (code == 0)
-        code = info.st_size > FILE_BYTES_MAX ? replace(history, copy_end) : count_lines(history);
+    int code = history->fd < 0 ? -errno : prepare_file(history);
     if (code < 0 && history->fd >= 0) {
         (void)close(history->fd);
         history->fd = -1;
@@ -172,7 +222,9 @@ static size_t print_row(char text[ROW_BYTES], const struct view_history_row *row
     at += print_value(at, row->test_accuracy, 9);
     at += print_value(at, row->disagreement, 9);
     at += print_value(at, row->weight, 17);
-    at += sprintf(at, "%" PRIu64 ",%" PRIu64 "\n", row->bytes_sent, row->bytes_received);
+    at += sprintf(at, "%" PRIu64 ",%" PRIu64 ",", row->bytes_sent, row->bytes_received);
+    at += print_value(at, row->compression_error, 9);
+    at += sprintf(at, "%" PRIu64 "\n", row->bytes_spared);
     return (size_t)(at - text);
 }
 

@@ -6,6 +6,10 @@
  * and the last, so the past is told ever more coarsely. A file that is longer than so many rows can
  * be was written by somebody else: its last 4 MiB stay. A symbolic link is not followed.
  *
+ * A later version adds columns at the end alone. A file of an earlier version is written anew before
+ * its next row: it gets the head of this version, and its rows an empty field for each new column. A
+ * file of a later version is continued with the columns of this one.
+ *
  * Fails: a full disk, or a file that cannot be had, costs rows of the file and nothing else; each
  * row tries anew. Allocates at open alone. Thread: the loop thread. */
 #ifndef SGPD_HISTORY_H

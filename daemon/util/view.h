@@ -264,8 +264,10 @@ struct view_history_row {
     double test_accuracy;
     double disagreement;
     double weight;
-    uint64_t bytes_sent;
+    uint64_t bytes_sent; /* this and the next since the start */
     uint64_t bytes_received;
+    double compression_error; /* these two as in struct view_status */
+    uint64_t bytes_spared;
 };
 
 /* What a reload changed, counted. An edge is a phase's; phases are compared in their order. */

@@ -247,6 +247,8 @@ Test(control, topology_and_history)
     expect_number(json_array_get(rows, 2), "round", 2);
     expect_number(json_array_get(rows, 1), "loss", 1);
     expect_null(json_array_get(rows, 1), "test_loss");
+    expect_number(json_array_get(rows, 1), "compression_error", 0.0078125);
+    expect_number(json_array_get(rows, 1), "bytes_spared", 300);
     json_decref(history);
     finish(f);
 }

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,9 @@
 
 #define LINE_BYTES 512
 #define HEAD                                                                                       \
+    "round,seconds,epoch,loss,test_loss,test_accuracy,disagreement,weight,bytes_sent,bytes_"       \
+    "received,compression_error,bytes_spared\n"
+#define EARLIER_HEAD                                                                               \
     "round,seconds,epoch,loss,test_loss,test_accuracy,disagreement,weight,bytes_sent,bytes_"       \
     "received\n"
 
@@ -49,7 +53,8 @@ TestSuite(history, .init = setup, .fini = teardown);
 /* Its code, and the line of the failure. */
 static int add(sgp_round round, struct sgp_error *error)
 {
-    const struct view_history_row row = {.round = round, .loss = 0.25, .weight = 1};
+    const struct view_history_row row = {
+        .round = round, .loss = 0.25, .weight = 1, .compression_error = NAN};
     *error = (struct sgp_error){0};
     return history_add(&history, &row, error);
 }
@@ -73,7 +78,7 @@ static uint32_t read_rounds(long long rounds[], uint32_t most)
         long long round;
         int end = 0;
         cr_assert(lt(u32, count, most), "more than %u rows", most);
-        cr_assert(sscanf(line, "%lld,0.000,0,0.25,0,0,0,1,0,0%n", &round, &end) == 1 && end > 0,
+        cr_assert(sscanf(line, "%lld,0.000,0,0.25,0,0,0,1,0,0,,0%n", &round, &end) == 1 && end > 0,
             "%s", line);
         cr_assert(eq(str, line + end, "\n"));
         rounds[count++] = round;
@@ -234,12 +239,100 @@ Test(history, a_torn_last_line_spoils_no_row_behind_it)
     must_add(3, 4);
     file = fopen(path, "r");
     static const char *const expected[] = {
-        HEAD, "1,0.000,0,0.25,0,0,0,1,0,0\n", "2,0.0\n", "3,0.000,0,0.25,0,0,0,1,0,0\n"};
+        HEAD, "1,0.000,0,0.25,0,0,0,1,0,0,,0\n", "2,0.0\n", "3,0.000,0,0.25,0,0,0,1,0,0,,0\n"};
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         cr_assert(fgets(line, sizeof line, file) != NULL);
         cr_assert(eq(str, line, (char *)expected[i]));
     }
     (void)fclose(file);
+}
+
+static void write_file(const char *text)
+{
+    FILE *file = fopen(path, "w");
+    cr_assert(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+static void expect_file(const char *expected)
+{
+    char text[4 * LINE_BYTES];
+    FILE *file = fopen(path, "r");
+    cr_assert(file != NULL);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    (void)fclose(file);
+    cr_assert(eq(str, text, (char *)expected));
+}
+
+Test(history, a_row_has_what_compression_left_out_and_spared)
+{
+    struct sgp_error error;
+    const struct view_history_row row = {
+        .round = 1, .compression_error = 0.0078125, .bytes_spared = 300, .bytes_sent = 100};
+    cr_assert(zero(int, history_add(&history, &row, &error)));
+    expect_file(HEAD "1,0.000,0,0,0,0,0,0,100,0,0.0078125,300\n");
+}
+
+Test(history, a_file_of_an_earlier_version_gets_the_new_columns_without_values)
+{
+    write_file(EARLIER_HEAD "1,0.000,0,0.25,0,0,0,1,0,7\n2,0.000,0,0.25,0,0,0,1,0,8\n");
+    must_add(3, 5);
+    expect_file(HEAD "1,0.000,0,0.25,0,0,0,1,0,7,,\n2,0.000,0,0.25,0,0,0,1,0,8,,\n"
+                     "3,0.000,0,0.25,0,0,0,1,0,0,,0\n4,0.000,0,0.25,0,0,0,1,0,0,,0\n");
+    cr_assert(eq(u32, mode_of_file(), 0640), "mode %o after it was widened", mode_of_file());
+}
+
+Test(history, a_long_file_of_an_earlier_version_keeps_all_rows)
+{
+    char line[LINE_BYTES];
+    FILE *file = fopen(path, "w");
+    cr_assert(file != NULL && fputs(EARLIER_HEAD, file) >= 0);
+    for (int round = 0; round < 1000; round++)
+        (void)fprintf(file, "%d,0.000,0,0.25,0,0,0,1,0,0\n", round);
+    cr_assert(zero(int, fclose(file)));
+    must_add(1000, 1001);
+    cr_assert(eq(u64, history.lines, 1002));
+    file = fopen(path, "r");
+    cr_assert(file != NULL && fgets(line, sizeof line, file) != NULL);
+    cr_assert(eq(str, line, HEAD));
+    for (int round = 0; round < 1000; round++) {
+        char expected[LINE_BYTES];
+        (void)snprintf(expected, sizeof expected, "%d,0.000,0,0.25,0,0,0,1,0,0,,\n", round);
+        cr_assert(fgets(line, sizeof line, file) != NULL);
+        cr_assert(eq(str, line, expected));
+    }
+    (void)fclose(file);
+}
+
+Test(history, a_torn_line_of_an_earlier_version_spoils_no_row_behind_it)
+{
+    write_file(EARLIER_HEAD "1,0.000,0,0.25,0,0,0,1,0,0\n2,0.0");
+    must_add(3, 4);
+    expect_file(HEAD "1,0.000,0,0.25,0,0,0,1,0,0,,\n2,0.0\n3,0.000,0,0.25,0,0,0,1,0,0,,0\n");
+}
+
+Test(history, a_file_of_a_later_version_keeps_its_head)
+{
+    static const char later[] =
+        "round,seconds,epoch,loss,test_loss,test_accuracy,disagreement,weight,"
+        "bytes_sent,bytes_received,compression_error,bytes_spared,later\n";
+    char expected[2 * LINE_BYTES];
+    write_file(later);
+    must_add(1, 2);
+    (void)snprintf(expected, sizeof expected, "%s1,0.000,0,0.25,0,0,0,1,0,0,,0\n", later);
+    expect_file(expected);
+}
+
+Test(history, a_file_of_an_earlier_version_without_room_to_be_widened_stays_as_it_is)
+{
+    static const char earlier[] = EARLIER_HEAD "1,0.000,0,0.25,0,0,0,1,0,7\n";
+    struct sgp_error error;
+    write_file(earlier);
+    limit_files(100);
+    cr_assert(lt(int, add(2, &error), 0));
+    expect_file(earlier);
+    limit_files(RLIM_INFINITY);
+    must_add(3, 4);
+    expect_file(HEAD "1,0.000,0,0.25,0,0,0,1,0,7,,\n3,0.000,0,0.25,0,0,0,1,0,0,,0\n");
 }
 
 /* How many bytes the calling process has read, by /proc. */
@@ -262,7 +355,7 @@ Test(history, a_file_that_is_too_long_is_read_from_its_end)
     FILE *file = fopen(path, "w");
     cr_assert(file != NULL);
     cr_assert(fseeko(file, (off_t)4 << 30, SEEK_SET) == 0); /* a hole */
-    (void)fputs("0\n7,0.000,0,0.25,0,0,0,1,0,0\n8,0.000,0,0.25,0,0,0,1,0,0\n", file);
+    (void)fputs("0\n7,0.000,0,0.25,0,0,0,1,0,0,,0\n8,0.000,0,0.25,0,0,0,1,0,0,,0\n", file);
     cr_assert(fclose(file) == 0);
     unsigned long long before = bytes_read();
     must_add(9, 10);
