@@ -337,10 +337,13 @@ struct sgp_verdict sgp_core_ack(
     return sgp_fine();
 }
 
-/* Not accepted, and by a target that was begun anew and does not decode its form any more. */
+/* Whether the target has begun anew with a program that does not decode all that it has not accepted. A link owes two shares in
+ * an exact cycle alone. The cycle cannot end without either, so then the first is not sent again, even if it is plain. */
 static bool is_unreadable(const struct sgp_core_link *link)
 {
-    return !sgp_core_decodes(link, link->owed[0].share.coding);
+    const struct sgp_owed *second = &link->owed[1];
+    return !sgp_core_decodes(link, link->owed[0].share.coding) ||
+           (second->exists && !sgp_core_decodes(link, second->share.coding));
 }
 
 /* False: it is sent again. */

@@ -491,6 +491,81 @@ Test(window, a_first_promise_that_changes_voids_both)
     close_desk(&desk);
 }
 
+/* ---- a target that decodes fewer forms than before ---- */
+
+/* n1 gives all that it has to n0, which gives half of the sum back; n1 decodes no form. */
+static void open_up_and_down(struct desk *desk)
+{
+    static const struct sgp_topology_node names[] = {{.name = "n0"}, {.name = "n1"}};
+    static const struct sgp_edge up[] = {{1, 0, 1}}, down[] = {{0, 1, 0.5}};
+    const struct sgp_phase_options second = {.name = "down", .rounds = 1, .exchanges = true};
+    struct sgp_topology *topology;
+    cr_assert(zero(int, sgp_topology_create(names, 2, NULL, &topology)));
+    cr_assert(zero(int, sgp_topology_add_phase(topology, "up", 1, false, up, 1, NULL)));
+    cr_assert(zero(int, sgp_topology_add(topology, &second, down, 1, NULL)));
+    cr_assert(zero(int, sgp_topology_seal(topology, NULL)));
+    struct sgp_node_config config = config_of(topology);
+    config.compressor = SGP_COMPRESSOR_FP16;
+    open_desk(desk, topology, config);
+    post_type(desk, SGP_EVENT_START);
+    greet_out(desk, 1, pulse_of(desk, 0, SGP_ROUND_NONE, 0), 88, 0);
+    greet_in(desk, 1, pulse_of(desk, 0, 0, 2), 88);
+}
+
+static void greet_again(struct desk *desk, uint32_t forms)
+{
+    lose(desk, 1, SGP_OUT);
+    desk->forms = forms;
+    greet_out(desk, 1, pulse_of(desk, 2, SGP_ROUND_NONE, 0), 88, 0);
+}
+
+/* A cycle of two rounds, in the second of which n0 gives: the form of what it gives. */
+static enum sgp_coding average(struct desk *desk, sgp_round round)
+{
+    struct sgp_message share = {.type = SGP_SHARE,
+        .pulse = pulse_of(desk, round, round + 2, round + 4),
+        .share = {.number = (uint64_t)round / 2 + 1,
+            .round = round,
+            .fraction = 1,
+            .slice = {0, PARAMETERS},
+            .payload_bytes = PAYLOAD}};
+    post_type(desk, SGP_EVENT_TRAINED);
+    settle_jobs(desk);
+    say(desk, 1, SGP_IN, share);
+    deliver(desk, 1, 0);
+    settle_jobs(desk);
+    grant_round(desk, round + 1);
+    settle_jobs(desk);
+    const struct sgp_core_link *out = sgp_core_find(desk->node, 1, SGP_OUT);
+    const struct sgp_owed *owed = &out->owed[out->owed[1].exists];
+    cr_assert(owed->exists && owed->sent, "round %lld", (long long)round);
+    cr_assert(eq(i64, owed->share.round, round + 1));
+    return owed->share.coding;
+}
+
+/* The plain share before the coded one could be sent again, but the cycle cannot end without both. */
+Test(window, no_share_is_sent_in_a_form_that_the_target_does_not_decode_any_more)
+{
+    struct desk desk;
+    open_up_and_down(&desk);
+    const struct sgp_core_link *out = sgp_core_find(desk.node, 1, SGP_OUT);
+    cr_assert(eq(int, (int)average(&desk, 0), SGP_CODING_NONE));
+    greet_again(&desk, SGP_CODINGS);
+    cr_assert(out->owed[0].exists, "it is sent again");
+    grant_round(&desk, 1);
+    cr_assert(eq(int, (int)average(&desk, 2), SGP_CODING_FP16));
+    greet_again(&desk, 0);
+    for (sgp_round round = 1; round <= 3; round += 2) {
+        grant_round(&desk, round);
+        const struct sgp_effect *sent = find_sent(&desk, SGP_SHARE, 1);
+        cr_assert(sent == NULL || sent->send.message.share.coding == SGP_CODING_NONE);
+    }
+    cr_assert(not(out->owed[0].exists || out->owed[1].exists));
+    cr_assert(eq(u64, desk.node->exact.heard.number, 1), "the cycle begins again");
+    cr_assert(eq(dbl, status_of(&desk).weight, 1));
+    close_desk(&desk);
+}
+
 /* Whatever a peer says: one buffer a source, where the node's own file has no exact cycle. */
 Test(window, a_second_round_is_not_believed_of_gossip)
 {
