@@ -167,6 +167,35 @@ class Training(AttachTest):
         for _, model in ends:
             torch.testing.assert_close(model[1].running_var, ends[0][1][1].running_var, rtol=1e-2, atol=1e-5)
 
+    def test_statistics_of_a_batch_norm_travel_as_halves_beside_coded_weights(self):
+        """The table of docs/ATTACH.md: 8 blocks of a matrix alone, and 6 of all else, the last of which has 2 values."""
+        rounds, spared = 120, 4 * 3330 - (8 * (4 + 256) + 5 * (4 + 512) + 4 + 4)
+        f = self.daemons(4, RING, {"train.rounds": str(rounds), "network.compression": "int8"})
+
+        def act(i):
+            with LOCK:
+                torch.manual_seed(i)
+                model = nn.Sequential(nn.Linear(6, 256), nn.BatchNorm1d(256), nn.Tanh(), nn.Linear(256, 2))
+            optimizer = torch.optim.Adam(model.parameters(), lr=0.001)
+            smallest = 1.0
+            with sgp.attach(model, optimizer, name=self.path(f, i), timeout=fleet.PATIENCE) as node:
+                x, y = rows()
+                for number in range(rounds):
+                    part = slice(number % 8 * 64, number % 8 * 64 + 64)
+                    node.mix(loss=step(model, optimizer, x[part] * 0.01 * (1 + i), y[part]))
+                    smallest = min(smallest, float(model[1].running_var.min()))
+            return smallest, model
+        ends = self.each(4, act)
+        self.assertTrue(all(smallest > 0 for smallest, _ in ends), [smallest for smallest, _ in ends])
+        for _, model in ends:
+            self.assertLess(float(model[1].running_var.max()), 0.01)
+            torch.testing.assert_close(model[1].running_var, ends[0][1][1].running_var, rtol=1e-3, atol=1e-7)
+        for status in f.quiet():
+            self.assertEqual(status["parameters"], 3330)
+            self.assertEqual(status["bytes_spared"] % spared, 0, status["bytes_spared"])
+            self.assertGreaterEqual(status["bytes_spared"] // spared, rounds - 1)
+            self.assertTrue(0 < status["compression_error"] < 0.01, status["compression_error"])
+
     def test_what_is_loaded_in_mid_run_is_the_estimate(self):
         f = self.daemons(4, IRREGULAR)
 
