@@ -117,8 +117,9 @@ static int copy_end(const struct history *history, int to)
     return code < 0 ? code : count < 0 || fsync(to) < 0 ? -errno : 0;
 }
 
-/* How many columns of `head` an earlier version's file lacks: new columns come last, so its head is the beginning of
- * `head`. 0: none, or the file's head is another. Returns -errno if the file cannot be read. */
+/* How many columns of `head` an earlier version's file lacks: new columns come last, so its head is
+ * the beginning of `head`. 0: none, or the file's head is another. Returns -errno if the file
+ * cannot be read. */
 static int count_missing(const struct history *history)
 {
     char line[sizeof head];
@@ -180,7 +181,8 @@ static int replace(struct history *history, int (*copy)(const struct history *hi
     return have_file(history);
 }
 
-/* A file that is open: it gets a head and a size that rows can be added to, and its lines are counted. */
+/* A file that is open: it gets a head and a size that rows can be added to, and its lines are
+ * counted. */
 static int prepare_file(struct history *history)
 {
     struct stat info;

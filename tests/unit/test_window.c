@@ -543,7 +543,8 @@ static enum sgp_coding average(struct desk *desk, sgp_round round)
     return owed->share.coding;
 }
 
-/* The plain share before the coded one could be sent again, but the cycle cannot end without both. */
+/* The plain share before the coded one could be sent again, but the cycle cannot end without both.
+ * */
 Test(window, no_share_is_sent_in_a_form_that_the_target_does_not_decode_any_more)
 {
     struct desk desk;
