@@ -5,14 +5,10 @@
 #include "test_sim_kills.h"
 #include "test_sim_wide.h"
 
-#include "core/core.h"
-#include "sim/world.h"
-
-#include <stdlib.h>
-
 static const struct schedule coded[] = {{"all-reduce-direct", 4}, {"all-reduce-ring", 4},
     {"all-reduce-halving", 4}, {"all-reduce-tree", 4}, {"all-reduce-hubs", 4, 2}};
 #define CODED (sizeof coded / sizeof *coded)
+
 static struct fleet *wide_fleet(const struct schedule *schedule, enum sgp_compressor compressor)
 {
     struct fleet *fleet = fleet_of(schedule);
@@ -45,19 +41,14 @@ Test(cycle_coded, cycles_take_fewer_bytes_and_end_equal)
     }
 }
 
-static int run_kills(
-    size_t s, uint64_t seed, const struct sgp_driver_verbs *bug, struct fleet **ret)
+static struct fleet *make_coded(size_t schedule, uint64_t seed)
 {
     static const enum sgp_compressor compressors[] = {
         SGP_COMPRESSOR_INT8, SGP_COMPRESSOR_FP16, SGP_COMPRESSOR_INT4_64, SGP_COMPRESSOR_BF16};
-    struct fleet *fleet = wide_fleet(&coded[s], compressors[seed % 4]);
+    struct fleet *fleet = wide_fleet(&coded[schedule], compressors[seed % 4]);
     bring(fleet, seed);
     fleet->options.rounds = 20;
-    fleet_open(fleet);
-    for (uint32_t i = 0; bug && i < fleet->sim->host_count; i++)
-        fleet->sim->hosts[i].driver.verbs = bug;
-    *ret = fleet;
-    return sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error);
+    return fleet;
 }
 
 Test(cycle_coded, kills_and_stops_lose_nothing_of_what_coding_leaves_out, .timeout = 3600)
@@ -66,7 +57,7 @@ Test(cycle_coded, kills_and_stops_lose_nothing_of_what_coding_leaves_out, .timeo
     for (size_t s = 0; s < CODED; s++)
         for (uint64_t seed = 1; seed <= seeds; seed++) {
             struct fleet *fleet;
-            int status = run_kills(s, seed, NULL, &fleet);
+            int status = run_kills(make_coded, s, seed, NULL, &fleet);
             cr_assert(zero(int, status), "%s, seed %u: %s", coded[s].family, (unsigned)seed,
                 fleet->error.text);
             expect_all(fleet, coded[s].nodes, coded[s].nodes - coded[s].hubs);
@@ -83,20 +74,9 @@ static void enter_again_coded(void *context, const struct sgp_effect *job)
     sgp_sim_verbs.work(context, &copy);
 }
 
-static bool is_caught(const struct sgp_driver_verbs *bug)
-{
-    bool caught = false;
-    for (uint64_t seed = 1; seed <= 50 && !caught; seed++) {
-        struct fleet *fleet;
-        caught = run_kills(seed % CODED, seed, bug, &fleet) != 0;
-        fleet_destroy(fleet);
-    }
-    return caught;
-}
-
 Test(cycle_coded, an_entry_vector_that_was_projected_is_caught, .timeout = 600)
 {
     struct sgp_driver_verbs bug = sgp_sim_verbs;
     bug.work = enter_again_coded;
-    cr_assert(is_caught(&bug), "an entry vector that was projected");
+    cr_assert(is_caught(make_coded, CODED, &bug), "an entry vector that was projected");
 }

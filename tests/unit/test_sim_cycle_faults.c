@@ -5,23 +5,16 @@
 #include "test_sim_kills.h"
 
 #include "core/core.h"
-#include "sim/world.h"
 
 #include <stdlib.h>
 
 /* ---- faults ---- */
 
-/* A bug between the driver and the simulator's verbs, or NULL. */
-static int run_faults(const struct schedule *schedule, uint64_t seed,
-    const struct sgp_driver_verbs *bug, struct fleet **ret_fleet)
+static struct fleet *make_faulty(size_t schedule, uint64_t seed)
 {
-    struct fleet *fleet = fleet_by_seed(schedule, seed);
+    struct fleet *fleet = fleet_by_seed(&schedules[schedule], seed);
     bring(fleet, seed);
-    fleet_open(fleet);
-    for (uint32_t i = 0; bug && i < fleet->sim->host_count; i++)
-        fleet->sim->hosts[i].driver.verbs = bug;
-    *ret_fleet = fleet;
-    return sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error);
+    return fleet;
 }
 
 /* Whoever dies or stands still, each cycle that ends is the mean of all, and nobody is stuck once all are back. */
@@ -31,7 +24,7 @@ Test(cycle, kills_and_stops_leave_every_cycle_exact, .timeout = 3600)
     for (size_t s = 0; s < SCHEDULES; s++)
         for (uint64_t seed = 1; seed <= seeds; seed++) {
             struct fleet *fleet;
-            int status = run_faults(&schedules[s], seed, NULL, &fleet);
+            int status = run_kills(make_faulty, s, seed, NULL, &fleet);
             cr_assert(zero(int, status), "%s of %u, seed %u: %s", schedules[s].family,
                 schedules[s].nodes, (unsigned)seed, fleet->error.text);
             expect_all(fleet, schedules[s].nodes, schedules[s].nodes - schedules[s].hubs);
@@ -196,35 +189,24 @@ static void end_early(void *context, const struct sgp_effect *job)
         sgp_sim_verbs.work(context, job);
 }
 
-static bool is_caught(const struct sgp_driver_verbs *bug)
-{
-    bool caught = false;
-    for (uint64_t seed = 1; seed <= 50 && !caught; seed++) {
-        struct fleet *fleet;
-        caught = run_faults(&schedules[seed % SCHEDULES], seed, bug, &fleet) != 0;
-        fleet_destroy(fleet);
-    }
-    return caught;
-}
-
 /* A sanitizer makes each of the many seeds several times as slow, and finds no other bug. */
 Test(cycle, planted_bugs_are_caught, .timeout = 600)
 {
     if (getenv("SGP_FEW") != NULL && getenv("SGP_LONG") == NULL)
         cr_skip_test("under a sanitizer with scripts/check --long");
     struct sgp_driver_verbs bug = sgp_sim_verbs;
-    cr_assert(not(is_caught(&bug)));
+    cr_assert(not(is_caught(make_faulty, SCHEDULES, &bug)));
     bug.note = absorb_the_old;
-    cr_assert(is_caught(&bug), "a share of an old epoch");
+    cr_assert(is_caught(make_faulty, SCHEDULES, &bug), "a share of an old epoch");
     bug = sgp_sim_verbs;
     bug.dial = go_on_without;
-    cr_assert(is_caught(&bug), "going on without an absent one");
+    cr_assert(is_caught(make_faulty, SCHEDULES, &bug), "going on without an absent one");
     bug = sgp_sim_verbs;
     bug.send = renew_alone;
-    cr_assert(is_caught(&bug), "a renewal by one node alone");
+    cr_assert(is_caught(make_faulty, SCHEDULES, &bug), "a renewal by one node alone");
     bug = sgp_sim_verbs;
     bug.work = end_early;
-    cr_assert(is_caught(&bug), "an end amid a cycle");
+    cr_assert(is_caught(make_faulty, SCHEDULES, &bug), "an end amid a cycle");
 }
 
 Test(cycle, a_kill_is_renewed_and_told)

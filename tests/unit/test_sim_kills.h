@@ -6,6 +6,7 @@
 #include "test_sim_fleet.h"
 
 #include "sgp/random.h"
+#include "sim/world.h"
 
 static struct {
     struct sgp_sim_crash crashes[4];
@@ -50,6 +51,34 @@ static void bring(struct fleet *fleet, uint64_t seed)
     fleet->options.crash_count = faults.crash_count;
     fleet->options.absences = faults.absences;
     fleet->options.absence_count = faults.absence_count;
+}
+
+/* A suite's fleet on one of its schedules, with the faults of the seed. */
+typedef struct fleet *(*make_fleet)(size_t schedule, uint64_t seed);
+
+/* Runs it to its end. `bug`: verbs between the driver and the simulator's, or NULL. Returns 0, or
+ * the code of a check that failed. */
+static int run_kills(make_fleet begin, size_t schedule, uint64_t seed,
+    const struct sgp_driver_verbs *bug, struct fleet **ret_fleet)
+{
+    struct fleet *fleet = begin(schedule, seed);
+    fleet_open(fleet);
+    for (uint32_t i = 0; bug && i < fleet->sim->host_count; i++)
+        fleet->sim->hosts[i].driver.verbs = bug;
+    *ret_fleet = fleet;
+    return sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error);
+}
+
+/* Whether the simulator's checks see the bug with one of 50 seeds. */
+static bool is_caught(make_fleet begin, size_t schedule_count, const struct sgp_driver_verbs *bug)
+{
+    bool caught = false;
+    for (uint64_t seed = 1; seed <= 50 && !caught; seed++) {
+        struct fleet *fleet;
+        caught = run_kills(begin, seed % schedule_count, seed, bug, &fleet) != 0;
+        fleet_destroy(fleet);
+    }
+    return caught;
 }
 
 #endif
