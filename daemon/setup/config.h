@@ -23,7 +23,7 @@
 #include <stdio.h>
 
 #define CONFIG_BYTES_MAX 262144u /* a larger file is refused unread */
-#define CONFIG_LINES 64u         /* room for the keys of the table */
+#define CONFIG_LINES 96u         /* room for the keys of the table */
 #define CONFIG_TEXT_BYTES 8192u  /* a value with its continuation lines and terminating zero */
 
 enum config_type {
