@@ -100,7 +100,7 @@ int main(void)
     sgp_assert(offloads.running == &pieces[0].offload);
     closes = true;
     offloads_close(&offloads);
-    sgp_assert(begun == 1 && offloads.first == NULL);
+    sgp_assert(begun == 1 && STAILQ_EMPTY(&offloads.waiting));
     uv_close((uv_handle_t *)&turn, NULL);
     (void)uv_run(&loop, UV_RUN_DEFAULT); /* ends when that piece has */
     sgp_assert(run == 1);

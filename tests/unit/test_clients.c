@@ -352,15 +352,18 @@ Test(clients, a_first_request_has_less_time_than_a_later_one)
     const char *request = "GET /v1/status HTTP/1.1\r\nHost: n\r\n\r\n";
     send_all(f, waiting, request, strlen(request));
     while (f->control->client_count < 2 ||
-           !(f->control->clients->spoke || f->control->clients->next->spoke))
+           !(LIST_FIRST(&f->control->clients)->spoke ||
+               LIST_NEXT(LIST_FIRST(&f->control->clients), next)->spoke))
         turn(f);
-    for (struct client *client = f->control->clients; client; client = client->next)
+    struct client *client;
+    LIST_FOREACH (client, &f->control->clients, next)
         client->since -= 1000 * (CONTROL_HEAD_SECONDS + 1);
     while (f->control->client_count == 2)
         (void)uv_run(&f->loop, UV_RUN_ONCE);
     char byte;
     cr_assert(eq(int, (int)recv(silent, &byte, 1, 0), 0));
-    cr_assert(f->control->clients->spoke);
+    client = LIST_FIRST(&f->control->clients);
+    cr_assert(client->spoke);
     (void)close(silent);
     (void)close(waiting);
     finish(f);
