@@ -159,7 +159,7 @@ Test(form, every_field_of_what_a_core_is_told_has_a_line)
     static const struct sgp_node_config config = {.self = 1};
     static const struct sgp_event event = {.type = SGP_EVENT_START};
     static const struct sgp_node_change change = {.self = 1};
-    enum { POINTER = sizeof(void *), PADDING_CONFIG = 23, PADDING_EVENT = 4, PADDING_CHANGE = 4 };
+    enum { POINTER = sizeof(void *), PADDING_CONFIG = 27, PADDING_EVENT = 4, PADDING_CHANGE = 4 };
     cr_expect(eq(sz, uncovered(&sgp_journal_config, &config, 0, sizeof config),
                   3 * POINTER + PADDING_CONFIG),
         "but topology, method and record");
@@ -183,7 +183,7 @@ Test(form, every_field_of_a_message_has_a_line)
         size_t bytes, padding;
     } rows[] = {ROW(SGP_HELLO, hello, 8), ROW(SGP_WELCOME, welcome, 12), ROW(SGP_BEAT, beat, 6),
         ROW(SGP_CREDIT, credit, 0), ROW(SGP_SHARE, share, 11), ROW(SGP_ACK, ack, 4),
-        ROW(SGP_GOODBYE, goodbye, 4), ROW(SGP_ASK, ask, 7), ROW(SGP_ESTIMATE, estimate, 0),
+        ROW(SGP_GOODBYE, goodbye, 4), ROW(SGP_ASK, ask, 14), ROW(SGP_ESTIMATE, estimate, 12),
         ROW(SGP_BEQUEATH, bequeath, 4), ROW(SGP_INQUIRE, inquire, 0), ROW(SGP_ANSWER, answer, 7),
         ROW(SGP_CALL, call, 0), ROW(SGP_STATEMENT, statement, 4), ROW(SGP_FACT, fact, 8),
         ROW(SGP_LAYOUT, layout, 4)};
