@@ -419,6 +419,7 @@ void sgp_core_hand_on(struct sgp_node *node);             /* if it is here, and 
 bool sgp_core_could_hand_on(const struct sgp_node *node); /* to a node that stays, soon */
 bool sgp_core_tells_last(struct sgp_node *node); /* it stops, and publishes the token first */
 void sgp_core_forgo_token(struct sgp_node *node);
+void sgp_core_forgo_recorded(struct sgp_node *node);
 void sgp_core_remake_token(struct sgp_node *node); /* under a higher epoch */
 void sgp_core_visit_again(struct sgp_node *node);
 

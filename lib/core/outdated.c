@@ -20,8 +20,7 @@ void sgp_core_find_outdated(struct sgp_node *node, struct sgp_core_link *link)
         return;
     node->past.outdated = true;
     sgp_mass_doubt(node, node->mass.members_most);
-    if (node->token.of_record) /* another node has the token, or had it */
-        sgp_core_forgo_token(node);
+    sgp_core_forgo_recorded(node);
     node->unrecorded = true;
     struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_OUTDATED, link->peer);
     note->link.direction = link->direction;

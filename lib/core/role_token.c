@@ -424,6 +424,13 @@ static bool fits(
            share->bequest <= 0 && !share->asks;
 }
 
+/* The record is outdated: if it alone says that the token is here, another has it, or had. */
+void sgp_core_forgo_recorded(struct sgp_node *node)
+{
+    if (node->token.of_record)
+        sgp_core_forgo_token(node);
+}
+
 static sgp_round next_label(struct sgp_node *node)
 {
     if (!is_here(node) && node->seeking.wants)

@@ -14,7 +14,7 @@ sgp_rule_step sgp_rule_sgd, sgp_rule_momentum, sgp_rule_nesterov; /* rule_moment
 sgp_rule_step sgp_rule_adam, sgp_rule_adamw, sgp_rule_rmsprop;    /* rule_adam.c */
 sgp_rule_step sgp_rule_lars, sgp_rule_lamb;                       /* rule_layer.c */
 
-/* The constants of a step of Adam; weight decay, coupled or not, is left at 0. */
+/* rule_adam.c: the constants of a step of Adam; weight decay, coupled or not, is left at 0. */
 struct sgp_adam sgp_rule_adam_of(const struct sgp_optimizer *optimizer, double rate);
 
 /* A tensor of the parameters. */
@@ -23,7 +23,7 @@ struct sgp_rule_tensor {
     bool has_columns; /* two dimensions or more: no biases */
 };
 
-/* How many tensors there are, at least 1, and one of them. */
+/* rule_tensors.c: how many tensors there are, at least 1, and one of them. */
 uint32_t sgp_rule_tensors(const struct sgp_optimizer *optimizer);
 struct sgp_rule_tensor sgp_rule_tensor_at(const struct sgp_optimizer *optimizer, uint32_t index);
 

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tensors that steps by layer go over. Pure. Any thread. */
+#include "rule.h"
+
+uint32_t sgp_rule_tensors(const struct sgp_optimizer *optimizer)
+{
+    return optimizer->tensors.count > 0 ? optimizer->tensors.count : 1;
+}
+
+struct sgp_rule_tensor sgp_rule_tensor_at(const struct sgp_optimizer *optimizer, uint32_t index)
+{
+    if (optimizer->tensors.count == 0)
+        return (struct sgp_rule_tensor){0, optimizer->parameters, true};
+    const struct sgp_tensor_end *end = &optimizer->tensors.ends[index];
+    uint64_t first = index > 0 ? end[-1].end : 0;
+    return (struct sgp_rule_tensor){first, end->end - first, end->has_columns};
+}
