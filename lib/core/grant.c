@@ -28,16 +28,22 @@ static sgp_round horizon_of(const struct sgp_node *node)
     return thin && node->role->awaited(node) != NULL ? node->round : node->round + 1;
 }
 
+/* Whether a late source yields to others. An exact cycle waits for all its sources, late or not. */
+static bool has_last_place(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    return sgp_core_is_late(link) && !node->role->collective;
+}
+
 /* The order of buffers: late neighbours last, then by round, then by source, alike on all nodes. */
 struct turn {
     struct sgp_core_link *link; /* NULL: none */
     sgp_round round;            /* or NONE */
 };
 
-static bool is_before(const struct turn *a, const struct turn *b)
+static bool is_before(const struct sgp_node *node, const struct turn *a, const struct turn *b)
 {
-    if (sgp_core_is_late(a->link) != sgp_core_is_late(b->link))
-        return sgp_core_is_late(b->link);
+    if (has_last_place(node, a->link) != has_last_place(node, b->link))
+        return has_last_place(node, b->link);
     return a->round != b->round ? a->round < b->round : a->link < b->link;
 }
 
@@ -60,7 +66,7 @@ static struct turn first_without_buffer(struct sgp_node *node)
                      turn.round <= horizon &&
                      !sgp_core_rejoining(link) && /* it would keep a buffer that others need */
                      !sgp_core_answer_due(node, link->peer) && sgp_core_may_grant_token(node, link);
-        if (wants && (first.link == NULL || is_before(&turn, &first)))
+        if (wants && (first.link == NULL || is_before(node, &turn, &first)))
             first = turn;
     }
     return first;
@@ -78,10 +84,10 @@ static bool take_back_credit(struct sgp_node *node, const struct turn *first)
         if (link->receiving.filling)
             return false;
         struct turn turn = granted(node, link);
-        if (turn.round != SGP_ROUND_NONE && (last.link == NULL || is_before(&last, &turn)))
+        if (turn.round != SGP_ROUND_NONE && (last.link == NULL || is_before(node, &last, &turn)))
             last = turn;
     }
-    bool behind = last.link != NULL && is_before(first, &last);
+    bool behind = last.link != NULL && is_before(node, first, &last);
     if (behind)
         sgp_core_hang_up(node, last.link, SGP_E_CREDIT, SGP_REASON_CREDIT);
     return behind;
@@ -97,7 +103,7 @@ void sgp_core_grant(struct sgp_node *node)
         uint32_t slot = SGP_SLOT_NONE;
         uint32_t unused = count_free(node, &slot);
         bool came_to_it = turn.round <= node->round || node->stage == SGP_STAGE_END;
-        bool now_due = came_to_it && !sgp_core_is_late(turn.link);
+        bool now_due = came_to_it && !has_last_place(node, turn.link);
         if (unused == 0 && now_due) { /* mass may be added early, only the order is lost */
             sgp_core_absorb_early(node);
             if (take_back_credit(node, &turn))

@@ -567,6 +567,81 @@ Test(window, no_share_is_sent_in_a_form_that_the_target_does_not_decode_any_more
     close_desk(&desk);
 }
 
+/* ---- patience ---- */
+
+/* A share of the peer's, as the file has it in that round. */
+static void receive_from(struct desk *desk, uint32_t peer, sgp_round round)
+{
+    uint32_t count;
+    const struct sgp_phase *phase = sgp_topology_phase(desk->topology, round);
+    const struct sgp_edge *edge = sgp_phase_in(phase, 0, &count);
+    while (edge->source != peer)
+        edge++;
+    struct sgp_slice slice = sgp_topology_values(desk->topology, edge, PARAMETERS);
+    struct sgp_message share = {.type = SGP_SHARE,
+        .pulse = pulse_of(desk, round, round + 1, round + 2),
+        .share = {.number = (uint64_t)round + 1,
+            .round = round,
+            .fraction = edge->fraction,
+            .slice = slice,
+            .payload_bytes = 4 * slice.count}};
+    say(desk, peer, SGP_IN, share);
+    deliver(desk, peer, 0);
+    const struct sgp_effect *ack = find_sent(desk, SGP_ACK, peer);
+    cr_assert(ack != NULL && ack->send.message.ack.reason == SGP_REASON_NONE, "n%u", peer);
+}
+
+/* Three neighbours stay in round 0 for longer than this node's patience, and then two give all of
+ * their shares. */
+static void open_impatient(struct desk *desk)
+{
+    struct sgp_generate_options options = {.family = "all-reduce-direct", .nodes = 4, .pieces = 2};
+    struct sgp_topology *topology = NULL;
+    cr_assert(zero(int, sgp_generate(&options, NULL, &topology)));
+    struct sgp_node_config config = config_of(topology);
+    config.patience = SGP_SECOND;
+    open_desk(desk, topology, config);
+    post_type(desk, SGP_EVENT_START);
+    for (uint32_t peer = 1; peer < 4; peer++) {
+        greet_out(desk, peer, pulse_of(desk, 0, SGP_ROUND_NONE, 0), 80 + peer, 0);
+        greet_in(desk, peer, pulse_of(desk, 0, 0, 1), 80 + peer);
+    }
+    for (uint32_t beat = 0; beat < 3; beat++) {
+        desk->now += SGP_SECOND;
+        for (uint32_t peer = 1; peer < 4; peer++) {
+            say_pulse(desk, peer, SGP_IN, pulse_of(desk, 0, 0, 1));
+            say_pulse(desk, peer, SGP_OUT, pulse_of(desk, 0, SGP_ROUND_NONE, 0));
+        }
+    }
+    for (uint32_t peer = 1; peer < 4; peer++)
+        for (sgp_round round = 0; round < 2; round++)
+            say(desk, peer, SGP_OUT,
+                (struct sgp_message){.type = SGP_CREDIT,
+                    .pulse = pulse_of(desk, 0, SGP_ROUND_NONE, 0),
+                    .credit = {.round = round}});
+    post_type(desk, SGP_EVENT_TRAINED);
+    settle_jobs(desk);
+    cr_assert(eq(i64, desk->node->round, 1));
+    for (uint32_t peer = 1; peer < 3; peer++)
+        for (sgp_round round = 0; round < 2; round++)
+            receive_from(desk, peer, round);
+}
+
+/* The third comes back with its shares to give. The free buffers are for these, since the cycle
+ * ends for nobody without them. */
+Test(window, patience_keeps_no_buffer_from_a_share_of_the_cycle)
+{
+    struct desk desk;
+    open_impatient(&desk);
+    const struct sgp_core_link *in = sgp_core_find(desk.node, 3, SGP_IN);
+    lose(&desk, 3, SGP_IN);
+    greet_in(&desk, 3, pulse_of(&desk, 0, 0, 1), 83);
+    cr_assert(in->patience.overdue, "it is in round 0 still");
+    cr_assert(ne(u32, in->receiving.slot[0], SGP_SLOT_NONE));
+    cr_assert(eq(i64, desk.node->layout.receives[in->receiving.slot[0]].share.round, 0));
+    close_desk(&desk);
+}
+
 /* Whatever a peer says: one buffer a source, where the node's own file has no exact cycle. */
 Test(window, a_second_round_is_not_believed_of_gossip)
 {
