@@ -6,7 +6,7 @@
  *   plants.c  bugs put in on purpose, between the driver and the simulator's verbs
  *   main.c    the command line
  *
- * One thread. A draw depends on method, nodes and seed alone. */
+ * One thread. A draw depends on method, nodes, seed and `exact` alone. */
 #ifndef CAMPAIGN_H
 #define CAMPAIGN_H
 
@@ -17,7 +17,9 @@
 #define CAMPAIGN_DIMENSION 2u
 #define CAMPAIGN_CODED                                                                             \
     12u /* where shares are coded: fewer than 4 values take no fewer bytes, nor does such a part, */
-#define CAMPAIGN_BLOCKS 257u /* or these: a block, and one value more */
+#define CAMPAIGN_BLOCKS 257u  /* or these: a block, and one value more */
+#define CAMPAIGN_PARTS_MAX 8u /* of an exact cycle that is coded, each of whole blocks */
+#define CAMPAIGN_VALUES_MAX (CAMPAIGN_PARTS_MAX * SGP_PART_BLOCKED_LEAST + 100)
 
 struct campaign_command {
     sgp_time time;
@@ -28,6 +30,8 @@ struct campaign_command {
 /* What a seed means. The options point into it. */
 struct campaign {
     uint64_t seed;
+    bool
+        exact; /* the file has exact cycles, and all nodes stay: none of them can be done without */
     struct sgp_random random;
     struct sgp_topology *topology;
     const char *family;
@@ -61,9 +65,10 @@ struct campaign {
     uint32_t misfiled; /* a node whose core overlooked a link; SGP_SLOT_NONE if none did */
 };
 
-/* Draw a campaign; the caller finishes it. Returns 0, or a negative code with the reason. */
+/* Draw a campaign, of exact cycles or of files that suit the method; the caller finishes it.
+ * Returns 0, or a negative code with the reason. */
 int campaign_init(struct campaign *campaign, const struct sgp_method *method, uint32_t nodes,
-    uint64_t seed, struct sgp_error *error);
+    uint64_t seed, bool exact, struct sgp_error *error);
 void campaign_finish(struct campaign *campaign);
 /* In place of what was drawn: one of SGP_CHOOSER_WORDS. */
 void campaign_code(struct campaign *campaign, const char *word);

@@ -103,12 +103,34 @@ static struct sgp_generate_options draw_token(struct campaign *campaign, uint32_
     return options;
 }
 
-/* Families of gossip come first; exact cycles have faults of their own (test_sim_cycle_faults.c). */
-static struct sgp_generate_options draw_gossip(struct campaign *campaign, uint32_t nodes)
+/* Families of gossip come first, and then those of exact cycles. */
+static uint32_t count_gossip(void)
 {
     uint32_t families = 0;
     while (!(sgp_generate_families[families].options & SGP_GENERATE_EXACT))
         families++;
+    return families;
+}
+
+/* Some of their files are gossip for some numbers of nodes: nobody gives all of anything away. */
+static struct sgp_generate_options draw_exact(struct campaign *campaign, uint32_t nodes)
+{
+    uint32_t first = count_gossip(), end = first;
+    while (sgp_generate_families[end].options & SGP_GENERATE_EXACT)
+        end++;
+    const struct sgp_generate_family *family =
+        &sgp_generate_families[first + below(campaign, end - first)];
+    bool group = family->options & SGP_GENERATE_GROUP, hubs = family->options & SGP_GENERATE_HUBS;
+    return (struct sgp_generate_options){.family = family->name,
+        .nodes = nodes,
+        .group = group ? 2 + below(campaign, nodes / 2) : 0,
+        .hubs = hubs ? 1 + below(campaign, nodes < 3 ? nodes : 3) : 0,
+        .pieces = chance(campaign, 0.5) ? 0 : 2};
+}
+
+static struct sgp_generate_options draw_gossip(struct campaign *campaign, uint32_t nodes)
+{
+    uint32_t families = count_gossip();
     const struct sgp_generate_family *family = &sgp_generate_families[below(campaign, families)];
     bool peers = family->options & SGP_GENERATE_PEERS;
     bool degree = family->options & SGP_GENERATE_DEGREE;
@@ -125,13 +147,15 @@ static int draw_topology(struct campaign *campaign, uint32_t nodes, const char *
     const struct sgp_method *method = campaign->options.method;
     for (uint32_t attempt = 0; attempt < 64; attempt++) {
         struct sgp_generate_options options =
-            method->wants == SGP_WANTS_OWNER   ? draw_owner(campaign, nodes)
+            campaign->exact                    ? draw_exact(campaign, nodes)
+            : method->wants == SGP_WANTS_OWNER ? draw_owner(campaign, nodes)
             : method->wants == SGP_WANTS_TOKEN ? draw_token(campaign, nodes)
                                                : draw_gossip(campaign, nodes);
         struct sgp_topology *topology;
         if (sgp_generate(&options, NULL, &topology) < 0)
             continue;
-        if (sgp_method_suit(method, topology, NULL, NULL) == 0) {
+        bool fits = !campaign->exact || sgp_topology_has_exact(topology);
+        if (fits && sgp_method_suit(method, topology, NULL, NULL) == 0) {
             *ret_family = options.family;
             *ret_topology = topology;
             return 0;
@@ -257,7 +281,7 @@ static void draw_absences(struct campaign *campaign)
         absence->node = any_node(campaign);
         span(campaign, &absence->from, &absence->to);
     }
-    if (!chance(campaign, 0.1))
+    if (!chance(campaign, 0.1) || campaign->exact)
         return;
     /* gone for good, but not before everybody can have begun */
     campaign->absences[options->absence_count++] =
@@ -335,7 +359,7 @@ static void draw_commands(struct campaign *campaign)
     span(campaign, &from, &again->at);
     again->back = back > again->at ? back : again->at + 1;
     command(campaign, from, again->node, SGP_EVENT_STOP);
-    if (chance(campaign, 0.7))
+    if (chance(campaign, 0.7) || campaign->exact)
         options->crash_count++; /* its machine is started again */
     else
         lose_one(campaign);
@@ -417,7 +441,7 @@ static void draw_rejoin(struct campaign *campaign, uint32_t node)
 /* Some leave for good, in the middle of everything else that happens to them. */
 static void draw_leaving(struct campaign *campaign)
 {
-    if (!chance(campaign, 0.2))
+    if (!chance(campaign, 0.2) || campaign->exact)
         return;
     uint32_t leavers = 1 + below(campaign, 2);
     for (uint32_t i = 0; i < leavers; i++) {
@@ -571,7 +595,7 @@ static int suit_other(struct campaign *campaign, struct sgp_error *error)
 static int draw_missed_reload(struct campaign *campaign, uint32_t nodes, struct sgp_error *error)
 {
     struct sgp_sim_options *options = &campaign->options;
-    if (!chance(campaign, 1 / 3.0))
+    if (!chance(campaign, 1 / 3.0) || campaign->exact)
         return 0;
     int status = draw_topology(campaign, nodes, &campaign->other_family, &campaign->other, error);
     if (status < 0 || !may_follow(campaign->topology, campaign->other))
@@ -600,7 +624,11 @@ static void code(struct campaign *campaign, const char *word, struct sgp_chooser
     sgp_assert(code == 0);
     bool coded = campaign->options.chooser.compressor != SGP_COMPRESSOR_NONE ||
                  campaign->options.copies.compressor != SGP_COMPRESSOR_NONE;
-    campaign->options.dimension = coded ? CAMPAIGN_CODED : CAMPAIGN_DIMENSION;
+    uint32_t parts = campaign->exact ? campaign->topology->slices : 1;
+    bool wide = parts > 1 && parts <= CAMPAIGN_PARTS_MAX;
+    campaign->options.dimension = !coded ? CAMPAIGN_DIMENSION
+                                  : wide ? parts * SGP_PART_BLOCKED_LEAST + 100
+                                         : CAMPAIGN_CODED;
 }
 
 void campaign_code(struct campaign *campaign, const char *word)
@@ -623,15 +651,16 @@ static void draw_copies(struct campaign *campaign)
         campaign_code_copies(campaign, words[below(campaign, 4)]);
 }
 
-/* In one fleet of four shares are coded. Drawn last, so that all else stays as it was. */
+/* In one fleet of four shares are coded, and in three of four of exact cycles. Drawn last, so that
+ * all else stays as it was. */
 static void draw_compression(struct campaign *campaign)
 {
-    if (!chance(campaign, 0.25))
+    if (!chance(campaign, campaign->exact ? 0.75 : 0.25))
         return;
     enum sgp_compressor drawn =
         (enum sgp_compressor)(1 + below(campaign, SGP_COMPRESSOR_SHARE_MOST));
     campaign_code(campaign, sgp_compressor_word(drawn));
-    if (chance(campaign, 0.25))
+    if (chance(campaign, 0.25) && campaign->options.dimension == CAMPAIGN_CODED)
         campaign->options.dimension = CAMPAIGN_BLOCKS;
 }
 
@@ -642,7 +671,7 @@ static int make_trainer(void *context, uint32_t node, struct sgp_trainer **ret_t
 {
     const struct campaign *campaign = context;
     const uint64_t dimension = campaign->options.dimension;
-    float centre[CAMPAIGN_BLOCKS], start[CAMPAIGN_BLOCKS];
+    static float centre[CAMPAIGN_VALUES_MAX], start[CAMPAIGN_VALUES_MAX];
     for (uint32_t c = 0; c < dimension; c++) {
         centre[c] = (float)((node * 5 + c * 3) % 8) - 4;
         start[c] = (float)((node * 3 + c * 5) % 8) - 4;
@@ -651,9 +680,9 @@ static int make_trainer(void *context, uint32_t node, struct sgp_trainer **ret_t
 }
 
 int campaign_init(struct campaign *campaign, const struct sgp_method *method, uint32_t nodes,
-    uint64_t seed, struct sgp_error *error)
+    uint64_t seed, bool exact, struct sgp_error *error)
 {
-    *campaign = (struct campaign){.seed = seed, .whole = true};
+    *campaign = (struct campaign){.seed = seed, .whole = true, .exact = exact};
     sgp_random_init(&campaign->random, seed, STREAM_CAMPAIGN + method->number);
     sgp_sim_options_init(&campaign->options);
     campaign->options.method = method;

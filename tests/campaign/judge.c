@@ -41,7 +41,7 @@ static int judge_ends(const struct campaign *campaign, const struct sgp_sim *sim
             return sgp_fail(error, SGP_E_STATE, "%s ends %s in round %lld, not finished",
                 campaign->topology->nodes[i].name, sgp_node_state_name(status.state),
                 (long long)status.round);
-        float estimate[CAMPAIGN_BLOCKS];
+        static float estimate[CAMPAIGN_VALUES_MAX];
         sgp_sim_estimate(sim, i, estimate);
         for (uint32_t c = 0; c < campaign->options.dimension && status.weight_estimate > 0; c++)
             if (!isfinite(estimate[c]))
@@ -65,7 +65,7 @@ static int judge_agreement(
         for (uint32_t k = 0; k < sgp_node_link_count(node); k++) {
             struct sgp_peer_status peer;
             struct sgp_node_status theirs;
-            float own[CAMPAIGN_BLOCKS], other[CAMPAIGN_BLOCKS];
+            static float own[CAMPAIGN_VALUES_MAX], other[CAMPAIGN_VALUES_MAX];
             sgp_node_link_status(node, k, &peer);
             sgp_node_status(sgp_sim_node(sim, peer.peer), &theirs);
             if (peer.state != SGP_LINK_UP ||
@@ -107,7 +107,8 @@ static sgp_time latest_end(const struct campaign *campaign)
     double transfer = options->bandwidth > 0
                           ? 64.0 * SGP_SIM_MESSAGE_BYTES / options->bandwidth * (double)SGP_SECOND
                           : 0;
-    double rounds = mixing_rounds(campaign) + turns;
+    double cycle = campaign->exact ? (double)campaign->topology->rounds_per_cycle : 1;
+    double rounds = mixing_rounds(campaign) + turns * cycle;
     double exchange = rounds * (8 * (double)options->latency_ns + transfer);
     return 2 * campaign->window + (sgp_time)(training + exchange) + CAMPAIGN_GRACE_NS;
 }

@@ -15,7 +15,7 @@ struct request {
     const char *program;
     const struct sgp_method *method; /* NULL: all */
     struct campaign_plant *plant;
-    bool plants, trace, single, codes, codes_copies;
+    bool plants, trace, single, codes, codes_copies, exact;
     uint32_t nodes;
     struct sgp_chooser chooser, copies; /* if it codes */
     uint64_t first, seeds;
@@ -26,6 +26,7 @@ static const char help[] =
     "[--first S]\n"
     "campaign --algorithm NAME [--nodes N] [--compression NAME] [--copies NAME] --seed S [--plant "
     "BUG] [--trace]\n"
+    "campaign --algorithm sgp --exact ...\n"
     "campaign --plants [--nodes N]\n"
     "\n"
     "Runs fleets in virtual time, each drawn from its seed with faults of every kind, and judges "
@@ -35,6 +36,7 @@ static const char help[] =
     "  --algorithm NAME  one method; all of them without it\n"
     "  --nodes N         of each fleet (16)\n"
     "  --compression NAME  of the shares of training rounds, as [network] compression (as drawn)\n"
+    "  --exact           files of exact cycles (all-reduce-*)\n"
     "  --seeds K         how many seeds (100), from --first (1) on\n"
     "  --seed S          this seed alone\n"
     "  --trace           what every step of every node did\n"
@@ -57,7 +59,7 @@ static int run_seed(const struct request *request, const struct sgp_method *meth
     static struct campaign campaign;
     static const struct sgp_sink sink = {.line = print_line, .level = SGP_LEVEL_TRACE};
     char text[SGP_TEXT_BYTES];
-    int status = campaign_init(&campaign, method, request->nodes, seed, error);
+    int status = campaign_init(&campaign, method, request->nodes, seed, request->exact, error);
     campaign.plant = request->plant;
     if (request->codes)
         campaign_code(&campaign, request->chooser.word);
@@ -82,11 +84,12 @@ static void print_replay(
     const struct request *request, const struct sgp_method *method, uint64_t seed)
 {
     (void)printf(
-        "# again: %s --algorithm %s --nodes %u%s%s%s%s --seed %llu%s%s --trace # sgpd %s\n",
-        request->program, method->name, request->nodes, request->codes ? " --compression " : "",
-        request->chooser.word, request->codes_copies ? " --copies " : "", request->copies.word,
-        (unsigned long long)seed, request->plant ? " --plant " : "",
-        request->plant ? request->plant->name : "", sgp_version());
+        "# again: %s --algorithm %s%s --nodes %u%s%s%s%s --seed %llu%s%s --trace # sgpd %s\n",
+        request->program, method->name, request->exact ? " --exact" : "", request->nodes,
+        request->codes ? " --compression " : "", request->chooser.word,
+        request->codes_copies ? " --copies " : "", request->copies.word, (unsigned long long)seed,
+        request->plant ? " --plant " : "", request->plant ? request->plant->name : "",
+        sgp_version());
 }
 
 /* ---- many seeds ---- */
@@ -238,6 +241,8 @@ int main(int argc, char **argv)
             return fputs(help, stdout) < 0;
         if (strcmp(argv[i], "--plants") == 0)
             request.plants = true;
+        else if (strcmp(argv[i], "--exact") == 0)
+            request.exact = true;
         else if (strcmp(argv[i], "--trace") == 0)
             request.trace = true;
         else if (i + 1 == argc)

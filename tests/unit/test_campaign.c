@@ -14,7 +14,8 @@ static void draw(struct campaign *campaign, const char *method, uint64_t seed)
 {
     struct sgp_error error = {0};
     const struct sgp_method *row = sgp_method_find(method);
-    cr_assert(zero(int, campaign_init(campaign, row, NODES, seed, &error)), "%s", error.text);
+    cr_assert(
+        zero(int, campaign_init(campaign, row, NODES, seed, false, &error)), "%s", error.text);
 }
 
 /* The least weight at which any node trains by this file: its guard. */
@@ -55,4 +56,34 @@ Test(campaign, no_rate_is_above_the_guard_of_any_file_by_which_a_fleet_gossips)
             campaign_finish(&campaign);
         }
     cr_expect(gt(u32, apart, 0));
+}
+
+/* An exact cycle cannot do without a node, so none goes for good. Parts are coded where they are
+ * whole blocks, which 8 of them are. */
+Test(campaign, exact_cycles_keep_all_nodes_and_are_coded_mostly)
+{
+    static struct campaign campaign;
+    uint32_t parts = 0, vectors = 0, plain = 0;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct sgp_error error = {0};
+        cr_assert(
+            zero(int, campaign_init(&campaign, sgp_method_find("sgp"), 8, seed, true, &error)),
+            "seed %llu: %s", (unsigned long long)seed, error.text);
+        const struct sgp_topology *topology = campaign.topology;
+        const struct sgp_sim_options *options = &campaign.options;
+        cr_assert(sgp_topology_has_exact(topology));
+        cr_assert(campaign.whole && !campaign.apart);
+        for (uint32_t i = 0; i < options->absence_count; i++)
+            cr_assert(lt(i64, options->absences[i].to, SGP_TIME_NEVER));
+        for (uint32_t i = 0; i < campaign.command_count; i++)
+            cr_assert(ne(int, (int)campaign.commands[i].type, SGP_EVENT_LEAVE));
+        bool coded = options->chooser.compressor != SGP_COMPRESSOR_NONE &&
+                     sgp_topology_is_blocked(topology, options->dimension);
+        parts += coded && topology->slices > 1;
+        vectors += coded && topology->slices == 1;
+        plain += options->chooser.compressor == SGP_COMPRESSOR_NONE;
+        campaign_finish(&campaign);
+    }
+    cr_expect(parts > SEEDS / 4 && vectors > 0, "%u and %u", parts, vectors);
+    cr_expect(plain > SEEDS / 8 && plain < SEEDS / 2, "%u", plain);
 }
