@@ -95,7 +95,7 @@ SGP_API size_t sgp_block_pack(
  *
  * `bits` is 1 to 8. With 1 bit s is the mean magnitude of the chosen values. With more bits a
  * chosen value whose k would be 0 has k = 1 or -1, so that the decoded values have the same places.
- * Of places, bitmap and a dense block of the same values the shortest is written. */
+ * The block has a list of places, or a bitmap, or is dense, whichever is the shortest. */
 SGP_API size_t sgp_block_project_chosen(float *projected, uint32_t bits,
     const uint64_t chosen[static SGP_BLOCK_PLACE_WORDS], const float *values, uint32_t count);
 SGP_API size_t sgp_block_pack_chosen(uint8_t *bytes, uint32_t bits,

@@ -56,10 +56,11 @@ struct sgp_chooser {
 SGP_API int sgp_chooser_parse(
     const char *text, struct sgp_error *error, struct sgp_chooser *ret_chooser);
 
-/* Whether it is for updates alone, since it leaves out too much of an estimate. */
+/* Whether the chooser is for updates alone, because it leaves out too much of an estimate. */
 SGP_API bool sgp_chooser_is_of_updates(const struct sgp_chooser *chooser);
 
-/* Whether it keeps one magnitude for each block: `sign`, and those that send few values. */
+/* Whether the chooser keeps one magnitude for each block: `sign`, and choosers that send few
+ * values. */
 SGP_API bool sgp_chooser_is_coarse(const struct sgp_chooser *chooser);
 
 /* Whether it serves an owner's copies: 4 bits and more of every value, or the largest part. By chance

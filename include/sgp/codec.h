@@ -27,7 +27,7 @@ struct sgp_tensor_end {
     bool has_columns; /* two dimensions or more */
 };
 
-/* The tensors of a vector, in their order: they tile it. All zero: one, with columns. */
+/* The tensors of a vector, in their order: they tile it. All zero means one tensor with columns. */
 struct sgp_tensors {
     const struct sgp_tensor_end *ends; /* borrowed */
     uint32_t count;
@@ -43,12 +43,13 @@ struct sgp_codec {
 SGP_API uint64_t sgp_codec_project(const struct sgp_codec *codec, float *projected,
     const float *values, uint64_t first, uint64_t count);
 
-/* Write the bytes of `count` values, at most sgp_coding_bytes_most of them, and return how many. Of a range that is
- * projected or packed piece by piece every piece but the last has whole blocks. */
+/* Write the bytes of `count` values and return how many there are, at most sgp_coding_bytes_most. A
+ * range may be projected or packed piece by piece: then every piece but the last must have whole
+ * blocks. */
 SGP_API uint64_t sgp_codec_pack(const struct sgp_codec *codec, uint8_t *bytes, const float *values,
     uint64_t first, uint64_t count);
 
-/* The bytes that packing takes. Of NONE and FP16 it is known without a look at the values. */
+/* The bytes that packing takes. With NONE and FP16 they depend on `count` alone. */
 SGP_API uint64_t sgp_codec_bytes(
     const struct sgp_codec *codec, const float *values, uint64_t first, uint64_t count);
 
@@ -66,12 +67,14 @@ struct sgp_decoding {
     uint8_t last[8];
 };
 
-/* A payload of `size` bytes, which sgp_coding_may_have of `count` values, is to come. Returns where its bytes belong. */
+/* Begin to decode a payload of `size` bytes with `count` values; sgp_coding_may_have must allow
+ * that. Returns the place for its bytes. */
 SGP_API uint8_t *sgp_decoding_begin(struct sgp_decoding *decoding, enum sgp_coding coding,
     float *values, uint64_t count, uint64_t size);
 
-/* The first `received` bytes are there: decode what can be. Afterwards `decoded` is `count` if all are there, unless
- * `malformed`: then some values before what is malformed are decoded, and nothing more will be. */
+/* Decode what the first `received` bytes hold. If all bytes are there, `decoded` is `count`
+ * afterwards. If the payload is `malformed`, some values before the malformed block are decoded,
+ * and no more will be. */
 SGP_API void sgp_decoding_go_on(struct sgp_decoding *decoding, uint64_t received);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Codings of a payload: in which form float32 values travel. All that the core and the wire need to know of them; what
- * they do to values is in sgp/codec.h.
+/* Codings of a payload: the forms in which float32 values travel. This is all that the core and the
+ * wire need to know; sgp/codec.h says what the forms do to values.
  *
  *   NONE     the values as they are
  *   FP16     blocks (sgp/block.h) of kind 16 alone
@@ -20,19 +20,19 @@
 #define SGP_BLOCK_VALUES 256u
 
 enum sgp_coding { SGP_CODING_NONE = 0, SGP_CODING_FP16, SGP_CODING_BLOCKS };
-/* A set of forms beside the first, which everybody reads: bits by number. */
+/* A set of forms has a bit for each number. NONE needs no bit, because every node reads it. */
 #define SGP_CODING_BIT(coding) (1u << (coding))
 #define SGP_CODINGS                                                                                \
     (SGP_CODING_BIT(SGP_CODING_FP16) | SGP_CODING_BIT(SGP_CODING_BLOCKS)) /* all that there are */
 
-/* The form of what a compressor makes. */
+/* The form in which a compressor's values travel. */
 SGP_API enum sgp_coding sgp_coding_of(enum sgp_compressor compressor);
 
-/* The least and the most bytes of a payload of so many values, at most SGP_PARAMETERS_MAX. Multiples of 4, as every
- * size between them that a payload may have; of NONE and FP16 the two are equal. */
+/* The least and the most bytes of a payload of `count` values, at most SGP_PARAMETERS_MAX. Every
+ * size of a payload is a multiple of 4. With NONE and FP16 the two are equal. */
 SGP_API uint64_t sgp_coding_bytes_least(enum sgp_coding coding, uint64_t count);
 SGP_API uint64_t sgp_coding_bytes_most(enum sgp_coding coding, uint64_t count);
-/* Whether a payload of so many values may have so many bytes. */
+/* Whether a payload of `count` values may have `bytes` bytes. */
 SGP_API bool sgp_coding_may_have(enum sgp_coding coding, uint64_t count, uint64_t bytes);
 /* Whether the longest payload of so many values is shorter than the plain one. Only then a target
  * can decode it where its values go. Of NONE it is not. */

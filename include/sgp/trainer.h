@@ -86,8 +86,9 @@ struct sgp_trainer_methods {
      * trainer's, and the one put in its place the caller's, who writes to it no more before it is handed to
      * publish or copy again; until all of x has changed, it is where the trainer reads the rest. */
     void (*publish)(struct sgp_trainer *trainer, float **snapshot, float keep);
-    /* Of a range: (*snapshot)[first + i] = x[first + i], then x[first + i] *= keep, for i < count. Copied; the rest
-     * of both stays as it is. Jobs that follow may write other ranges of the same snapshot. */
+    /* Publish a range: (*snapshot)[first + i] = x[first + i], then x[first + i] *= keep, for i <
+     * count. The values are copied, and both vectors stay as they are elsewhere. Later jobs may
+     * write other ranges of the same snapshot. */
     void (*copy)(struct sgp_trainer *trainer, float *const *snapshot, float keep, uint64_t first,
         uint64_t count);
     /* x[first + i] += fraction * (*share)[i] for i < count; each product is rounded to float32 first. A share

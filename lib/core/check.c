@@ -149,7 +149,7 @@ static bool link_is_sound(const struct sgp_node *node, const struct sgp_core_lin
            (!published || node->stage == SGP_STAGE_PUBLISHING);
 }
 
-/* Of two that are owed on one link: no weight is in doubt, and the first is settled first. */
+/* Where a link owes two shares, neither has weight, and the first is settled before the second. */
 static bool shares_are_in_order(const struct sgp_node *node)
 {
     bool all = true;

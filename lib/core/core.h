@@ -518,7 +518,9 @@ void sgp_core_forget_answers(struct sgp_node *node);
 bool sgp_core_give_all(struct sgp_node *node, struct sgp_core_link *heir, sgp_round round);
 
 /* publish.c */
-/* One unused snapshot for all gifts, of which `part` goes; `fractions`: theirs together. */
+/* Publish one snapshot, in a slot that is not in use, for all gifts of this turn, and take what
+ * they carry off this node's mass. `part` of each gift goes; `fractions` is the sum of their
+ * fractions. */
 void sgp_core_publish(struct sgp_node *node, double part, double fractions, uint32_t slot);
 /* The same in an exact cycle, whose file tells what is left of each part. */
 void sgp_core_publish_parts(struct sgp_node *node, uint32_t slot);

@@ -31,7 +31,7 @@ static void void_owed(struct sgp_node *node)
     }
 }
 
-/* Of what came, only shares of the new epoch are of use. */
+/* Drop the held shares, but for bequests and shares of the new epoch. */
 static void drop_held(struct sgp_node *node)
 {
     SGP_EACH_IN (link, node)

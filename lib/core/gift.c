@@ -301,7 +301,8 @@ static void owe(struct sgp_node *node, struct sgp_gift *gift, double part, uint3
         node->layout.snapshot_users[slot]++;
 }
 
-/* What a worker has moved in vain: no later copy may take its place. */
+/* Whether a worker has moved x in vain. It puts x back to its copy itself, since no later copy may
+ * come. */
 static bool is_to_forget(const struct sgp_node *node)
 {
     return node->giving.count == 0 && node->trained && node->role->gives_updates;
@@ -336,7 +337,8 @@ bool sgp_core_give(struct sgp_node *node)
     return true;
 }
 
-/* All of this node's mass to one heir. False while there is no snapshot for it. */
+/* Give all of this node's mass, which must not be 0, to one heir. Returns false while no snapshot
+ * is free. */
 bool sgp_core_give_all(struct sgp_node *node, struct sgp_core_link *heir, sgp_round round)
 {
     uint32_t slot = unused_snapshot(node);

@@ -38,7 +38,8 @@ void sgp_core_come_home(struct sgp_node *node, uint32_t slot, const struct sgp_s
     }
 }
 
-/* The first is settled. The next is timed from now on, for its payload waited for the first's. */
+/* The first share of a link is settled, and the second becomes the first. Its time begins now,
+ * because its payload waited for the first one's. */
 void sgp_core_owe_next(struct sgp_node *node, struct sgp_core_link *link)
 {
     link->owed[0] = link->owed[1];

@@ -13,7 +13,8 @@ static enum sgp_publish purpose_of(const struct sgp_node *node)
     return node->giving.count > 0 ? SGP_PUBLISH_UPDATE : SGP_PUBLISH_NOTHING;
 }
 
-/* A job: the snapshot of a range of x, of which a part is kept. x rests on it if it is of all values. */
+/* A job makes the snapshot of a range of x; the node keeps a part of it. If the range has all
+ * values, x rests on the snapshot. */
 static void copy_out(struct sgp_node *node, uint32_t slot, double keep, struct sgp_slice slice)
 {
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_PUBLISH);
@@ -48,7 +49,8 @@ static void choose_ranges(struct sgp_node *node, uint32_t slot)
     }
 }
 
-/* Kept: by the float32 fractions that targets use, so that a column's numerators add up to it. */
+/* The part that the node keeps follows from the float32 fractions that the targets will use, so
+ * that the numerators of a column add up as the weights do. */
 void sgp_core_publish(struct sgp_node *node, double part, double fractions, uint32_t slot)
 {
     double given = 0, keep = 1;
@@ -68,7 +70,7 @@ void sgp_core_publish(struct sgp_node *node, double part, double fractions, uint
         sgp_mass_set(node, 0);
 }
 
-/* What is left of each part, by the float32 fractions that the targets use. */
+/* How much of each part the node keeps, by the float32 fractions that the targets use. */
 static void keep_of_parts(const struct sgp_node *node, double keeps[SGP_SLICES_MAX])
 {
     uint32_t slices = node->config.topology->slices;
@@ -87,7 +89,7 @@ static void keep_of_parts(const struct sgp_node *node, double keeps[SGP_SLICES_M
         keeps[q] = given[q] >= 1 - SGP_FRACTION_SLACK ? 0 : keeps[q];
 }
 
-/* One past the parts beside this one of which as much is kept. */
+/* The end of the run of parts, from `first` on, of which the node keeps equally much. */
 static uint32_t run_of_parts(const struct sgp_node *node, const double *keeps, uint32_t first)
 {
     uint32_t end = first + 1;
@@ -96,7 +98,7 @@ static uint32_t run_of_parts(const struct sgp_node *node, const double *keeps, u
     return end;
 }
 
-/* What is given of each part. */
+/* Publish the parts of which the node gives anything. */
 static void publish_given(struct sgp_node *node, uint32_t slot, const double *keeps)
 {
     const struct sgp_topology *topology = node->config.topology;
@@ -108,8 +110,10 @@ static void publish_given(struct sgp_node *node, uint32_t slot, const double *ke
     }
 }
 
-/* At the opening of an exact cycle x becomes the snapshot: the vector with which the node entered. What is kept of a part is
- * told afterwards, unless that is as much of all. Of what is coded the rest is kept, too, so the part is published once more. */
+/* At the opening of an exact cycle x becomes the snapshot: the vector with which the node entered.
+ * If the node keeps equally much of all parts, that is all. Else each part that it gives is scaled
+ * afterwards. If the shares are coded, the part is published once more instead, because what coding
+ * leaves out stays in x. */
 static void publish_entry(struct sgp_node *node, uint32_t slot, const double *keeps)
 {
     const struct sgp_topology *topology = node->config.topology;

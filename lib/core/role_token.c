@@ -210,7 +210,7 @@ static void visit(struct sgp_node *node, struct sgp_receive *receive)
     sgp_core_touch_all(node);
 }
 
-/* Of two tokens that meet the one of the later label stays. */
+/* Where two tokens meet, the one of the later label stays. */
 static void absorb(struct sgp_node *node, struct sgp_receive *receive)
 {
     if (is_here(node) && receive->share.round <= node->copy.label) {
@@ -306,7 +306,7 @@ static sgp_round resumes_at(const struct sgp_node *node)
 
 /* ---- handing on ---- */
 
-/* Of the neighbours in the order of the file, from this node on. */
+/* The neighbour number `index`, in the order of the file, from this node on. */
 static struct sgp_core_link *next_of(const struct sgp_node *node, uint32_t index)
 {
     uint32_t first = 0, count = node->layout.out_count;

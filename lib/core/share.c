@@ -34,7 +34,7 @@ static bool is_shorter(const struct sgp_share *share)
            sgp_coding_is_shorter(share->coding, share->slice.count);
 }
 
-/* It gives a fraction of what it has, and that is no more than anybody can have. */
+/* Whether any honest source can announce this share: by its amounts, its values and its number. */
 static bool share_is_sound(
     const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_share *share)
 {
@@ -52,7 +52,7 @@ static bool share_is_sound(
            share->round <= link->pulse.round;
 }
 
-/* What a source may give follows from this node's role in that round. */
+/* Whether this node's role in the share's round takes no such share. */
 static bool is_out_of_place(
     const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_share *share)
 {
@@ -133,8 +133,9 @@ static bool is_of_exact(const struct sgp_node *node, const struct sgp_share *sha
     return share->bequest <= 0 && sgp_core_role_at(node, share->round)->collective;
 }
 
-/* Of an epoch that is over. Within an exact cycle it is so for a target as soon as it has heard of a higher one: what comes
- * behind a share that it refused must not pass for that. */
+/* Whether the share is of an epoch that is over. Within an exact cycle an epoch is over for a
+ * target as soon as it has heard of a higher one: it must not accept a share that comes
+ * behind one that it refused. */
 static bool is_over(
     const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_share *share)
 {
@@ -144,7 +145,8 @@ static bool is_over(
     return share->bequest <= 0 && (sgp_core_epoch_is_below(epoch, last) || other);
 }
 
-/* What was refused was part of a cycle of this file: that cannot come to its end. By another file it may have been none. */
+/* A refused share may be part of a cycle of this file, which then cannot end. A share by another
+ * file may be part of none. */
 static void lose_epoch(struct sgp_node *node, const struct sgp_core_link *link)
 {
     bool ours = link->receiving.epoch.topology == node->config.topology->digest;
@@ -337,8 +339,9 @@ struct sgp_verdict sgp_core_ack(
     return sgp_fine();
 }
 
-/* Whether the target has begun anew with a program that does not decode all that it has not accepted. A link owes two shares in
- * an exact cycle alone. The cycle cannot end without either, so then the first is not sent again, even if it is plain. */
+/* Whether the target has begun anew with a program that does not decode all that it has not
+ * accepted. A link owes two shares in an exact cycle alone. The cycle cannot end without either, so
+ * then the first is not sent again, even if it is plain. */
 static bool is_unreadable(const struct sgp_core_link *link)
 {
     const struct sgp_owed *second = &link->owed[1];

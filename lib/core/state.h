@@ -309,7 +309,8 @@ struct sgp_handing {
     struct sgp_estimate changed; /* how that change is announced */
 };
 
-/* Of a worker: the copy of its owner's estimate, from which it trains; or of several owners', each of its part. */
+/* A worker's copy of its owner's estimate, from which it trains. If parts have owners, each part is
+ * of its owner's. */
 struct sgp_copy {
     bool exists;      /* of all parts */
     sgp_round label;  /* the least of theirs */

@@ -168,7 +168,7 @@ static uint32_t magnitude_at(const uint32_t *magnitudes, uint32_t count, uint32_
     return found;
 }
 
-/* Of equal magnitudes the first ones are taken. */
+/* If magnitudes are equal, the first of them are chosen. */
 static void mark_largest(
     uint64_t chosen[static SGP_BLOCK_PLACE_WORDS], const float *values, uint32_t count, double part)
 {
