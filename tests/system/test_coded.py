@@ -51,6 +51,9 @@ class Coded(FleetTest):
             self.assertTrue(least < size / plain < most, (compression, size / plain))
             status = f.nodes[0].status()
             self.assertEqual(status["compression"], compression)
+            row = f.nodes[0].json("/v1/history")["rows"][-1]
+            for key in ("bytes_spared", "compression_error"):
+                self.assertEqual(row[key], status[key], key)
             if compression == "none":
                 self.assertEqual((status["bytes_spared"], status["compression_error"]), (0, None))
             else:

@@ -30,7 +30,7 @@ PEER_KNOWN = ["round", "lag_rounds", "last_heard_seconds", "rtt_ms", "node_state
 HISTORY = {
     "number": int, "round": int, "seconds": NUMBER, "epoch": NUMBER, "loss": NUMBER, "test_loss": NUMBER,
     "test_accuracy": NUMBER, "disagreement": NUMBER, "weight": NUMBER, "bytes_sent": int,
-    "bytes_received": int, "compression_error": NUMBER, "bytes_spared": int,
+    "bytes_received": int, "compression_error": type(None), "bytes_spared": int,
 }
 PATHS = ["GET /v1/status", "GET /v1/peers", "GET /v1/topology", "GET /v1/history", "GET /v1/model",
          "GET /metrics", "POST /v1/predict", "POST /v1/evaluate", "POST /v1/pause",
