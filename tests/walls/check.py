@@ -32,6 +32,8 @@ OF_BUILD = [
 results = [(name, check(sys.argv[1])) for name, check in OF_SOURCE]
 if len(sys.argv) > 2:
     results += [(name, check(sys.argv[2])) for name, check in OF_BUILD]
+    results.append(("the package lists the symbols of the library", walls.check_listed(
+        f"{sys.argv[1]}/debian/libsgp0.symbols", f"{sys.argv[2]}/lib/libsgp.so")))
 status = walls.report(results)
 if len(sys.argv) > 2:
     for line in survey.lines(sys.argv[2]):

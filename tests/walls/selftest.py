@@ -155,6 +155,15 @@ def expect(complaints, word):
     return [f"expected '{word}', got {complaints}"]
 
 
+def complaints_of_list(folder):
+    """A library of two functions, and a list that has one of them and another."""
+    library, listed = os.path.join(folder, "libtwo.so"), os.path.join(folder, "symbols")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-nostdlib", "-x", "c", "-", "-o", library], text=True, check=True,
+                   input="void sgp_old(void) {} void sgp_new(void) {}")
+    plant(folder, "symbols", "libtwo.so libtwo #MINVER#\n sgp_gone@Base 1\n sgp_old@Base 1\n")
+    return walls.check_listed(listed, library)
+
+
 def main():
     results = []
     with tempfile.TemporaryDirectory() as folder:
@@ -181,6 +190,9 @@ def main():
             walls.check_rooms_downward(None, {"a": ["b"], "b": []}), "a: uses b, which does not stand before it")))
         results.append(("a room that uses itself by way of another", expect(
             walls.check_rooms_downward(None, {"a": [], "b": ["a", "c"], "c": ["b"]}), "b: uses c")))
+        listed = complaints_of_list(folder)
+        results.append(("a symbol that the package's list lacks", expect(listed, "lacks sgp_new")))
+        results.append(("a symbol of the list that is gone", expect(listed, "has sgp_gone, which the library has not")))
         results += [(f"the survey counts floors, upward arrows and circles: {graph}", expect(
             [f"{max(survey.floors(graph).values(), default=0)} {survey.upward('none', graph)} {len(walls.circles(graph))}"],
             counts)) for graph, counts in SURVEYS]

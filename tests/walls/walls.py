@@ -268,6 +268,16 @@ def check_prefix(build):
             if not symbol.startswith("sgp_")]
 
 
+def check_listed(listed, library):
+    """The package's list (dpkg-gensymbols) has the symbols that the shared library shows, and no others."""
+    result = subprocess.run(["nm", "-D", "-P", "--defined-only", library], text=True, capture_output=True, check=True)
+    shown = {line.split()[0] for line in result.stdout.splitlines()}
+    with open(listed, encoding="utf-8") as file:
+        names = {line.split("@")[0].strip() for line in file if line.startswith(" ")}
+    return ([f"{listed} lacks {name}" for name in sorted(shown - names)] +
+            [f"{listed} has {name}, which the library has not" for name in sorted(names - shown)])
+
+
 def check_pure(build):
     """base, topology (its DOT reader aside) and core call nothing but a short list of libc."""
     complaints = []
