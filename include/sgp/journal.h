@@ -2,7 +2,7 @@
 /* The journal of a node: everything that its core was given, so that the same core does the same again.
  *
  *     journal = part ...      one for each process of the node, appended by it
- *     part    = "sgpd events 5\n" | record START | record EVENT or RELOAD ...
+ *     part    = "sgpd events 4\n" | record START | record EVENT or RELOAD ...
  *     record  = bytes of the body, its checksum, the checksum of these 8 bytes (uint32 each,
  *               little-endian) | body: msgpack values, a message among them as its frame of sgp/wire.h
  *

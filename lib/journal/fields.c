@@ -18,7 +18,6 @@ static const struct sgp_form_field config_fields[] = {
     CONFIG(patience),
     CONFIG(step_by_rate),
     CONFIG(compressor),
-    CONFIG(copies),
     CONFIG(final_cycles),
     CONFIG(start),
     CONFIG(weight_least),
@@ -27,6 +26,7 @@ static const struct sgp_form_field config_fields[] = {
     CONFIG(fresh),
     CONFIG(open),
     CONFIG(one_beginning),
+    CONFIG(copies),
 };
 const struct sgp_form sgp_journal_config = SGP_FORM(struct sgp_node_config, config_fields);
 
