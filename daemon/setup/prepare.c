@@ -381,7 +381,7 @@ static int prepare_settings(struct prepared *p, struct sgp_error *error)
             .trust = config->trust,
             .clip_norm = config->clip_norm,
             .clip_value = config->clip_value},
-        .outer = {.kind = is_relay(p) ? SGP_OUTER_NONE : outer_kind(config),
+        .outer = {.kind = prepared_takes_outer_steps(p) ? outer_kind(config) : SGP_OUTER_NONE,
             .learning_rate = config->outer_learning_rate,
             .momentum = config->outer_momentum},
         .batch = (uint32_t)config->batch,

@@ -120,6 +120,9 @@ int prepare_attached(struct prepared *prepared, struct sgp_error *error);
 /* Whether the node gives updates to owners, which may be coded. */
 bool prepared_gives_updates(const struct prepared *prepared);
 
+/* Whether outer steps are this node's: in a file with owners they alone take them. */
+bool prepared_takes_outer_steps(const struct prepared *prepared);
+
 /* Whether it owns something, and codes the changes to its workers' copies. */
 bool prepared_codes_copies(const struct prepared *prepared);
 /* Whether it keeps a copy: that of its owner, or that of its workers. */

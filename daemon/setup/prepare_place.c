@@ -169,7 +169,7 @@ int prepare_topology(struct prepared *p, struct sgp_error *error)
     if ((code = prepare_key(p, error)) < 0)
         return code;
     const struct sgp_phase *outer = sgp_topology_outer(topology);
-    if (outer && !topology->nodes[self].relay &&
+    if (outer && prepared_takes_outer_steps(p) &&
         (enum sgp_outer_kind)(config->outer - 1) == SGP_OUTER_NONE)
         return config_fail(config, CONFIG_ID_OUTER, error, SGP_E_CONFIG,
             "digraph %s of %s says outer=true, and this node takes no outer step; set [outer] kind "

@@ -45,6 +45,12 @@ bool prepared_gives_updates(const struct prepared *p)
     return sgp_topology_has_copy(p->topology, p->self) && !sgp_topology_has_token(p->topology);
 }
 
+bool prepared_takes_outer_steps(const struct prepared *p)
+{
+    const struct sgp_topology_node *self = &p->topology->nodes[p->self];
+    return p->topology->owner != SGP_NODE_NONE ? self->owns : !self->relay;
+}
+
 bool prepared_codes_copies(const struct prepared *p)
 {
     return p->topology->nodes[p->self].owns && !sgp_topology_has_token(p->topology) &&

@@ -142,10 +142,16 @@ static int suit_updates(const struct sgp_method *method, const struct sgp_topolo
 {
     const struct sgp_phase *phase = &topology->phases[0];
     bool waits = sgp_method_waits(method);
-    if (waits ? !sgp_staleness_is_said(&phase->staleness) : phase->backup == 0)
+    bool fits = waits ? !sgp_staleness_is_said(&phase->staleness) : phase->backup == 0;
+    if (fits && (waits || !phase->outer))
         return 0;
     if (ret_culprit != NULL)
         *ret_culprit = (struct sgp_edge_place){0, SGP_NODE_NONE, SGP_NODE_NONE};
+    if (fits)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "digraph %s says outer, but with algorithm %s each update is a step of its own; leave "
+            "it out, or choose backup",
+            phase->name, method->name);
     return sgp_fail(error, SGP_E_TOPOLOGY,
         waits ? "digraph %s speaks of staleness, but with algorithm %s no update that is added is "
                 "stale; leave it out, or choose downpour"

@@ -429,11 +429,13 @@ static bool in_order(const struct sgp_node *node)
     return sgp_method_in_order(node->config.method);
 }
 
-/* By label, so that all nodes take it or none; not where they only mix, to agree. */
-static bool takes_outer_step(const struct sgp_node *node)
+/* Nodes decide by label, so all take it or none does; they take none where they only mix, to agree. An
+ * owner takes it after a step to which `added` updates came. */
+static bool takes_outer_step(const struct sgp_node *node, uint32_t added)
 {
-    return node->round < sgp_core_train_end(node) && node->mass.weight > 0 &&
-           !sgp_core_is_relay(node) && sgp_topology_steps_after(node->config.topology, node->round);
+    bool moves = node->role->part == SGP_PART_LEADS ? added > 0 : !sgp_core_is_relay(node);
+    return node->round < sgp_core_train_end(node) && node->mass.weight > 0 && moves &&
+           sgp_topology_steps_after(node->config.topology, node->round);
 }
 
 static void complete(struct sgp_node *node)
@@ -445,8 +447,8 @@ static void complete(struct sgp_node *node)
     sgp_core_close_cycle(node);
     sgp_core_note(node, SGP_NOTE_ROUND, node->config.self)->amount = added;
     sgp_core_pace_round(node);
-    if (takes_outer_step(node))
-        (void)sgp_core_emit(node, SGP_EFFECT_OUTER);
+    if (takes_outer_step(node, added)) /* also of parts of a model, which are no estimate */
+        sgp_core_emit(node, SGP_EFFECT_OUTER)->weight = node->mass.weight;
     take_round(
         node, node->role->next_label != NULL ? node->role->next_label(node) : node->round + 1);
     sgp_core_enter(node, SGP_STAGE_BEGIN);

@@ -235,14 +235,14 @@ static int check_phase(const struct sgp_topology *topology, const struct sgp_pha
             topology->phase_count);
     uint32_t workers = sgp_topology_trainers(topology);
     bool whole = topology->nodes[topology->owner].own_part_count == 0;
-    if (phase->outer || (topology->slices > 1 && whole))
+    if (phase->outer && sgp_topology_has_token(topology))
         return sgp_fail(error, SGP_E_TOPOLOGY,
-            phase->outer
-                ? "digraph %s says outer, which is for nodes that average; leave it out beside an "
-                  "owner"
-                : "digraph %s says slices, and an owner of all parts; leave it out, or write "
-                  "owns=Q "
-                  "at each of several",
+            "digraph %s says outer, and a token has no step that all wait for; leave it out",
+            phase->name);
+    if (topology->slices > 1 && whole)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "digraph %s says slices, and an owner of all parts; leave it out, or write owns=Q at "
+            "each of several",
             phase->name);
     if (phase->backup >= workers)
         return sgp_fail(error, SGP_E_TOPOLOGY,

@@ -129,8 +129,8 @@ Test(owner_file, what_cannot_be_is_refused_with_the_line)
     refused(
         "digraph g { s [train=false, owns=all]; s -> a; a -> s; }\ndigraph h { s -> a; a -> s; }",
         "t:2: 2 digraphs, but updates and copies go over the same edges in every round; write one");
-    refused("digraph g { outer=true; s [train=false, owns=all]; s -> a; a -> s; }",
-        "t:1: digraph g says outer, which is for nodes that average; leave it out beside an owner");
+    refused("digraph g { outer=true; token=dynamic; s [owns=all]; s -> a; a -> s; }",
+        "t:1: digraph g says outer, and a token has no step that all wait for; leave it out");
     refused("digraph g { backup=2; s [train=false, owns=all]; s -> {a b}; {a b} -> s; }",
         "t:1: digraph g: backup=2 of 2 workers leaves none to wait for; take at most 1");
     refused("digraph g { backup=1; staleness_max=2; s [train=false, owns=all]; s -> {a b}; {a b} "
@@ -348,6 +348,22 @@ Test(owner_file, backup_workers_are_for_steps_that_wait_and_staleness_for_those_
             sgp_topology_destroy(topology);
         }
     }
+}
+
+Test(owner_file, outer_steps_are_for_owners_that_wait)
+{
+    struct sgp_generate_options options = {.family = "owner", .nodes = 4, .outer = true};
+    struct sgp_topology *topology = NULL;
+    struct sgp_error error = {0};
+    cr_assert(zero(int, sgp_generate(&options, &error, &topology)), "%s", error.text);
+    cr_assert(zero(int, sgp_method_suit(sgp_method_find("backup"), topology, &error, NULL)));
+    const struct sgp_method *downpour = sgp_method_find("downpour");
+    cr_assert(eq(int, sgp_method_suit(downpour, topology, &error, NULL), SGP_E_TOPOLOGY));
+    cr_assert(eq(str, error.text,
+        (char *)"digraph owner says outer, but with algorithm downpour each update is a step of "
+                "its "
+                "own; leave it out, or choose backup"));
+    sgp_topology_destroy(topology);
 }
 
 Test(owner_file, only_a_method_that_has_an_owner_takes_it)

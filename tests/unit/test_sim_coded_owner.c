@@ -7,6 +7,7 @@
 
 #include "sgp/generate.h"
 #include "sgp/method.h"
+#include "sgp/outer.h"
 #include "sgp/quadratic.h"
 #include "sgp/random.h"
 #include "sgp/sim.h"
@@ -163,15 +164,31 @@ static void change(const struct method *copies, float *c, const float *z, uint32
         c[i] = copies != NULL && !last ? c[i] + q[i] : z[i];
 }
 
+/* SlowMo of the owner: v = beta v + (b - z), z = b - alpha v. */
+static struct sgp_outer_settings outer;
+
+static void step_out(float *b, float *v, float *z)
+{
+    for (uint32_t i = 0; i < VALUES; i++) {
+        double speed = outer.momentum * (double)v[i] + ((double)b[i] - (double)z[i]);
+        b[i] = z[i] = (float)((double)b[i] - outer.learning_rate * speed);
+        v[i] = (float)speed;
+    }
+}
+
 static void train_with(const struct method *method, const struct method *copies,
     uint32_t local_steps, uint32_t parts, float *z)
 {
-    static float rests[WORKERS_MAX][VALUES], c[VALUES];
+    static float rests[WORKERS_MAX][VALUES], c[VALUES], b[VALUES], v[VALUES];
     memset(rests, 0, sizeof rests);
+    memset(v, 0, sizeof v);
+    memcpy(b, starts, sizeof starts);
     memcpy(z, starts, sizeof starts);
     memcpy(c, starts, sizeof starts);
     for (uint32_t round = 0; round < STEPS; round++) {
         step(method, c, z, rests, local_steps, parts, round);
+        if (outer.kind != SGP_OUTER_NONE)
+            step_out(b, v, z);
         change(copies, c, z, parts, round + 1 == STEPS);
     }
 }
@@ -187,8 +204,9 @@ static int make_trainer(void *context, uint32_t node, struct sgp_trainer **ret_t
 {
     (void)context;
     uint32_t worker = node < owners ? 0 : node - owners;
-    return sgp_quadratic_create(
+    int code = sgp_quadratic_create(
         VALUES, centres[worker], starts, node < owners ? 0 : (double)ETA, ret_trainer);
+    return code == 0 && node < owners ? sgp_quadratic_begin_outer(*ret_trainer, &outer) : code;
 }
 
 struct coded {
@@ -203,8 +221,10 @@ static void begin_with(
     owners = parts;
     workers = number;
     struct sgp_error error = {0};
-    struct sgp_generate_options family = {
-        .family = "owner", .nodes = parts + workers, .owners = parts};
+    struct sgp_generate_options family = {.family = "owner",
+        .nodes = parts + workers,
+        .owners = parts,
+        .outer = outer.kind != SGP_OUTER_NONE};
     cr_assert(zero(int, sgp_generate(&family, &error, &coded->topology)), "%s", error.text);
     make_numbers();
     sgp_sim_options_init(&coded->options);
@@ -304,6 +324,23 @@ Test(coded_owner, copies_follow_the_owner_by_coded_changes)
         cr_assert(eq(u64, summary.changes, parts * (STEPS - 1)));
         train_with(method, copy, steps, parts, z);
         expect_model(&coded, z, method->word);
+        finish(&coded);
+    }
+}
+
+/* The owner's momentum acts on the mean of what its workers gave, and copies follow that. */
+Test(coded_owner, an_owner_takes_outer_steps)
+{
+    static const struct method int4 = {"int4", INTEGERS, 4, 0};
+    outer = (struct sgp_outer_settings){SGP_OUTER_SLOWMO, 0.7, 0.5};
+    for (uint32_t m = 0; m < 4; m++) {
+        struct coded coded = {0};
+        float z[VALUES];
+        begin(&coded, "int4", m / 2 ? 8 : 1, 1 + m % 2);
+        cr_assert(zero(int, sgp_chooser_parse("int4", NULL, &coded.options.copies)));
+        (void)run(&coded);
+        train_with(&int4, &int4, m / 2 ? 8 : 1, 1 + m % 2, z);
+        expect_model(&coded, z, "with an outer step");
         finish(&coded);
     }
 }
