@@ -91,8 +91,8 @@ static bool has_base(struct sgp_core_link *link)
 {
     const struct sgp_estimate *incoming = &link->question.incoming;
     sgp_round held = link->work.held;
-    bool based = incoming->coding == SGP_CODING_NONE ||
-                 (held != SGP_ROUND_NONE && incoming->since == held);
+    bool based =
+        incoming->coding == SGP_CODING_NONE || (held != SGP_ROUND_NONE && incoming->since == held);
     link->work.held = based ? held : SGP_ROUND_NONE;
     return based;
 }
