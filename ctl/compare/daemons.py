@@ -100,7 +100,7 @@ class Node:
                ("topology", "file"): topology, ("network", "listen"): self.address,
                ("control", "socket"): self.socket, ("train", "when_done"): "serve"}
         said = {key: value for key, value in {**keys, **own}.items()
-                if not (self.relay and key[0] in ("data", "optimizer", "outer"))}
+                if not (self.relay and key[0] in ("data", "optimizer"))}
         with open(self.configuration, "w", encoding="utf-8") as file:
             for section in sorted({section for section, _ in said}):
                 file.write(f"[{section}]\n")
