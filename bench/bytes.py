@@ -12,17 +12,37 @@ import accuracy
 import figures
 import links
 from contenders import torch_python
+from owned import Owned
 
 OURS = {"plain": {}, "fp16": {"network.compression": "fp16"}, "int8": {"network.compression": "int8"},
         "int4:64": {"network.compression": "int4:64"},
         "int8, a share every 16 steps": {"network.compression": "int8", **accuracy.THIN}}
+OWNERS = "4 owners, int4 both ways every 8 steps"
+OWNED = {"network.compression": "int4", "network.copies": "int4", "train.local_steps": "8", "outer.kind": "slowmo",
+         "outer.learning_rate": "1", "outer.momentum": "0.5"}
 TWO = ("plain", "int8")  # where bytes matter less
 DDP = {"DistributedDataParallel": "none", "its fp16 hook": "fp16", "PowerSGD of rank 1": "powersgd 1",
        "PowerSGD of rank 4": "powersgd 4"}
 
 
+class Owners(Owned, links.switch.Hosts):
+    """On each host a node that trains, and owns a part of the model."""
+
+    def __init__(self, n, own=None, options=None):
+        del own
+        super().__init__(n, owners=range(n), members=True, says=["outer=true"], **options)
+
+
+def owners(options, seed, goals):
+    place = accuracy.Place(hosts=True)
+    place.fleet = Owners
+    return accuracy.ours(options, place, 4, seed, OWNED, goals=goals)
+
+
 def case(options, words, place, chosen, hooks, goals=(0.88,)):
     def ours(name):
+        if name == OWNERS:
+            return lambda seed: owners(options, seed, goals)
         return lambda seed: accuracy.ours(options, place, 4, seed, OURS[name], goals=goals)
 
     def theirs(name):
@@ -35,7 +55,7 @@ def case(options, words, place, chosen, hooks, goals=(0.88,)):
 
 def over_thin_links(options):
     with links.rate(10**8):
-        case(options, "links of 100 Mbit/s", accuracy.Place(hosts=True), list(OURS), list(DDP))
+        case(options, "links of 100 Mbit/s", accuracy.Place(hosts=True), [*OURS, OWNERS], list(DDP))
 
 
 def over_links(options):

@@ -360,7 +360,7 @@ static void log_total(struct daemon *daemon, const struct sgp_effect *effect)
         status.unknown,
         off ? "a member has named more weight than it has: this node scales its own down, and "
               "keeps its model"
-            : "a member has named less weight than it has: this node "
+            : "weight is lost, or a member has named less than it has: this node "
               "scales its own up, and keeps its model");
 }
 
