@@ -137,7 +137,7 @@ bool http_is_privileged(const struct client *client);
 bool http_room_for_answer(struct request *request);
 
 /* Jobs. A handler asks for room if its job is heavy (without, the request is answered), starts its work, and
- * begins the job, which suspends the request. `others` take room as heavy jobs do. Whoever learns of the end
+ * begins the job, which suspends the request. `others` take room as heavy jobs do. The code that learns of the end
  * sets the answer, if job->request is still there, and ends the job, which destroys it. */
 bool http_room_for_job(struct request *request, uint32_t others);
 void http_begin_job(struct request *request, struct http_job *job);

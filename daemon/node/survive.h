@@ -9,7 +9,7 @@
 int survive_open(struct daemon *daemon, struct sgp_node_config *config, struct sgp_error *error);
 /* Once there are snapshot slots: put back what is owed since then, and forget the checkpoint. */
 void survive_restore(struct daemon *daemon);
-/* Rounds whose parameters nobody has: x is of round 0, and the node does not train. 0: none. */
+/* The number of rounds that are lost: x is of round 0, and the node does not train. 0: no round is lost. */
 sgp_round survive_lost_rounds(const struct sgp_node_status *status);
 void survive_start_timer(struct daemon *daemon);
 /* Write a checkpoint, amid a round's steps as a mere estimate: 0, -EBUSY or SGP_E_STATE. */

@@ -328,6 +328,14 @@ static void warn_about_batch(struct prepared *p)
     const struct config *config = p->config;
     const struct sgp_schedule *schedule = &p->settings.schedule;
     uint32_t most = sgp_schedule_batch(schedule, (uint32_t)config->batch, p->epochs);
+    bool alone = p->topology->owner != SGP_NODE_NONE &&
+                 (sgp_topology_has_token(p->topology) || !sgp_method_waits(p->method));
+    if (config->base_batch > 0 && alone)
+        prepared_warn(p,
+            "%s:%u: [optimizer] base_batch: with algorithm %s each update is a step of its own, "
+            "and "
+            "the rate is scaled for the rows of all nodes; leave base_batch out",
+            config->file, config->lines[CONFIG_ID_BASE_BATCH], p->method->name);
     if (most > config->batch && most > p->data.train->rows)
         prepared_warn(p,
             "%s:%u: [optimizer] schedule: the batch is to grow to %" PRIu32 " rows, and this node "

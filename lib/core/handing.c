@@ -60,10 +60,17 @@ static bool codes_copies(const struct sgp_node *node)
            !sgp_core_at_own_pace(node);
 }
 
+/* A link that was to get the change, and did not, is served anew: nobody could tell any more what its
+ * snapshot holds. */
 static void let_change_go(struct sgp_node *node)
 {
-    if (node->handing.change != SGP_SLOT_NONE)
-        node->layout.snapshot_users[node->handing.change]--;
+    uint32_t change = node->handing.change;
+    if (change == SGP_SLOT_NONE)
+        return;
+    SGP_EACH_OUT (link, node)
+        if (link->estimate.slot == change && !link->estimate.sent)
+            release(node, link);
+    node->layout.snapshot_users[change]--;
     node->handing.change = SGP_SLOT_NONE;
 }
 

@@ -151,7 +151,7 @@ static void send_old(
     real->send(context, link, message, !strike ? snapshot : snapshot > 0 ? snapshot - 1 : 1);
 }
 
-/* A change goes to a worker with an older copy, as if it were one of that; the worker asks as one that has it. */
+/* The owner sends its change to a worker with an older copy, and names that copy. The worker always says that it holds a copy. */
 static void send_stale(
     void *context, struct sgp_link link, const struct sgp_message *message, uint32_t snapshot)
 {
