@@ -329,8 +329,11 @@ void sgp_core_pace_end(struct sgp_node *node);
 void sgp_core_pace_hear(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_pulse *pulse);
 void sgp_core_pace_round(struct sgp_node *node); /* one has ended */
-/* Alone a node keeps to the pace that all had, a little below: who comes back ahead of all others could only wait for
- * them, and who comes back behind goes where they are. Until when it begins no round; 0: it is not alone. */
+/* How long a round lasts at its own pace. If this process took no steps: as often as it is given something. */
+sgp_time sgp_core_own_round(const struct sgp_node *node);
+/* Until when it begins no round; 0: it does not rest. Alone a node keeps to the pace that all had, a little below: who
+ * comes back ahead of all others could only wait for them, and who comes back behind goes where they are. At its own
+ * pace a node that mixes with late neighbours alone keeps to the pace of its training. */
 sgp_time sgp_core_rests_until(const struct sgp_node *node);
 double sgp_core_pace(const struct sgp_node *node); /* by which the learning rate is multiplied */
 

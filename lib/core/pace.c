@@ -9,7 +9,9 @@
 #define PACE_LEAST 0.125 /* of the learning rate, and its inverse: nobody is that much slower */
 #define PACE_ROUNDS 8    /* fewer say nothing yet */
 #define PACE_RECENT 16   /* rounds */
-#define LONE_SLOWER 8    /* a round alone lasts that part longer than one with others */
+#define FED_NS                                                                                     \
+    (10 * SGP_MILLISECOND) /* a round of a process that took no steps, but is given mass */
+#define LONE_SLOWER 8      /* a round alone lasts that part longer than one with others */
 
 /* Rounds a second since `since`, or 0 while there are too few. */
 static double rate(sgp_round rounds, sgp_time since, sgp_time now)
@@ -22,6 +24,13 @@ void sgp_core_pace_end(struct sgp_node *node)
 {
     sgp_round rounds = node->round - node->pace.round;
     node->pace.each = rounds > 0 ? (node->now - node->pace.since) / rounds : 0;
+}
+
+sgp_time sgp_core_own_round(const struct sgp_node *node)
+{
+    if (node->pace.each > 0)
+        return node->pace.each;
+    return node->fed ? FED_NS : SGP_SECOND;
 }
 
 void sgp_core_pace_begin(struct sgp_node *node)
@@ -63,15 +72,35 @@ void sgp_core_pace_round(struct sgp_node *node)
     node->pace.together = mean + (took - mean) / node->pace.together_rounds;
 }
 
-sgp_time sgp_core_rests_until(const struct sgp_node *node)
+static bool takes_rounds_alone(const struct sgp_node *node)
 {
-    bool begins = node->stage == SGP_STAGE_BEGIN && node->state == SGP_NODE_TRAINING;
     bool counts =
         !node->role->counts_steps && !sgp_core_at_own_pace(node) && !node->role->collective;
     bool known = node->pace.together_rounds >= PACE_ROUNDS;
-    if (!begins || !counts || !known || node->leaving.wanted || !is_alone(node))
+    return node->state == SGP_NODE_TRAINING && counts && known && !node->leaving.wanted &&
+           is_alone(node);
+}
+
+/* Its last round of mixing neither gave nor was given anything, though a neighbour takes part that is late: it is not
+ * waited for, and may still come. */
+static bool mixes_in_vain(const struct sgp_node *node)
+{
+    bool late = false;
+    SGP_EACH_LINK (link, node)
+        late = late || sgp_core_peer_active(link);
+    return node->state == SGP_NODE_SETTLING && node->pace.idle && !node->fed && late &&
+           sgp_core_at_own_pace(node) && !node->role->counts_steps;
+}
+
+sgp_time sgp_core_rests_until(const struct sgp_node *node)
+{
+    if (node->stage != SGP_STAGE_BEGIN)
         return 0;
-    return node->pace.begun + node->pace.together + node->pace.together / LONE_SLOWER;
+    if (takes_rounds_alone(node))
+        return node->pace.begun + node->pace.together + node->pace.together / LONE_SLOWER;
+    if (mixes_in_vain(node))
+        return node->pace.begun + sgp_core_own_round(node);
+    return 0;
 }
 
 /* A pulse comes after link->pulse. What a node did before it joined, or before a pause, is not its pace. */

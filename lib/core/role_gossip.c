@@ -3,8 +3,6 @@
  * The rule: docs/rules/round.md */
 #include "core/core.h"
 
-#define PASSES_LEAST_NS (10 * SGP_MILLISECOND) /* where the pace is not known */
-
 static bool is_due(const struct sgp_core_link *link, sgp_round due)
 {
     return sgp_core_is_waited_for(link) && link->receiving.promise[0] != SGP_ROUND_NONE &&
@@ -43,10 +41,7 @@ sgp_time sgp_core_passes_on_at(const struct sgp_node *node)
 {
     if (!sgp_core_may_pass_on(node) || !awaits_one_behind(node))
         return SGP_TIME_NEVER;
-    sgp_time since = node->passes > 0 ? node->passed : node->stage_since, each = node->pace.each;
-    if (each == 0) /* its steps were done in a former process: as often as it is given something */
-        each = node->fed ? PASSES_LEAST_NS : SGP_SECOND;
-    return since + each;
+    return (node->passes > 0 ? node->passed : node->stage_since) + sgp_core_own_round(node);
 }
 
 const struct sgp_role sgp_role_gossip = {

@@ -447,6 +447,7 @@ static void complete(struct sgp_node *node)
     sgp_core_close_cycle(node);
     sgp_core_note(node, SGP_NOTE_ROUND, node->config.self)->amount = added;
     sgp_core_pace_round(node);
+    node->pace.idle = !node->fed && node->giving.count == 0;
     if (takes_outer_step(node, added)) /* also of parts of a model, which are no estimate */
         sgp_core_emit(node, SGP_EFFECT_OUTER)->weight = node->mass.weight;
     take_round(

@@ -116,6 +116,43 @@ Test(round, at_its_own_pace_a_round_that_only_exchanges_waits_for_mass_as_long_a
     close_desk(&desk);
 }
 
+/* Else it would be through with the rounds of the end, thousands of them, before its late neighbour can come. */
+Test(round, at_its_own_pace_the_end_beside_a_late_neighbour_keeps_to_the_pace_of_training)
+{
+    const sgp_time each = 40 * SGP_MILLISECOND;
+    struct desk desk;
+    struct sgp_topology *topology = pair();
+    struct sgp_node_config config = config_of(topology);
+    config.method = sgp_method_find("agp");
+    config.patience = SGP_SECOND;
+    config.rounds = 4;
+    config.final_cycles = 50;
+    open_desk(&desk, topology, config);
+    desk.peers.method = config.method->number;
+    greet_pair(&desk);
+    for (int i = 0; i < 4; i++) {
+        desk.now += each;
+        post_type(&desk, SGP_EVENT_TRAINED);
+    }
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_SETTLING));
+    struct sgp_pulse late = pulse_at(0, 4);
+    late.computing = true;
+    for (sgp_time end = desk.now + 2 * SGP_SECOND; desk.now < end; desk.now += SGP_BEAT_NS) {
+        say_pulse(&desk, 1, SGP_IN, late);
+        say_pulse(&desk, 1, SGP_OUT, late);
+    }
+    sgp_round first = status_of(&desk).round;
+    for (int i = 0; i < 20; i++)
+        post_type(&desk, SGP_EVENT_TICK);
+    cr_assert(status_of(&desk).round <= first + 1, "%" PRId64, status_of(&desk).round);
+    first = status_of(&desk).round;
+    cr_assert(sgp_node_deadline(desk.node) <= desk.now + each);
+    desk.now += each;
+    post_type(&desk, SGP_EVENT_TICK);
+    cr_assert(eq(i64, status_of(&desk).round, first + 1));
+    close_desk(&desk);
+}
+
 Test(round, divergence_pauses_the_node)
 {
     struct desk desk;
