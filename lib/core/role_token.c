@@ -224,10 +224,17 @@ static void absorb(struct sgp_node *node, struct sgp_receive *receive)
     sgp_mass_post(node, SGP_MASS_ABSORB, receive->share.weight);
 }
 
-/* A neighbour has another copy of the same label, which came twice then. The next visit settles that. */
+/* A neighbour has another copy of the same label, which came twice then. The next visit settles that. The holder takes
+ * a later label: every other copy is older from now on, and each of its nodes is visited once. */
 void sgp_core_visit_again(struct sgp_node *node)
 {
     node->token.renewed = !is_here(node);
+    if (!is_here(node))
+        return;
+    node->copy.label++;
+    node->round = node->copy.label + node->copy.updates;
+    node->changed = node->unrecorded = true;
+    sgp_core_touch_all(node);
 }
 
 /* A source that stops gives the token to any node that stays, also to a paused one. */
