@@ -16,7 +16,8 @@
 
 #include <math.h>
 
-#define WINDOWS 4  /* a count that has been around so often */
+#define WINDOWS                                                                                    \
+    4 /* cycles that what a source said counts for, and as many times a count has been around */
 #define CALM 16    /* windows without anything to scale: the total is as it should be */
 #define SPECK 1e-6 /* of the node's weight: less is not worth a pass over x */
 
@@ -42,16 +43,17 @@ static double kept(const struct sgp_node *node)
     return has_given ? node->total.kept : 1;
 }
 
-/* Rounds after which news of each member has come here: one edge of the file's cycle may be all that leads on. */
-static sgp_round around(const struct sgp_node *node)
+/* How old what a source said may be: it speaks once in each cycle of the file, or a few times as rarely at another pace. */
+static sgp_round recent(const struct sgp_node *node)
 {
-    const struct sgp_topology *topology = node->config.topology;
-    return (sgp_round)topology->node_count * topology->rounds_per_cycle;
+    return WINDOWS * (sgp_round)node->config.topology->rounds_per_cycle;
 }
 
+/* News of each member has come here by then: it takes fewer hops than there are members, each of them recent. So of a member that
+ * has other weight no node counts so far. */
 static sgp_round window(const struct sgp_node *node)
 {
-    return WINDOWS * around(node);
+    return (sgp_round)node->config.topology->node_count * recent(node);
 }
 
 /* ---- scaling ---- */
@@ -128,7 +130,7 @@ static void hear_all(struct sgp_node *node, sgp_round *heavy, sgp_round *light)
         sgp_round since = node->round - link->news.round;
         bool in = link->direction == SGP_IN;
         complete = sgp_core_peer_active(link) && has_same_file(node, link) &&
-                   (!in || (link->news.round != SGP_ROUND_NONE && since <= around(node)));
+                   (!in || (link->news.round != SGP_ROUND_NONE && since <= recent(node)));
         *heavy = in ? least_of(*heavy, link->news.heavy + since) : *heavy;
         *light = in ? least_of(*light, link->news.light + since) : *light;
     }
