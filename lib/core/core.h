@@ -333,7 +333,7 @@ void sgp_core_pace_round(struct sgp_node *node); /* one has ended */
 sgp_time sgp_core_own_round(const struct sgp_node *node);
 /* Until when it begins no round; 0: it does not rest. Alone a node keeps to the pace that all had, a little below: who
  * comes back ahead of all others could only wait for them, and who comes back behind goes where they are. At its own
- * pace a node that mixes with late neighbours alone keeps to the pace of its training. */
+ * pace a node whose neighbours are all late does not spin through the rounds of the end. */
 sgp_time sgp_core_rests_until(const struct sgp_node *node);
 double sgp_core_pace(const struct sgp_node *node); /* by which the learning rate is multiplied */
 

@@ -9,9 +9,8 @@
 #define PACE_LEAST 0.125 /* of the learning rate, and its inverse: nobody is that much slower */
 #define PACE_ROUNDS 8    /* fewer say nothing yet */
 #define PACE_RECENT 16   /* rounds */
-#define FED_NS                                                                                     \
-    (10 * SGP_MILLISECOND) /* a round of a process that took no steps, but is given mass */
-#define LONE_SLOWER 8      /* a round alone lasts that part longer than one with others */
+#define LEAST_NS (10 * SGP_MILLISECOND) /* a round in which nothing is computed */
+#define LONE_SLOWER 8 /* a round alone lasts that part longer than one with others */
 
 /* Rounds a second since `since`, or 0 while there are too few. */
 static double rate(sgp_round rounds, sgp_time since, sgp_time now)
@@ -30,7 +29,7 @@ sgp_time sgp_core_own_round(const struct sgp_node *node)
 {
     if (node->pace.each > 0)
         return node->pace.each;
-    return node->fed ? FED_NS : SGP_SECOND;
+    return node->fed ? LEAST_NS : SGP_SECOND;
 }
 
 void sgp_core_pace_begin(struct sgp_node *node)
@@ -99,7 +98,7 @@ sgp_time sgp_core_rests_until(const struct sgp_node *node)
     if (takes_rounds_alone(node))
         return node->pace.begun + node->pace.together + node->pace.together / LONE_SLOWER;
     if (mixes_in_vain(node))
-        return node->pace.begun + sgp_core_own_round(node);
+        return node->pace.begun + LEAST_NS;
     return 0;
 }
 
