@@ -354,6 +354,9 @@ sgp_time sgp_core_acknowledged_by(const struct sgp_core_link *link);
 void sgp_core_lose_patience(struct sgp_node *node, struct sgp_core_link *link); /* if it is time */
 
 /* outdated.c */
+/* Whether a share that comes over this link may have that number. A source counts what it gives, also what comes home
+ * again. */
+bool sgp_core_number_is_sound(const struct sgp_core_link *link, uint64_t number);
 /* A neighbour has shown that this node's record is older than what the neighbour has seen. */
 void sgp_core_find_outdated(struct sgp_node *node, struct sgp_core_link *link);
 #define SGP_NUMBER_MAX ((uint64_t)1 << 62) /* of a share; more were never given */

@@ -43,6 +43,12 @@ static void change_lineage(struct sgp_node *node, struct sgp_core_link *link, ui
     node->unrecorded = true;
 }
 
+bool sgp_core_number_is_sound(const struct sgp_core_link *link, uint64_t number)
+{
+    return number > link->memory.accepted && number <= SGP_NUMBER_MAX &&
+           number - link->memory.accepted <= SGP_NUMBER_GAP_MAX;
+}
+
 void sgp_core_know_source(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_hello *hello)
 {
@@ -51,8 +57,12 @@ void sgp_core_know_source(
     if (link->memory.lineage != hello->lineage)
         change_lineage(node, link, hello->lineage);
     bool ours = hello->target_lineage == node->config.lineage;
-    if (first && link->memory.recorded && ours && hello->acknowledged > link->memory.accepted)
-        sgp_core_find_outdated(node, link); /* what has passed never comes again */
+    if (!first || !link->memory.recorded || !ours || hello->acknowledged <= link->memory.accepted)
+        return;
+    sgp_core_find_outdated(node, link); /* what has passed never comes again, */
+    if (sgp_core_number_is_sound(link, hello->acknowledged))
+        link->memory.accepted =
+            hello->acknowledged; /* and the source must not forget that it has */
 }
 
 bool sgp_core_know_target(struct sgp_node *node, struct sgp_core_link *link, uint64_t accepted)

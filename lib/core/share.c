@@ -20,13 +20,6 @@ static bool bequest_is_sound(const struct sgp_node *node, const struct sgp_share
     return amount && (beside || share->bequest <= 0);
 }
 
-/* A source counts what it gives on this link, also what came home again. */
-static bool number_is_sound(const struct sgp_core_link *link, uint64_t number)
-{
-    return number > link->memory.accepted && number <= SGP_NUMBER_MAX &&
-           number - link->memory.accepted <= SGP_NUMBER_GAP_MAX;
-}
-
 /* A coded payload fits where its values go. */
 static bool is_shorter(const struct sgp_share *share)
 {
@@ -48,7 +41,7 @@ static bool share_is_sound(
         share->slice.first <= node->config.parameters - share->slice.count && is_shorter(share) &&
         (empty ? share->payload_bytes == 0
                : sgp_coding_may_have(share->coding, share->slice.count, share->payload_bytes));
-    return amount && slice && number_is_sound(link, share->number) && share->round >= 0 &&
+    return amount && slice && sgp_core_number_is_sound(link, share->number) && share->round >= 0 &&
            share->round <= link->pulse.round;
 }
 

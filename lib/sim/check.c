@@ -133,6 +133,19 @@ static struct sgp_sim_link *find_link(
                       : sgp_sim_link_of(host, host->file->hosts[event->peer], event->direction);
 }
 
+/* Whether a target whose ledger is from a backup takes the number that its source knows, and no share. */
+static bool takes_number(struct sgp_sim *sim, const struct sgp_sim_link *in, uint64_t number,
+    const struct sgp_link *event)
+{
+    const struct sgp_sim_connection *connection = sgp_sim_connection_of(sim, event->connection);
+    if (!connection || number <= in->said || number == connection->share.number)
+        return false;
+    uint64_t given;
+    double owed;
+    (void)sgp_sim_link_account(&sim->hosts[in->peer], &sim->links[in->other], &given, &owed);
+    return number <= given;
+}
+
 static void check_link(struct sgp_sim *sim, struct sgp_sim_host *host, const struct sgp_link *event)
 {
     struct sgp_sim_link *link = find_link(sim, host, event);
@@ -145,6 +158,8 @@ static void check_link(struct sgp_sim *sim, struct sgp_sim_host *host, const str
     (void)sgp_sim_link_account(host, link, &number, &owed);
     if (number == 0 && link->said > 0) /* nothing yet from this lineage of the source */
         link->said = link->accepted = 0;
+    if (takes_number(sim, link, number, event))
+        link->accepted = link->said = number;
     if (number == link->said)
         return;
     accept(sim, host, link, number, event->connection);

@@ -132,6 +132,22 @@ static void greet_acknowledged(struct desk *desk, uint64_t target_lineage, uint6
 }
 
 /* Each restore may have lost or made as much, whoever finds it out first, and once. */
+/* Else the source would take the lesser number for its own, and a second old ledger would not be found out. */
+Test(outdated, a_target_takes_the_number_that_its_source_knows)
+{
+    const uint64_t beyond = 3 + SGP_NUMBER_GAP_MAX;
+    const struct {
+        uint64_t acknowledged, accepted;
+    } cases[] = {{3, 3}, {9, 9}, {beyond, beyond}, {beyond + 1, 3}, {UINT64_MAX, 3}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct desk desk;
+        open_restored(&desk);
+        greet_acknowledged(&desk, 77, cases[i].acknowledged);
+        cr_assert(eq(u64, told_accepted(&desk), cases[i].accepted), "%zu", i);
+        close_desk(&desk);
+    }
+}
+
 Test(outdated, what_is_unknown_adds_up_once_a_process)
 {
     struct desk desk;
