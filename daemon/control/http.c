@@ -256,12 +256,12 @@ static void take_body(struct request *request, const char *data, size_t bytes)
 {
     size_t most = request->endpoint->body ? CONTROL_BODY_BYTES_MAX : 0;
     if (bytes > most - request->body_bytes)
-        request->too_large = true;
-    if (request->too_large)
+        request->body_status = MHD_HTTP_CONTENT_TOO_LARGE;
+    if (request->body_status)
         return;
     char *body = realloc(request->body, request->body_bytes + bytes + 1);
     if (!body) {
-        request->too_large = true;
+        request->body_status = MHD_HTTP_SERVICE_UNAVAILABLE;
         return;
     }
     memcpy(body + request->body_bytes, data, bytes);
@@ -313,7 +313,9 @@ enum MHD_Result http_handle(void *context, struct MHD_Connection *connection, co
         *data_bytes = 0;
         return MHD_YES;
     }
-    if (!request->response && request->too_large)
+    if (!request->response && request->body_status == MHD_HTTP_SERVICE_UNAVAILABLE)
+        http_fail_code(request, -ENOMEM);
+    else if (!request->response && request->body_status)
         http_fail(request, MHD_HTTP_CONTENT_TOO_LARGE, "the body is larger than %u bytes",
             request->endpoint->body ? CONTROL_BODY_BYTES_MAX : 0);
     else if (!request->response && request->control->closing)

@@ -202,11 +202,13 @@ static void parse_csv(struct predict *predict)
             predict->model.missing == SGP_MISSING_MEAN ? SGP_MISSING_MEAN : SGP_MISSING_ERROR};
     struct sgp_error why = {0};
     struct sgp_dataset *dataset = NULL;
-    if (sgp_dataset_read_csv(path, &options, &why, &dataset) < 0) {
+    int code = sgp_dataset_read_csv(path, &options, &why, &dataset);
+    if (code < 0) {
         size_t prefix = strlen(path);
         bool named = strncmp(why.text, path, prefix) == 0;
-        refuse(predict, MHD_HTTP_BAD_REQUEST, "body%s%s", named ? "" : ": ",
-            named ? why.text + prefix : why.text);
+        bool starved = code == -ENOMEM || code == -EMFILE || code == -ENFILE;
+        refuse(predict, starved ? MHD_HTTP_SERVICE_UNAVAILABLE : MHD_HTTP_BAD_REQUEST, "body%s%s",
+            named ? "" : ": ", named ? why.text + prefix : why.text);
     } else {
         take_dataset(predict, dataset);
     }

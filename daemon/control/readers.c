@@ -92,15 +92,14 @@ static bool copy_topology(struct reading *reading, const struct view_actions *ac
     if (!topology)
         return false;
     topology->nodes = copy_of(original->nodes, original->node_count * sizeof *original->nodes);
-    topology->phases = copy_of(original->phases, original->phase_count * sizeof *original->phases);
-    if (!topology->nodes || !topology->phases)
-        return false;
-    bool whole = render_has_edges(original), good = true;
-    for (uint32_t i = 0; i < original->phase_count; i++) {
+    topology->phases = calloc(original->phase_count, sizeof *original->phases);
+    bool whole = render_has_edges(original), good = topology->nodes && topology->phases;
+    for (uint32_t i = 0; good && i < original->phase_count; i++) {
         const struct sgp_phase *phase = &original->phases[i];
+        topology->phases[i] = *phase;
         topology->phases[i].out =
             whole ? copy_of(phase->out, phase->edge_count * sizeof *phase->out) : NULL;
-        good = good && (!whole || topology->phases[i].out);
+        good = !whole || topology->phases[i].out;
     }
     return good;
 }

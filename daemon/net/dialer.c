@@ -228,10 +228,11 @@ void dialer_init(struct dialer *dialer, uv_loop_t *loop, const struct dialer_eve
     *dialer = (struct dialer){.loop = loop, .events = *events};
 }
 
-void dialer_dial(struct dialer *dialer, uint32_t peer, const struct sgp_topology_node *node)
+bool dialer_dial(struct dialer *dialer, uint32_t peer, const struct sgp_topology_node *node)
 {
     struct dial *dial = calloc(1, sizeof *dial);
-    sgp_assert(dial != NULL);
+    if (dial == NULL)
+        return false;
     *dial = (struct dial){.dialer = dialer, .peer = peer, .holders = 1};
     dial->tls = dialer->events.tls(dialer->events.context, peer, &dial->settings);
     dial->settings.dials = true;
@@ -249,6 +250,7 @@ void dialer_dial(struct dialer *dialer, uint32_t peer, const struct sgp_topology
         note(dial, code, uv_strerror(code));
         (void)uv_timer_start(&dial->timer, on_stillborn, 0, 0);
     }
+    return true;
 }
 
 void dialer_give_up(struct dialer *dialer)

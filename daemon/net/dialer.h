@@ -38,8 +38,8 @@ struct dialer {
 
 void dialer_init(struct dialer *dialer, uv_loop_t *loop, const struct dialer_events *events);
 
-/* Dial a node, which is copied. `dialled` follows, never from within this call. */
-void dialer_dial(struct dialer *dialer, uint32_t peer, const struct sgp_topology_node *node);
+/* Dial a node, which is copied. True: `dialled` follows, never from within this call. False: out of memory; nothing follows. */
+bool dialer_dial(struct dialer *dialer, uint32_t peer, const struct sgp_topology_node *node);
 
 /* Give up all dials, without `dialled`. The loop has to see the handles through. */
 void dialer_give_up(struct dialer *dialer);

@@ -106,8 +106,8 @@ static void on_timer(uv_timer_t *timer)
         if (status.retired || edge->calling || edges_present(edge) != NULL ||
             is_called(daemon, edge->peer))
             continue;
-        edge->calling = true;
-        dialer_dial(&daemon->caller, edge->peer, &daemon->prepared->topology->nodes[edge->peer]);
+        edge->calling = dialer_dial(
+            &daemon->caller, edge->peer, &daemon->prepared->topology->nodes[edge->peer]);
     }
 }
 

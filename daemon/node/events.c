@@ -4,6 +4,9 @@
 
 #include "edges.h"
 
+#include <errno.h>
+#include <stdio.h>
+
 sgp_time events_now(void)
 {
     return (sgp_time)uv_hrtime();
@@ -39,10 +42,30 @@ static void step(struct daemon *daemon, struct sgp_event event)
     sgp_driver_post(&daemon->driver, &event);
 }
 
+/* What could not begin for want of memory has failed. The performer of a step cannot say so within it. */
+static void post_unbegun(struct daemon *daemon)
+{
+    for (uint32_t i = 0; daemon->undialled && i < daemon->out_count; i++) {
+        struct edge *edge = &daemon->edges[i];
+        if (!edge->undialled)
+            continue;
+        edge->undialled = false;
+        (void)snprintf(edge->error, sizeof edge->error, "cannot connect: out of memory");
+        step(daemon, (struct sgp_event){.type = SGP_EVENT_DOWN,
+                         .link = {.peer = edge->peer, .direction = SGP_OUT},
+                         .code = -ENOMEM});
+    }
+    bool unasked = daemon->unasked;
+    daemon->undialled = daemon->unasked = false;
+    if (unasked)
+        step(daemon, (struct sgp_event){.type = SGP_EVENT_ANSWER});
+}
+
 void events_settle(struct daemon *daemon)
 {
     if (daemon->ending)
         return;
+    post_unbegun(daemon);
     while (daemon->failed_links != NULL) {
         struct link *link = daemon->failed_links;
         daemon->failed_links = link->next_failed;

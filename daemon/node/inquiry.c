@@ -96,7 +96,8 @@ void inquiry_ask(struct daemon *daemon, uint32_t peer, const struct sgp_inquire 
     (void)snprintf(daemon->question_target, SGP_NAME_BYTES, "%s", question->target);
     daemon->question.source = daemon->question_source;
     daemon->question.target = daemon->question_target;
-    dialer_dial(&daemon->inquirer, peer, &daemon->prepared->topology->nodes[peer]);
+    daemon->unasked =
+        !dialer_dial(&daemon->inquirer, peer, &daemon->prepared->topology->nodes[peer]);
 }
 
 void inquiry_close(struct daemon *daemon)

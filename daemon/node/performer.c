@@ -20,7 +20,10 @@ static void verb_dial(void *context, uint32_t peer)
     struct daemon *daemon = context;
     if (!sgp_topology_is_dialled(daemon->prepared->topology, peer))
         return; /* it calls: calls.c */
-    dialer_dial(&daemon->dialer, peer, &daemon->prepared->topology->nodes[peer]);
+    if (dialer_dial(&daemon->dialer, peer, &daemon->prepared->topology->nodes[peer]))
+        return;
+    edges_find(daemon, peer, SGP_OUT)->undialled = true;
+    daemon->undialled = true;
 }
 
 static void verb_send(

@@ -53,8 +53,9 @@ struct edge {
     char farewell[SGP_TEXT_BYTES]; /* what the peer said when it ended the last one: notes.c */
     char unlike[SGP_TEXT_BYTES];   /* how its model differs, "" while that is not known: notes.c */
     struct link_lines lines;
-    bool ciphered;              /* one of its connections was: trust.c */
-    bool calling;               /* its source is being called: calls.c */
+    bool ciphered;  /* one of its connections was: trust.c */
+    bool calling;   /* its source is being called: calls.c */
+    bool undialled; /* there was no memory to dial it, and DOWN is still to be posted: events.c */
     uint32_t outsized;          /* shares returned as outsized ... */
     uint64_t outsized_accepted; /* ... since so many had been accepted */
 };
@@ -125,6 +126,8 @@ struct daemon {
     /* neighbours.c */
     uint64_t connections;
     struct link *failed_links; /* DOWN is still to be posted, by events.c */
+    bool undialled;            /* also of edges */
+    bool unasked;              /* no memory to inquire: the answer, none, is still to be posted */
 
     /* calls.c */
     struct dialer caller;

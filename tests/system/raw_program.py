@@ -66,7 +66,7 @@ class Program:
         self.socket = self.connect(path, patience)
         self.send(HELLO, descriptors=[self.descriptor], flags=flags, parameters=count if parameters is None else parameters, rounds=rounds, text=b"raw")
         self.welcome = self.receive()
-        self.refused = self.welcome["text"] if self.welcome["type"] == REFUSED else None
+        self.refused = self.welcome["text"] if self.welcome and self.welcome["type"] == REFUSED else None
         self.turn = None
 
     @staticmethod
