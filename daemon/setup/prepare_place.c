@@ -112,6 +112,23 @@ static const char *key_path(const struct prepared *p, char usual[PATH_MAX])
     return access(usual, F_OK) == 0 ? usual : "";
 }
 
+/* The least and the greatest weight of this node by the file. */
+static int prepare_weights(struct prepared *p)
+{
+    uint32_t nodes = p->topology->node_count;
+    double *least = malloc(2 * (size_t)nodes * sizeof *least);
+    if (least == NULL)
+        return -ENOMEM;
+    double *most = least + nodes;
+    int code = sgp_topology_weight_range(p->topology, least, most);
+    if (code == 0) {
+        p->weight_least = least[p->self];
+        p->weight_most = most[p->self];
+    }
+    free(least);
+    return code;
+}
+
 /* The secret key, and whether it is the one by which others will know this node. */
 static int prepare_key(struct prepared *p, struct sgp_error *error)
 {
@@ -186,14 +203,7 @@ int prepare_topology(struct prepared *p, struct sgp_error *error)
         prepared_warn(p, "%s: %s", config->topology, p->analysis.warnings[i]);
     if (topology->node_count > 1)
         warn_about_addresses(p);
-    double *least = malloc(2 * (size_t)topology->node_count * sizeof *least), *most = least;
-    most += least ? topology->node_count : 0;
-    code = least ? sgp_topology_weight_range(topology, least, most) : -ENOMEM;
-    if (code == 0) {
-        p->weight_least = least[p->self];
-        p->weight_most = most[p->self];
-    }
-    free(least);
+    code = prepare_weights(p);
     if (code == 0)
         code = sgp_node_needs(topology, p->self, p->method, &p->needs);
     return code < 0 ? sgp_fail(error, code, "%s: %s", config->topology, sgp_strerror(code)) : 0;
