@@ -15,8 +15,8 @@
 
 #define RENDER_EDGES_MAX 20000u /* a topology with more is rendered with counts instead of edges */
 
-json_t *render_status(const struct view_status *status, const struct sgp_topology *topology);
-json_t *render_peer(const struct view_peer *peer);
+json_t *render_status(const struct view_status *view, const struct sgp_topology *topology);
+json_t *render_peer(const struct view_peer *view);
 /* Whether render_topology names the edges. */
 bool render_has_edges(const struct sgp_topology *topology);
 json_t *render_topology(const struct view_status *status, const struct sgp_topology *topology);

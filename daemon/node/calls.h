@@ -16,6 +16,6 @@ void calls_reload(struct daemon *daemon);
 void calls_close(struct daemon *daemon);
 
 /* For the listener: one of them calls. */
-void calls_on_call(void *context, struct link *link, const struct sgp_message *call);
+void calls_on_call(void *context, struct link *link, const struct sgp_message *message);
 
 #endif

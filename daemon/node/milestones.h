@@ -6,6 +6,6 @@
 #include "state.h"
 
 /* After the note was told: measure, save and checkpoint as it asks for. */
-void milestones_reached(struct daemon *daemon, const struct sgp_effect *note);
+void milestones_reached(struct daemon *daemon, const struct sgp_effect *effect);
 
 #endif

@@ -6,7 +6,7 @@
 #include "state.h"
 
 /* For the listener: a stranger said hello. The link is the edge's from now on, or refused. */
-void neighbours_on_hello(void *context, struct link *link, const struct sgp_message *hello);
+void neighbours_on_hello(void *context, struct link *link, const struct sgp_message *message);
 
 /* A link that stands becomes a neighbour's. */
 void neighbours_take_over(

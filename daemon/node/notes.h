@@ -6,7 +6,7 @@
 #include "state.h"
 
 /* What the core notes. */
-void notes_note(struct daemon *daemon, const struct sgp_effect *note);
+void notes_note(struct daemon *daemon, const struct sgp_effect *effect);
 void notes_status_line(struct daemon *daemon);
 /* Say that training diverges, and that it has come back, once each. */
 void notes_divergence(struct daemon *daemon);

@@ -177,6 +177,14 @@ double sgp_core_debts(const struct sgp_node *node);
 double sgp_core_owed(const struct sgp_node *node);        /* these, and what links owe */
 double sgp_core_weight_most(const struct sgp_node *node); /* a node can have, as far as known */
 
+/* facts.c: numbers of shares */
+#define SGP_NUMBER_MAX ((uint64_t)1 << 62) /* of a share; more were never given */
+/* The number after the last accepted, and so many that came home: one a millisecond for 34 years. */
+#define SGP_NUMBER_GAP_MAX ((uint64_t)1 << 40)
+/* Whether a share that comes over this link may have that number. A source counts what it gives, also what comes home
+ * again. */
+bool sgp_core_number_is_sound(const struct sgp_core_link *link, uint64_t number);
+
 /* facts.c: the node */
 enum sgp_node_state sgp_core_state(const struct sgp_node *node); /* with PAUSED */
 bool sgp_core_state_is_active(enum sgp_node_state state);
@@ -354,14 +362,8 @@ sgp_time sgp_core_acknowledged_by(const struct sgp_core_link *link);
 void sgp_core_lose_patience(struct sgp_node *node, struct sgp_core_link *link); /* if it is time */
 
 /* outdated.c */
-/* Whether a share that comes over this link may have that number. A source counts what it gives, also what comes home
- * again. */
-bool sgp_core_number_is_sound(const struct sgp_core_link *link, uint64_t number);
 /* A neighbour has shown that this node's record is older than what the neighbour has seen. */
 void sgp_core_find_outdated(struct sgp_node *node, struct sgp_core_link *link);
-#define SGP_NUMBER_MAX ((uint64_t)1 << 62) /* of a share; more were never given */
-/* The number after the last accepted, and so many that came home: one a millisecond for 34 years. */
-#define SGP_NUMBER_GAP_MAX ((uint64_t)1 << 40)
 /* The source greets. */
 void sgp_core_know_source(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_hello *hello);

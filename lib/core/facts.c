@@ -543,3 +543,11 @@ bool sgp_core_folds(const struct sgp_node *node)
     return node->folding.pinned != SGP_SLOT_NONE && !node->folding.changed &&
            node->state != SGP_NODE_DRAINING;
 }
+
+/* ---- numbers of shares ---- */
+
+bool sgp_core_number_is_sound(const struct sgp_core_link *link, uint64_t number)
+{
+    return number > link->memory.accepted && number <= SGP_NUMBER_MAX &&
+           number - link->memory.accepted <= SGP_NUMBER_GAP_MAX;
+}

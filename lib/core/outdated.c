@@ -43,12 +43,6 @@ static void change_lineage(struct sgp_node *node, struct sgp_core_link *link, ui
     node->unrecorded = true;
 }
 
-bool sgp_core_number_is_sound(const struct sgp_core_link *link, uint64_t number)
-{
-    return number > link->memory.accepted && number <= SGP_NUMBER_MAX &&
-           number - link->memory.accepted <= SGP_NUMBER_GAP_MAX;
-}
-
 void sgp_core_know_source(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_hello *hello)
 {

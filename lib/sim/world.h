@@ -639,7 +639,7 @@ void sgp_sim_check_dissolve(struct sgp_sim_host *host, const struct sgp_effect *
 /* Weight that a core made or took off: it may begin to if the total is too small, or beyond the bound, and only then. */
 void sgp_sim_check_total(struct sgp_sim_host *host, const struct sgp_effect *effect);
 /* The core of a host has let go of the snapshot of a share that is in doubt. */
-void sgp_sim_check_dispute(struct sgp_sim_host *host, const struct sgp_effect *note);
+void sgp_sim_check_dispute(struct sgp_sim_host *host, const struct sgp_effect *effect);
 
 /* check_life.c */
 /* Parameters leave the count with a host that dies, and enter it with one that begins anew. */

@@ -262,6 +262,13 @@ int sgp_run_plan(const char *directory, const struct sgp_run *model, struct sgp_
     return 0;
 }
 
+static bool is_same(const struct sgp_run *a, const struct sgp_run *b)
+{
+    return a->number == b->number && a->begun == b->begun && a->shape == b->shape &&
+           a->loss == b->loss && a->classes == b->classes && a->scaling == b->scaling &&
+           a->data == b->data;
+}
+
 int sgp_run_follow(const char *directory, const struct sgp_run_plan *plan, struct sgp_error *error,
     char name[SGP_RUN_NAME_BYTES])
 {
@@ -277,7 +284,7 @@ int sgp_run_follow(const char *directory, const struct sgp_run_plan *plan, struc
             (void)rmdir(former); /* what others put there stays */
     }
     /* One that goes on as it is has no need of room on the disk. */
-    if (code < 0 || memcmp(&plan->run, &plan->former, sizeof plan->run) == 0)
+    if (code < 0 || is_same(&plan->run, &plan->former))
         return code;
     return sgp_run_write(directory, &plan->run, error);
 }
