@@ -80,14 +80,11 @@ static bool takes_rounds_alone(const struct sgp_node *node)
            is_alone(node);
 }
 
-/* Its last round of mixing neither gave nor was given anything, though a neighbour takes part that is late: it is not
- * waited for, and may still come. */
+/* Its last round of mixing neither gave nor was given anything. A neighbour that is late, or away, is not waited for, and
+ * may still come. */
 static bool mixes_in_vain(const struct sgp_node *node)
 {
-    bool late = false;
-    SGP_EACH_LINK (link, node)
-        late = late || sgp_core_peer_active(link);
-    return node->state == SGP_NODE_SETTLING && node->pace.idle && !node->fed && late &&
+    return node->state == SGP_NODE_SETTLING && node->pace.idle && !node->fed &&
            sgp_core_at_own_pace(node) && !node->role->counts_steps;
 }
 
