@@ -12,6 +12,9 @@ import unittest
 
 import tap
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../walls"))
+import prose
+
 BUILD, SOURCE, COMPILER, *PROGRAMS = sys.argv[1:]
 USER = r"""
 #include <sgp/topology.h>
@@ -71,12 +74,7 @@ class Install(unittest.TestCase):
         run("meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", self.directory)
         pages = glob.glob(self.path("**", "doc", "sgpd", "**", "*.md"), recursive=True)
         self.assertGreater(len(pages), 30)
-        for page in pages:
-            with open(page, encoding="utf-8") as file:
-                links = re.findall(r"\]\(([^)#]+)", file.read())
-            for link in links:
-                if not link.startswith("http"):
-                    self.assertTrue(os.path.exists(os.path.join(os.path.dirname(page), link)), (page, link))
+        self.assertEqual([line for page in pages for line in prose.dead_links("", page)], [])
 
     def test_a_program_is_made_with_what_pkg_config_says(self):
         run("meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", self.directory)

@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks that pages are plain and that their links lead somewhere: prose.py SOURCE_ROOT. Speaks TAP.
+
+A page is plain if a sentence has 18 words on average and 40 at most, if it has none of the turns below, and if each
+source line holds one sentence, so that a change shows the sentence that it changes. Code and headings are not looked
+at. Tables count for the longest sentence and the turns alone. prose_selftest.py shows that each rule can fail.
+"""
+import os
+import re
+import sys
+
+import walls
+
+AVERAGE_MOST = 18.0  # words a sentence, over a page
+LONGEST_MOST = 40  # words of one sentence
+
+# Turns that a reader must translate, and what to write instead. Code in `backticks` may have them.
+TURNS = [
+    (r"\b[Oo]nes? (that|who)\b", "name the subject"),
+    (r"\b([Ww]hoever|[Ww]hosoever|[Ww]homever)\b", "name the subject"),
+    (r"^(Who|What|Whose|Whom) (?!.*\?)", "name the subject"),
+    (r"\bbeliev(e|es|ed|ing)\b", "say accept or trust"),
+    (r"\b([Ss]tands|[Ss]tood) (for ever|still)\b", "say is blocked"),
+    (r"\b(com(e|es|ing)|came|goes|tak(e|es|en)|took) home\b", "say returns"),
+    (r"\b[Gg]ifts?\b", "say outgoing share"),
+    (r"\b[Ee]lders?\b", "say veteran peer"),
+    (r"\b[Cc]hores?\b", "say background job"),
+    (r"\b[Ww]eather\b", "say network model"),
+    (r"\b[Ee]states?\b", "say handover"),
+    (r"\b[Uu]nlaid\b", "say awaiting a model"),
+    (r"\b[Tt]hin (link|line)s?\b", "say bandwidth-bound"),
+    (r"\b([Vv]isit(s|ed|ing)?)\b", "say receive the token"),
+    (r"\b[Oo]f late\b", "say recent"),
+    (r"\b[Aa]mid(st)?\b", "say during"),
+    (r"\bof whom\b", "name the subject"),
+]
+
+# Pages that are not plain yet: what they may have, which is what they have. A page that improves lowers its figures, a
+# page that is plain is struck, and no page is added: (words a sentence, longest sentence, turns, is a sentence a line).
+NOT_YET = {
+    "CONTRIBUTING.md": (18.0, 49, 4, False),
+    "README.md": (18.0, 40, 3, False),
+    "docs/ARCHITECTURE.md": (18.0, 40, 2, False),
+    "docs/ATTACH.md": (18.0, 48, 11, False),
+    "docs/BENCHMARKS.md": (18.0, 53, 14, False),
+    "docs/COMPRESSION.md": (18.0, 41, 3, False),
+    "docs/CONFIGURATION.md": (19.5, 136, 22, False),
+    "docs/GLOSSARY.md": (18.0, 40, 7, False),
+    "docs/METHODS.md": (18.0, 62, 18, False),
+    "docs/MODELS.md": (18.0, 40, 0, False),
+    "docs/PACKAGES.md": (18.0, 40, 3, False),
+    "docs/PERFORMANCE.md": (27.3, 83, 19, False),
+    "docs/PROTOCOL.md": (20.7, 149, 16, False),
+    "docs/ROADMAP.md": (18.0, 40, 1, False),
+    "docs/SECURITY.md": (18.0, 60, 14, False),
+    "docs/SIMULATOR.md": (26.4, 149, 10, False),
+    "docs/TESTING.md": (21.7, 90, 2, False),
+    "docs/TOPOLOGY.md": (18.0, 69, 14, False),
+    "docs/UPGRADING.md": (18.0, 42, 3, False),
+    "docs/man/sgpd.8": (18.0, 40, 6, False),
+    "docs/man/sgpd.conf.5": (18.0, 156, 2, False),
+    "docs/rules/owner.md": (18.0, 88, 25, False),
+    "docs/rules/program.md": (18.0, 40, 3, False),
+    "docs/rules/reload.md": (18.0, 40, 6, False),
+    "docs/rules/restart.md": (18.0, 40, 5, False),
+    "docs/rules/round.md": (18.0, 40, 15, False),
+    "docs/rules/silence.md": (18.0, 40, 7, False),
+    "docs/rules/token.md": (18.0, 57, 23, False),
+    "examples/README.md": (18.0, 40, 1, False),
+    "examples/linear/README.md": (18.0, 40, 0, False),
+    "examples/resnet/README.md": (22.5, 40, 0, False),
+    "examples/tabular/README.md": (18.0, 40, 0, False),
+    "examples/transformer/README.md": (20.0, 40, 0, False),
+    "python/README.md": (18.0, 40, 0, False),
+}
+
+CHANGELOG = "CHANGELOG.md"  # a page by another rule: for each version, what changes for a user
+
+ENDS = r"[.!?:][\"')*_\]]*"
+ABBREVIATIONS = r"(?<!\bal\.)(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bcf\.)(?<!\bvs\.)(?<!\bNo\.)"
+ITEM = re.compile(r"\s*([-*+]|\d+\.)\s+")
+LEAD = re.compile(r"\*\*[^*]+\*\*[:,.]?\s*(?=\S)")
+SKIPPED = re.compile(r"\s*(#|<|\[[^\]]+\]:|---|===)")
+
+
+def pages(root):
+    """Every page of the source tree, relative to its root: Markdown, and what man pages are made of."""
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "build")) and name != "shared")
+        for name in sorted(names):
+            if name.endswith(".md") or re.search(r"/man/[^/]+\.\d(\.in)?$", f"{folder}/{name}"):
+                yield os.path.relpath(os.path.join(folder, name), root)
+
+
+def plain(text):
+    """Text as it is read: code as one word, links as their text."""
+    text = re.sub(r"``.+?``|`[^`]+`", "code", text)
+    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    return re.sub(r"<[^<>\s]+>|\*\*", "", text)
+
+
+def sentences(text):
+    """The sentences of a paragraph."""
+    return [one for one in re.split(rf"(?<=[.!?])[\"')*_\]]*{ABBREVIATIONS}\s+", text.strip()) if words(one)]
+
+
+def words(text):
+    return len([word for word in text.split() if re.search(r"\w", word)])
+
+
+def markdown_blocks(text):
+    """(kind, lines) of each paragraph, item and row of a Markdown page; kind is text, item or row."""
+    block, kind, fenced = [], "text", False
+    for line in text.split("\n") + [""]:
+        fence = line.lstrip().startswith("```")
+        item = None if fenced else ITEM.match(line)
+        row = line.lstrip().startswith("|")
+        if fence or fenced or row or item or not line.strip() or SKIPPED.match(line):
+            if block:
+                yield kind, block
+            block, kind = [], "text"
+        fenced = fenced != fence
+        if fence or fenced or not line.strip() or SKIPPED.match(line):
+            continue
+        if row:
+            if not re.fullmatch(r"[\s|:-]+", line):
+                yield from (("row", [cell]) for cell in re.split(r"(?<!\\)\|", line.strip().strip("|")))
+        elif item:
+            block, kind = [line[item.end():]], "item"
+        else:
+            block.append(line.strip())
+
+
+def roff_blocks(text):
+    """(kind, lines) of each paragraph of a man page's source."""
+    block, code = [], False
+    for line in text.split("\n") + [".PP"]:
+        macro, _, rest = line.partition(" ")
+        code = macro in (".nf", ".EX") or code and macro not in (".fi", ".EE")
+        if macro in (".B", ".I") or re.fullmatch(r"\.[BIR]{2}", macro):
+            line = rest.replace('"', "") if macro in (".B", ".I") else re.sub(r'" | "|"', "", rest)
+        elif line.startswith((".", "'")) or code:
+            if block:
+                yield "text", block
+            block = []
+            continue
+        if line.strip():
+            block.append(re.sub(r"\\f.|\\", "", line))
+
+
+class Page:
+    """What there is to say of a page: its figures, and where its faults are."""
+
+    def __init__(self, text, roff=False):
+        self.count, self.total, self.longest, self.long, self.turns, self.broken = 0, 0, 0, [], [], []
+        for kind, lines in roff_blocks(text) if roff else markdown_blocks(text):
+            lead = LEAD.match(lines[0]) if kind == "item" else None
+            lines = [lines[0][lead.end():] if lead else lines[0], *lines[1:]]
+            self.read(kind, [plain(line) for line in lines])
+            self.find_turns(plain(lead.group()) if lead else "")
+            if kind != "row" and not roff:
+                self.look_at_lines([plain(line) for line in lines])
+
+    def read(self, kind, lines):
+        for one in sentences(" ".join(lines)):
+            length = words(one)
+            if kind != "row":
+                self.count += 1
+                self.total += length
+            self.longest = max(self.longest, length)
+            if length > LONGEST_MOST:
+                self.long.append(f"{length} words: {one[:60]}")
+            self.find_turns(one)
+
+    def find_turns(self, one):
+        for pattern, remedy in TURNS:
+            for found in re.finditer(pattern, one):
+                self.turns.append(f"'{found.group().strip()[:20]}' ({remedy}): {one[:60]}")
+
+    def look_at_lines(self, lines):
+        for number, line in enumerate(lines):
+            if len(sentences(line)) > 1:
+                self.broken.append(f"two sentences in a line: {line[:60]}")
+            elif number + 1 < len(lines) and not re.search(rf"{ENDS}\s*$", line):
+                self.broken.append(f"a sentence goes on in the next line: {line[:60]}")
+
+    @property
+    def average(self):
+        return self.total / max(self.count, 1)
+
+    def complaints(self, allowed):
+        """What is wrong, beyond what is allowed: (average, longest, turns, is a sentence a line)."""
+        average, longest, turns, lines = allowed
+        wrong = []
+        if round(self.average, 1) > average:
+            wrong.append(f"{self.average:.1f} words a sentence, at most {average:.1f}")
+        if self.longest > longest:
+            wrong += self.long or [f"a sentence of {self.longest} words, at most {longest}"]
+        if len(self.turns) > turns:
+            wrong += self.turns
+        if lines:
+            wrong += self.broken
+        return wrong
+
+    def is_plain(self):
+        return not self.complaints((AVERAGE_MOST, LONGEST_MOST, 0, True))
+
+
+def read(root, path):
+    with open(os.path.join(root, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def page_of(root, path):
+    return Page(read(root, path), roff=not path.endswith(".md"))
+
+
+def check_plain(root, not_yet=None):
+    """Pages that are less plain than they must be."""
+    not_yet = NOT_YET if not_yet is None else not_yet
+    wrong, known = [], [path for path in pages(root) if path != CHANGELOG]
+    for path in known:
+        page = page_of(root, path)
+        wrong += [f"{path}: {line}" for line in
+                  page.complaints(not_yet.get(path, (AVERAGE_MOST, LONGEST_MOST, 0, path.endswith(".md"))))]
+        if path in not_yet and page.is_plain():
+            wrong.append(f"{path}: is plain now, strike it from NOT_YET")
+    return wrong + [f"{path}: is in NOT_YET, but there is no such page" for path in not_yet if path not in known]
+
+
+def anchors(text):
+    """The anchors that a Markdown page has by its headings, as GitHub makes them."""
+    found = set()
+    for heading in re.findall(r"^#+ +(.+?) *$", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE):
+        heading = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        slug, number = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-"), 0
+        while (f"{slug}-{number}" if number else slug) in found:
+            number += 1
+        found.add(f"{slug}-{number}" if number else slug)
+    return found
+
+
+def dead_links(folder, path):
+    """Links of a Markdown page to a file that is not there, or to an anchor that its page has not."""
+    dead = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"^```.*?^```", "", read(folder, path), flags=re.MULTILINE | re.DOTALL)):
+        name, _, anchor = target.partition("#")
+        if re.match(r"[a-z]+:", target):
+            continue
+        aim = os.path.normpath(os.path.join(folder, os.path.dirname(path), name)) if name else os.path.join(folder, path)
+        if not os.path.exists(aim):
+            dead.append(f"{path}: no file {target}")
+        elif anchor and anchor not in anchors(read("", aim)):
+            dead.append(f"{path}: no heading {target}")
+    return dead
+
+
+def check_links(root):
+    return [line for path in pages(root) if path.endswith(".md") for line in dead_links(root, path)]
+
+
+def check_pages_named(root):
+    """Pages that sources name and that are not there."""
+    wrong = []
+    for folder in ("include", "lib", "daemon", "ctl", "python", "bench", "scripts", "tests", "systemd"):
+        for path, _, names in sorted(os.walk(os.path.join(root, folder))):
+            for name in sorted(names):
+                if name.endswith((".c", ".h", ".py", ".in", ".build")):
+                    file = os.path.relpath(os.path.join(path, name), root)
+                    wrong += [f"{file}: no page {page}" for page in set(re.findall(r"\bdocs/[\w/]+\.md\b", read(root, file)))
+                              if not os.path.exists(os.path.join(root, page))]
+    return wrong
+
+
+def table(root):
+    """The figures of each page, in lines."""
+    yield f"{'page':36} {'words':>6} {'a sentence':>10} {'longest':>8} {'turns':>6} {'lines':>6}"
+    for path in pages(root):
+        page = page_of(root, path)
+        yield (f"{path:36} {page.total:6} {page.average:10.1f} {page.longest:8} {len(page.turns):6} "
+               f"{'' if not path.endswith('.md') else len(page.broken):>6}{'' if page.is_plain() else '  not yet'}")
+
+
+def main():
+    root = sys.argv[1]
+    status = walls.report([
+        ("pages are plain", check_plain(root)),
+        ("links of pages lead to a file and a heading", check_links(root)),
+        ("sources name pages that are there", check_pages_named(root)),
+    ])
+    for line in table(root):
+        print(f"# {line}")
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    main()
