@@ -48,8 +48,6 @@ NOT_YET = {
     "docs/METHODS.md": (18.0, 62, 18, False),
     "docs/MODELS.md": (18.0, 40, 0, False),
     "docs/PERFORMANCE.md": (27.3, 83, 19, False),
-    "docs/SIMULATOR.md": (26.4, 149, 10, False),
-    "docs/TESTING.md": (21.7, 90, 2, False),
     "docs/TOPOLOGY.md": (18.0, 69, 14, False),
     "docs/man/sgpd.8": (18.0, 40, 6, False),
     "docs/man/sgpd.conf.5": (18.0, 156, 2, False),
