@@ -48,7 +48,6 @@ NOT_YET = {
     "docs/METHODS.md": (18.0, 62, 18, False),
     "docs/MODELS.md": (18.0, 40, 0, False),
     "docs/PERFORMANCE.md": (27.3, 83, 19, False),
-    "docs/TOPOLOGY.md": (18.0, 69, 14, False),
     "docs/man/sgpd.8": (18.0, 40, 6, False),
     "docs/man/sgpd.conf.5": (18.0, 156, 2, False),
     "examples/README.md": (18.0, 40, 1, False),
