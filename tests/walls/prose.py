@@ -44,7 +44,6 @@ NOT_YET = {
     "docs/CONFIGURATION.md": (19.5, 136, 22, False),
     "docs/METHODS.md": (18.0, 62, 18, False),
     "docs/MODELS.md": (18.0, 40, 0, False),
-    "docs/PERFORMANCE.md": (27.3, 83, 19, False),
     "docs/man/sgpd.8": (18.0, 40, 6, False),
     "docs/man/sgpd.conf.5": (18.0, 156, 2, False),
     "examples/README.md": (18.0, 40, 1, False),
