@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What nodes say to each other: the core's messages, which lib/wire turns into bytes and back.
+/* The messages between nodes. lib/wire turns them into bytes and back.
  *
- * One connection per directed edge, dialled by the source. On it
- *     source -> target   HELLO, BEAT, SHARE, ESTIMATE (their payload follows in chunks), BEQUEATH, GOODBYE
+ * Each directed edge has one connection, which the source dials. On it travel:
+ *     source -> target   HELLO, BEAT, SHARE, ESTIMATE (their payload follows in chunks), BEQUEATH,
+ *                        GOODBYE
  *     target -> source   WELCOME, BEAT, CREDIT, ACK, ASK, ANSWER, GOODBYE
- * STATEMENT goes both ways, to whom it concerns, and is not for the core: it is signed, and who may sign is not the core's to say.
- * FACT goes both ways, too, and is not for the core: programs decide by it, and no round waits for it.
- * LAYOUT goes both ways before WELCOME, and is not for the core: two nodes find the first tensor in which their models differ.
- * A connection that begins with INQUIRE is for that one question: it ends with the ANSWER.
- * Every message carries the sender's pulse, so any message is a sign of life and a statement of
- * where its sender stands. Strings are borrowed and valid during the call that passes the message. */
+ *
+ * Three messages travel both ways, and the core does not handle them:
+ *     STATEMENT   is signed; the daemon decides which nodes may sign
+ *     FACT        carries decisions of programs; no round waits for it
+ *     LAYOUT      comes before WELCOME; two nodes find the first tensor that differs
+ *
+ * A connection that begins with INQUIRE carries that one question, and ends with the ANSWER. Every
+ * message carries the sender's pulse, so any message is a sign of life and states the sender's
+ * progress. Strings are borrowed and valid during the call that passes the message. */
 #ifndef SGP_MESSAGE_H
 #define SGP_MESSAGE_H
 
@@ -17,41 +21,45 @@
 #include "sgp/sketch.h"
 #include "sgp/types.h"
 
-/* The life of a node; travels, so it starts at 1 and numbers stay. */
+/* The states of a node. They travel, so numbers start at 1 and never change. */
 enum sgp_node_state {
     SGP_NODE_JOINING = 1, /* waits for the hellos that `start` asks for */
     SGP_NODE_TRAINING,
-    SGP_NODE_SETTLING, /* its steps are done; gives and absorbs until the fleet's end */
-    SGP_NODE_FINISHED, /* gives no more; still accepts what comes */
-    SGP_NODE_PAUSED,   /* gives nothing and is not waited for until resumed */
-    SGP_NODE_DRAINING, /* ends: waits for acknowledgements, then is gone */
+    SGP_NODE_SETTLING, /* has done its steps; gives and absorbs until the fleet's end */
+    SGP_NODE_FINISHED, /* gives no more; still accepts shares */
+    SGP_NODE_PAUSED,   /* gives nothing, and no node waits for it until it is resumed */
+    SGP_NODE_DRAINING, /* ends: waits for acknowledgements, then the process exits */
 };
 
 /* An epoch of exact cycles (docs/rules/cycle.md). Epochs are compared by number, then by start. */
 struct sgp_epoch {
-    uint64_t number;   /* 0: the first, in which nothing was renewed */
-    sgp_round start;   /* the round with which it begins */
-    uint64_t topology; /* digest of the sender's file; 0: no epochs are in use */
+    uint64_t number;   /* 0: the first epoch, in which nothing was renewed */
+    sgp_round start;   /* the round with which the epoch begins */
+    uint64_t topology; /* digest of the sender's file; 0: the sender uses no epochs */
 };
 
 struct sgp_pulse {
     enum sgp_node_state state;
-    bool computing;       /* the compute thread is at work: waited for, however long it takes */
-    sgp_round round;      /* the round the sender is in */
-    sgp_round next_round; /* source -> target: the promise, the next round in which it will give to
-                             this target; SGP_ROUND_NONE if never. target -> source: NONE */
-    sgp_round
-        then_round; /* source -> target: the round after that one, if its credit may come as early: within an exact
-                             cycle; else 0 */
-    sgp_round ends; /* the greatest count of training rounds heard of in the fleet (max-gossip):
-                             everybody mixes until then, so all end on one label */
-    sgp_round stop; /* the least round at which somebody asked the fleet to stop training early
-                             (min-gossip), or SGP_ROUND_NONE */
+    bool computing;  /* the compute thread is at work; neighbours wait, however long it takes */
+    sgp_round round; /* the round of the sender */
+    /* From source to target: the promise. It is the next round in which the source will give to
+     * this target, or SGP_ROUND_NONE if it never will. From target to source: SGP_ROUND_NONE. */
+    sgp_round next_round;
+    /* From source to target, within an exact cycle: the round after next_round, if its credit may
+     * come as early. Otherwise 0. */
+    sgp_round then_round;
+    /* The greatest count of training rounds that the sender has heard of in the fleet (max-gossip).
+     * Every node mixes until then, so all end on one label. */
+    sgp_round ends;
+    /* The least round at which a node asked the fleet to stop training early (min-gossip), or
+     * SGP_ROUND_NONE. */
+    sgp_round stop;
     struct sgp_epoch epoch;
 };
 
-/* What two nodes must share to train one model. The first five must be equal or the connection is
- * refused, naming the one that differs; topology, learning rate, batch and data only warn. */
+/* The properties that two nodes must share to train one model. The first five must be equal;
+ * otherwise the connection is refused, with the name of the property that differs. Topology,
+ * learning rate, batch and data only warn. */
 struct sgp_fingerprint {
     uint64_t shape; /* layers and parameter count */
     uint64_t loss;
@@ -60,19 +68,22 @@ struct sgp_fingerprint {
     uint32_t method;  /* number of the method, see method.h */
     uint64_t topology;
     double learning_rate;
-    uint32_t
-        batch; /* 0: a relay, which has no rows: classes, scaling and learning rate say nothing */
-    uint64_t
-        data; /* the table that the sender's rows are a part of; 0: they are all of it, or not said */
-    uint64_t
-        run; /* number of the run that the sender takes part in; 0: any, it has not begun one */
+    /* 0: the sender is a relay without rows; its classes, scaling and learning rate mean
+     * nothing. */
+    uint32_t batch;
+    /* The table of which the sender's rows are a part; 0: the sender has all rows, or none is
+     * named. */
+    uint64_t data;
+    /* The number of the run that the sender takes part in; 0: the sender has begun no run. */
+    uint64_t run;
 };
 
-/* A weight above the number of members and so much more is absurd. Sound ones can exceed that number a
- * little, where restarts without a ledger have minted some. */
+/* Weight above the number of members plus this slack is refused. Honest totals can exceed the
+ * number of members a little, where restarts without a ledger have minted weight. */
 #define SGP_WEIGHT_SLACK 2.0
 
-/* The types, with their words for people. Numbers travel, so they stay: a new one comes last. */
+/* The types, with their words for people. Numbers travel and never change: add new ones at the
+ * end. */
 #define SGP_MESSAGE_TABLE(X)                                                                       \
     X(HELLO, 1, "hello")                                                                           \
     X(WELCOME, 2, "welcome")                                                                       \
@@ -95,9 +106,10 @@ struct sgp_fingerprint {
 enum sgp_message_type { SGP_MESSAGE_TABLE(SGP_MESSAGE_NUMBER) };
 
 #define SGP_MESSAGE_ONE(name, number, word) +1
-enum { SGP_MESSAGE_TYPES = SGP_MESSAGE_TABLE(SGP_MESSAGE_ONE) }; /* how many; the greatest number */
+/* The number of types, which is also the greatest number of a type. */
+enum { SGP_MESSAGE_TYPES = SGP_MESSAGE_TABLE(SGP_MESSAGE_ONE) };
 
-/* Why a share was given back, or why a connection ends. Travels. */
+/* The reason why a share was refused, or why a connection ends. It travels. */
 enum sgp_reason {
     SGP_REASON_NONE = 1,   /* accepted */
     SGP_REASON_NOT_FINITE, /* the payload holds a NaN or an infinity */
@@ -108,27 +120,27 @@ enum sgp_reason {
     SGP_REASON_SCALING,
     SGP_REASON_UNKNOWN, /* the source, or the target it asked for, is not in the topology */
     SGP_REASON_VERSION,
-    SGP_REASON_CREDIT, /* a share without a credit, or the buffer is needed elsewhere */
+    SGP_REASON_CREDIT, /* a share came without a credit, or its buffer is needed elsewhere */
     SGP_REASON_CHECKSUM,
-    SGP_REASON_PROTOCOL, /* a message that cannot come now */
+    SGP_REASON_PROTOCOL, /* the message is not allowed now */
     SGP_REASON_ABSENT,   /* silent for too long */
-    SGP_REASON_REPLACED, /* another connection of the same source stands, newer or older */
+    SGP_REASON_REPLACED, /* another connection of the same source exists, newer or older */
     SGP_REASON_LEAVING,  /* the sender stops */
     SGP_REASON_METHOD,   /* another algorithm */
-    SGP_REASON_TOPOLOGY, /* by the sender's new topology the edge is gone, or the address another */
-    SGP_REASON_OUTSIZED, /* the payload is finite, and out of all proportion to the target's own */
-    SGP_REASON_LEFT,     /* the sender has left for good, and accepts nothing any more */
-    SGP_REASON_ROUNDS,   /* so many rounds of training that one of the two is mistaken */
-    SGP_REASON_CHANGED,  /* what the share was being added to has changed before it was whole */
-    SGP_REASON_RUN,      /* the same model, and another run of it: one of the two was reset */
+    SGP_REASON_TOPOLOGY, /* the sender's new topology lacks the edge, or has another address */
+    SGP_REASON_OUTSIZED, /* the payload is finite, and far larger than the target's own values */
+    SGP_REASON_LEFT,     /* the sender has left for good, and accepts no more shares */
+    SGP_REASON_ROUNDS,   /* the rounds of training differ so much that one node must be wrong */
+    SGP_REASON_CHANGED,  /* the target's parameters changed before the folded share was whole */
+    SGP_REASON_RUN,      /* another run of the same model: one of the two nodes was reset */
     SGP_REASON_FORGOT,   /* an end restarted and has no trace of the share; never travels */
     SGP_REASON_COUNT,    /* one past the last; never travels */
 };
 
 struct sgp_hello {
     const char *source; /* the dialler's name, < SGP_NAME_BYTES */
-    const char *target; /* whom it believes to be talking to */
-    uint64_t lineage;   /* of the source; a new one means that the source forgot its past */
+    const char *target; /* the name of the node that it dialled */
+    uint64_t lineage;   /* of the source; a new lineage means that the source forgot its past */
     uint64_t parameters;
     struct sgp_fingerprint fingerprint;
     uint64_t target_lineage; /* as the source knows it; 0: it does not */
@@ -140,87 +152,96 @@ struct sgp_welcome {
     uint64_t lineage;   /* of the target */
     uint64_t accepted;  /* number of the last share accepted from the source's lineage, or 0 */
     struct sgp_fingerprint fingerprint;
-    uint32_t forms; /* that the target decodes, SGP_CODING_BIT of each */
+    uint32_t forms; /* the forms that the target decodes: SGP_CODING_BIT of each */
 };
 
-/* What a beat says beyond the pulse. */
+/* The fields of a heartbeat beyond the pulse. */
 struct sgp_beat {
-    sgp_round
-        mixes; /* mix until this label, one past (max-gossip): from the end of training on the sender's
-                        last round, or what was asked for because estimates differed; 0: not known yet */
-    bool ended; /* the sender is through with its rounds; `sketch` is that of its estimate, */
-    bool
-        empty; /* but it has no estimate, for want of weight, or none that a sketch can tell: then the
-                   sketch says nothing, and is 0 */
+    /* Nodes mix until this label, one past the last (max-gossip). From the end of training on it is
+     * the sender's last round, or a later one that was requested because estimates differed. 0: not
+     * known yet. */
+    sgp_round mixes;
+    bool ended; /* the sender has finished its rounds, and `sketch` is that of its estimate */
+    /* The sender has finished, but has no estimate for lack of weight, or none with a finite
+     * sketch. Then the sketch is 0 and means nothing. */
+    bool empty;
     struct sgp_sketch sketch;
 };
 
 struct sgp_credit {
-    sgp_round round; /* one share of this round may be sent: a buffer is reserved for it */
+    sgp_round round; /* the source may send one share of this round: a buffer is reserved for it */
 };
 
 struct sgp_share {
-    uint64_t
-        number; /* 1, 2, ... within (source lineage, target); 2^62 at most, and no more than 2^40
-                        beyond the last that was accepted */
+    /* 1, 2, ... within (source lineage, target). At most 2^62, and at most 2^40 beyond the last
+     * accepted number. */
+    uint64_t number;
     sgp_round round;
-    double fraction; /* of the source's mass; 0 = an empty share, only so that nobody waits */
-    double
-        weight; /* fraction * source's w: enters the target's w exactly. 0 within an exact cycle, where the
-                        file tells the weights of all parts, and of an update, which a worker gives to its owner whole */
+    double fraction; /* of the source's mass; 0: an empty share, so that the target does not wait */
+    /* fraction * source's w; it is added to the target's w exactly. 0 within an exact cycle, where
+     * the file fixes the weights of all parts, and 0 for an update. */
+    double weight;
     struct sgp_slice slice;
-    /* Of slice.count values in its form, or 0 when the fraction is 0. The core of a source says the most that they can be,
-     * and its performer sends what they are. */
+    /* The bytes of slice.count values in their form, or 0 if the fraction is 0. The core of a
+     * source gives the maximum, and its performer sends the actual number. */
     uint64_t payload_bytes;
-    /* > 0: the source leaves for good, with so many members' mass: its own and what it had inherited
-     * itself; all of its mass is in this share then. 0: an ordinary share. */
+    /* > 0: the source leaves for good, with the mass of that many members: its own and those that
+     * it had inherited. All of its mass is then in this share. 0: an ordinary share. */
     double bequest;
-    bool asks; /* the source hopes for a share of the target's mass, as it was before this one */
-    uint64_t
-        update; /* digest of what the source's latest training changed (sgp/update.h); 0: not said */
-    double rate; /* the learning rate of that; 0: not said. At most SGP_RATE_MAX */
-    sgp_round
-        heavy; /* rounds for which the source, and everybody of whom it has heard, has had more than its part of all the weight that there can be, */
-    sgp_round light; /* or less than its least weight (lib/core/total.c). 0 otherwise */
-    enum sgp_coding
-        coding; /* the form of the payload: its source has given what that decodes to (sgp/codec.h). A bequest is plain */
-    enum sgp_compressor compressor; /* what made it. Not sent: known at the source alone */
+    bool asks; /* the source asks for a share of the target's mass, as it was before this share */
+    /* Digest of the source's latest update (sgp/update.h); 0: not given. */
+    uint64_t update;
+    double rate; /* the learning rate of that update; 0: not given. At most SGP_RATE_MAX */
+    /* The number of rounds for which the source, and every member of which it has heard, has had
+     * more than its part of the greatest possible weight, or less than its least weight
+     * (lib/core/total.c). Otherwise 0. */
+    sgp_round heavy;
+    sgp_round light;
+    /* The form of the payload. The source has given the decoded values (sgp/codec.h). A bequest is
+     * plain. */
+    enum sgp_coding coding;
+    enum sgp_compressor compressor; /* that made the payload. Not sent: known at the source alone */
 };
 #define SGP_RATE_MAX 1000000u
 
 struct sgp_ack {
-    uint64_t number;        /* everything up to here is settled */
-    enum sgp_reason reason; /* of this number: NONE = accepted, else it returns to its source */
+    uint64_t number;        /* all shares up to this number are settled */
+    enum sgp_reason reason; /* of this number: NONE: accepted; otherwise it returns to its source */
 };
 
 struct sgp_ask {
-    bool wants;      /* a buffer is set aside for one; false: it has come, or is not wanted now */
-    sgp_round newer; /* only one of this label (sgp_estimate.round) or a later one is of use */
-    bool holds;      /* the sender has the copy of label newer - 1 as it came on this connection */
+    bool wants; /* a buffer is set aside; false: the estimate has come, or is not wanted now */
+    /* only an estimate of this label (sgp_estimate.round) or a later one is useful */
+    sgp_round newer;
+    bool holds; /* the sender has the copy of label newer - 1 as it came on this connection */
 };
 
-/* A copy of the source's x, whole; between an owner of parts and a worker, of that owner's. Moves no mass. Its model is
- * payload / weight. */
+/* A whole copy of the source's x. Between an owner of parts and a worker it is a copy of the
+ * owner's parts. It moves no mass. The model is payload / weight. */
 struct sgp_estimate {
-    sgp_round
-        round; /* of the source when the copy was made; from an owner, and of a worker's copy of it: its label, the
-                        steps that the owner has closed */
+    /* The round of the source when the copy was made. From an owner, and of a worker's copy of it:
+     * the label, which is the number of steps that the owner has closed. */
+    sgp_round round;
     double weight; /* > 0 */
     uint64_t payload_bytes;
-    struct sgp_slice slice; /* the values that it is of; count 0: all */
-    /* NONE: the payload is the copy. Else it is a change: the copy of label `since`, and this added
-     * to it, are the copy. */
+    struct sgp_slice slice; /* the values of the copy; count 0: all */
+    /* NONE: the payload is the copy. Otherwise it is a change, which is added to the copy of label
+     * `since`. */
     enum sgp_coding coding;
     sgp_round since;
     enum sgp_compressor compressor; /* of the change; known to its source alone */
 };
 
-/* One thing that the heir of a bequest is to answer for from then on; before the bequest itself. */
+/* An account that the heir of a bequest takes over. It is sent before the bequest. */
 enum sgp_bequeath_kind {
-    SGP_BEQUEATH_ACCEPTED = 1, /* target accepted nothing of source beyond `number` */
-    SGP_BEQUEATH_DEBT, /* source may or may not have given `weight` to target in share `number` */
-    SGP_BEQUEATH_TOLD, /* `weight` members of whom the leaver was told, and whose mass never came */
-    SGP_BEQUEATH_UNKNOWN, /* by `weight` the total may be off: the leaver had an outdated record */
+    /* target accepted no share of source beyond `number` */
+    SGP_BEQUEATH_ACCEPTED = 1,
+    /* source may or may not have given `weight` to target in share `number` */
+    SGP_BEQUEATH_DEBT,
+    /* `weight` members were announced to the leaver, and their mass never came */
+    SGP_BEQUEATH_TOLD,
+    /* the total may be off by `weight`: the leaver had an outdated record */
+    SGP_BEQUEATH_UNKNOWN,
 };
 
 struct sgp_bequeath {
@@ -231,28 +252,32 @@ struct sgp_bequeath {
     double weight;
 };
 
-/* Has `target`, or one who answers for it, accepted share `number` of `source`? */
+/* The question: has `target` accepted share `number` of `source`? The target answers, or its
+ * heir. */
 struct sgp_inquire {
     const char *source, *target;
     uint64_t source_lineage, target_lineage;
     uint64_t number;
 };
 
-/* To INQUIRE; and to BEQUEATH: whether there was room, and how many have come on this connection. */
+/* The answer to INQUIRE. It also answers BEQUEATH: `known` then says whether there was room, and
+ * `number` counts the accounts of this connection. */
 struct sgp_answer {
-    bool known;       /* false: somebody else may know */
-    uint64_t lineage; /* of the target as it was asked about, if that is the answerer; else 0 */
-    uint64_t number;  /* the last that was accepted */
+    bool known;       /* false: another node may know */
+    uint64_t lineage; /* the target's, as in the question, if the answerer is that target; else 0 */
+    uint64_t number;  /* the last accepted number */
 };
 
-/* The first word of `target`, which cannot be dialled, on a connection that it made: `source` is to greet it there. */
+/* The first message of `target`, which cannot be dialled, on a connection that it made. It asks
+ * `source` to greet it there. */
 struct sgp_call {
     const char *source, *target; /* < SGP_NAME_BYTES */
 };
 
-/* A node's signed word on the end of the fleet, relayed as it is (docs/PROTOCOL.md has the text that is signed). */
+/* A node's signed statement on the end of the fleet, relayed unchanged. docs/PROTOCOL.md has the
+ * signed text. */
 enum sgp_statement_kind {
-    SGP_STATEMENT_ENDS = 1, /* it trains until `round`, one past its last */
+    SGP_STATEMENT_ENDS = 1, /* the author trains until `round`, one past its last round */
     SGP_STATEMENT_STOP,     /* training shall stop at `round` */
     SGP_STATEMENT_KINDS = SGP_STATEMENT_STOP,
 };
@@ -265,11 +290,13 @@ struct sgp_statement {
     const char *signature; /* < SGP_SIGNATURE_BYTES */
 };
 
-/* A small fact about a member, relayed as it is until all members have it (docs/rules/decide.md). */
+/* A small fact about a member, relayed unchanged until all members have it
+ * (docs/rules/decide.md). */
 enum sgp_fact_kind {
-    SGP_FACT_TOLD =
-        1, /* `text` is the author's word in decision `number`, among the members of this digest */
-    SGP_FACT_AGREED, /* the author has the words of all `count` members in decision `number` */
+    /* `text` is the author's word in decision `number`, among the members of this digest */
+    SGP_FACT_TOLD = 1,
+    /* the author has the words of all `count` members in decision `number` */
+    SGP_FACT_AGREED,
     SGP_FACT_KINDS = SGP_FACT_AGREED,
 };
 
@@ -277,21 +304,22 @@ struct sgp_fact {
     uint32_t kind;
     uint64_t number;    /* 1, 2, ... in the life of a fleet */
     uint64_t members;   /* digest of the names of the nodes that train, by the author's file */
-    uint32_t count;     /* AGREED: of these; else 0 */
+    uint32_t count;     /* AGREED: the number of these nodes; else 0 */
     const char *author; /* < SGP_NAME_BYTES */
     const char *text;   /* < SGP_FACT_BYTES; AGREED: "" */
 };
 #define SGP_FACT_BYTES 200u
 
-/* One entry of the sender's layout: its tensors in their order, then what else must be equal (docs/rules/greeting.md). The
- * entry with equal `before` and unequal `text` is the first that differs. */
+/* One entry of the sender's layout: its tensors in order, then the other properties that must be
+ * equal (docs/rules/greeting.md). The entry with equal `before` and unequal `text` is the first
+ * that differs. */
 struct sgp_layout_entry {
     uint32_t index;  /* of the entry: 0, 1, ..., < SGP_LAYOUT_ENTRIES */
     uint64_t before; /* digest of all entries before it */
-    const char *
-        text; /* < SGP_LAYOUT_BYTES: "conv1.weight [16, 1, 3, 3]"; "nothing" behind the last tensor */
+    /* < SGP_LAYOUT_BYTES: "conv1.weight [16, 1, 3, 3]"; "nothing" after the last tensor */
+    const char *text;
 };
-#define SGP_LAYOUT_ENTRIES 4098u /* 4096 tensors, where values begin, and the frozen parameters */
+#define SGP_LAYOUT_ENTRIES 4098u /* 4096 tensors, the start of the values, the frozen parameters */
 #define SGP_LAYOUT_BYTES 200u
 
 struct sgp_goodbye {
@@ -323,14 +351,14 @@ struct sgp_message {
     };
 };
 
-/* The payload of a message: values of all parameters, in a form. All zero: it has none. */
+/* The payload of a message: values of all parameters, in a form. All zero: the message has none. */
 struct sgp_cargo {
-    struct sgp_slice slice; /* which values */
-    uint64_t bytes;         /* of them in that form; of a core's message the most they can be */
+    struct sgp_slice slice; /* the values */
+    uint64_t bytes;         /* of these values in that form; in a message of a core the maximum */
     enum sgp_coding coding;
-    enum sgp_compressor compressor; /* that made it; known at the source alone */
+    enum sgp_compressor compressor; /* that made the payload; known at the source alone */
 };
-/* Of a SHARE or an ESTIMATE what is announced; of another message none. Pure; any thread. */
+/* The payload that a SHARE or an ESTIMATE announces; of another message none. Pure; any thread. */
 SGP_API struct sgp_cargo sgp_message_cargo(const struct sgp_message *message);
 
 /* Words for people and logs; static storage, "?" for a value outside the enumeration. */
