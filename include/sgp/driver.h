@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The driver: steps a node and carries its effects out through a table of verbs.
  *
- * The daemon and the simulator each fill in the verbs; everything above them is the same code, so
- * what the simulator proves holds for the daemon. A verb must not post: completions come as later
+ * The daemon and the simulator each fill in the verbs. All code above the verbs is common, so the
+ * simulator checks the code that the daemon runs. A verb must not post: completions come as later
  * events. Thread: the one that posts. */
 #ifndef SGP_DRIVER_H
 #define SGP_DRIVER_H
@@ -10,12 +10,14 @@
 #include "sgp/node.h"
 #include "sgp/sink.h"
 
-/* The event that answers a job, and in *ret_slot the slot that it names, or SGP_SLOT_NONE; 0: nothing answers. */
+/* The event that answers a job, or 0: none does. *ret_slot is the slot that it names, or
+ * SGP_SLOT_NONE. */
 SGP_API enum sgp_event_type sgp_effect_answer(const struct sgp_effect *effect, uint32_t *ret_slot);
 
 /* A verb that is NULL does nothing. */
 struct sgp_driver_verbs {
-    /* The step that is about to be performed changed what sgp_node_record gives: store it first. */
+    /* The step whose effects follow changed the result of sgp_node_record: store the record
+     * first. */
     void (*commit)(void *context, const struct sgp_node *node);
     void (*dial)(void *context, uint32_t peer);
     /* `snapshot` is the slot whose content follows a share or an estimate, or SGP_SLOT_NONE. */
@@ -26,10 +28,11 @@ struct sgp_driver_verbs {
     void (*receive)(void *context, struct sgp_link link, uint32_t slot);
     /* Effects are borrowed for the call. */
     void (*fold)(void *context, const struct sgp_effect *fold);
-    /* At once, and harmless if they are over: the steps of the TRAIN under way end with the present one. */
+    /* End the TRAIN under way with the present step, at once. It does nothing if the steps are
+     * over. */
     void (*curtail)(void *context);
-    /* A job: TRAIN, PUBLISH, and whatever else has no verb of its own. Appended to one queue, done in this order
-     * (sgp/perform.h). */
+    /* A job: TRAIN, PUBLISH, and any other effect without a verb of its own. Append it to one
+     * queue, and run the jobs in this order (sgp/perform.h). */
     void (*work)(void *context, const struct sgp_effect *job);
     /* The question's strings are borrowed for the call. */
     void (*inquire)(void *context, uint32_t peer, const struct sgp_inquire *question);
@@ -39,12 +42,12 @@ struct sgp_driver_verbs {
 struct sgp_driver {
     struct sgp_node *node; /* borrowed */
     const struct sgp_driver_verbs *verbs;
-    void *context;               /* handed to the verbs */
+    void *context;               /* passed to the verbs */
     const struct sgp_sink *sink; /* gets TRACE lines for each step, key=value; may be NULL */
     const char *name;            /* of the node, for that line */
     struct sgp_effects *effects; /* borrowed scratch; may be shared by drivers of one thread */
     bool stepping;
-    /* What the trace told last that the node waits for; 0 before the first. */
+    /* The wait that the trace printed last; 0 before the first. */
     enum sgp_waiting waiting;
     uint32_t waiting_peer;
 };
@@ -52,7 +55,7 @@ struct sgp_driver {
 /* Perform one event. */
 SGP_API void sgp_driver_post(struct sgp_driver *driver, const struct sgp_event *event);
 
-/* Change the topology (sgp/node.h: sgp_node_reload) and perform what that asks for: the record is
+/* Change the topology (sgp/node.h: sgp_node_reload) and perform the effects. The record is
  * committed with the new indices, and then the verbs are called with the former ones. */
 SGP_API void sgp_driver_reload(struct sgp_driver *driver, sgp_time now, struct sgp_reload *reload);
 

@@ -211,7 +211,7 @@ struct sgp_ack {
 
 struct sgp_ask {
     bool wants; /* a buffer is set aside; false: the estimate has come, or is not wanted now */
-    /* only an estimate of this label (sgp_estimate.round) or a later one is useful */
+    /* Only an estimate of this label (sgp_estimate.round) or a later one is useful. */
     sgp_round newer;
     bool holds; /* the sender has the copy of label newer - 1 as it came on this connection */
 };
@@ -234,13 +234,13 @@ struct sgp_estimate {
 
 /* An account that the heir of a bequest takes over. It is sent before the bequest. */
 enum sgp_bequeath_kind {
-    /* target accepted no share of source beyond `number` */
+    /* Target accepted no share of source beyond `number`. */
     SGP_BEQUEATH_ACCEPTED = 1,
-    /* source may or may not have given `weight` to target in share `number` */
+    /* Source may or may not have given `weight` to target in share `number`. */
     SGP_BEQUEATH_DEBT,
     /* `weight` members were announced to the leaver, and their mass never came */
     SGP_BEQUEATH_TOLD,
-    /* the total may be off by `weight`: the leaver had an outdated record */
+    /* The total may be off by `weight`: the leaver had an outdated record. */
     SGP_BEQUEATH_UNKNOWN,
 };
 
@@ -295,7 +295,7 @@ struct sgp_statement {
 enum sgp_fact_kind {
     /* `text` is the author's word in decision `number`, among the members of this digest */
     SGP_FACT_TOLD = 1,
-    /* the author has the words of all `count` members in decision `number` */
+    /* The author has the words of all `count` members in decision `number`. */
     SGP_FACT_AGREED,
     SGP_FACT_KINDS = SGP_FACT_AGREED,
 };

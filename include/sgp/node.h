@@ -349,7 +349,7 @@ enum sgp_publish {
 struct sgp_effect {
     enum sgp_effect_type type;
     sgp_round round; /* of the node, */
-    /* and the w of z = x / w when the effect was requested, before a PUBLISH gives anything. 0: x
+    /* The w of z = x / w when the effect was requested, before a PUBLISH gives anything. 0: x
      * is no estimate (within an exact cycle, or of an owner of parts). */
     double weight;
     union {
@@ -536,7 +536,7 @@ enum sgp_waiting {
     SGP_WAITING_MASS,      /* leaving: it has none to hand over */
     SGP_WAITING_BEGINNING, /* one_beginning: peer has not taken the first parameters */
     SGP_WAITING_PACE,      /* alone: a round lasts an eighth longer than those with others did */
-    /* at the start of an exact cycle: peer is absent, or has another file or epoch */
+    /* At the start of an exact cycle: peer is absent, or has another file or epoch. */
     SGP_WAITING_CYCLE,
 };
 

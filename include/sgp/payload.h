@@ -1,56 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Judging a payload that has come whole, checksums and all: it may still be nonsense, which no training like ours
- * comes to. One rule, for daemons and for the simulator.
+/* Judging a payload that has come whole, with right checksums: its values may still be such as no
+ * training produces. Daemons and the simulator use one rule.
  *
- * The measure is the length |z| of an estimate beside those that the node has seen: its own, and of what it found
- * good. A length and no distance, for an honest neighbour that was cut off, or whose program has just loaded a model,
- * is about as far away as it is long.
+ * The rule limits the length |z| of an estimate, relative to the lengths that the node has seen:
+ * its own, and those of accepted payloads. It limits the length and not the distance: an honest
+ * neighbour that was cut off, or whose program has just loaded a model, is about as far away as it
+ * is long.
  *
- * A share whose payload is refused comes home to its source (sgp_node_step, SGP_EVENT_PAYLOAD with the code).
- * Pure. Thread: any. */
+ * A share whose payload is refused returns to its source (sgp_node_step, SGP_EVENT_PAYLOAD with the
+ * code). Pure. Thread: any. */
 #ifndef SGP_PAYLOAD_H
 #define SGP_PAYLOAD_H
 
 #include "sgp/topology.h"
 
-/* Times the largest magnitude of our own estimate, taken for at least 1: whatever is known of lengths. */
+/* Limit for the largest magnitude, as a multiple of our own estimate's, which is floored at 1. It
+ * holds whatever is known of lengths. */
 #define SGP_OUTSIZED 0x1p20
-/* Times the longest of late. A longest of late that is below this of a vector of ones is taken for that: so a model
- * that began with zeros is outgrown, and one whose values are 1 on the mean is always in proportion. */
+/* Limit for a payload's length, as a multiple of the recent maximum. The recent maximum is floored
+ * at SGP_LENGTH_LEAST of the length of an all-ones vector. So a model that began with zeros can
+ * grow, and a model whose values are 1 on average is always accepted. */
 #define SGP_LENGTH_MOST 0x1p4
 #define SGP_LENGTH_LEAST 0x1p-4
-/* So many payloads are found good before any is refused by its length: by then all neighbours have been heard. */
+/* The number of payloads that are accepted before any is refused by its length: by then all
+ * neighbours have been heard. */
 #define SGP_LENGTHS_LEARNT 32u
-/* From then on the longest of late grows by no more with each of them, twofold in 32, and falls by no more, half in 256:
- * one who lies again and again widens the measure slowly. */
+/* After that, each payload raises the recent maximum by at most this factor (twofold in 32), and
+ * lowers it by at most the other (half in 256). So a node that lies again and again widens the
+ * limit slowly. */
 #define SGP_LENGTH_GROWS 0x1.059b0d3158574p0
 #define SGP_LENGTH_FALLS 0x1.fe9d96b2a23d9p-1
-#define SGP_LOOK_ROUNDS 32u /* our own estimate is looked at once in so many rounds */
+#define SGP_LOOK_ROUNDS 32u /* our own estimate is measured once in this many rounds */
 
-/* The w of the estimate whose parameters a payload are, as its announcement tells: of a share its weight over its fraction;
- * of an estimate, whose fraction is 0, its weight. One without a weight, of an exact cycle or an update, is at most all that
- * there is: as much as the nodes of the file that train. */
+/* The w of the estimate in a payload, by its announcement. Of a share it is weight over fraction;
+ * of an estimate, whose fraction is 0, its weight. A payload without a weight is of an exact cycle
+ * or an update: its w is the greatest possible, the number of nodes of the file that train. */
 SGP_API double sgp_payload_unit(
     double weight, double fraction, const struct sgp_topology *topology);
 
-/* What is seen of a vector, or of a part of one. */
+/* The measure of a vector, or of a part of one. */
 struct sgp_measure {
     float largest;  /* magnitude; not finite if one of the values is not */
     double squares; /* their sum; it may be infinite */
-    double unit;    /* the weight w of which they are the parameters (sgp_payload_unit), > 0 */
+    double unit;    /* the w of the estimate (sgp_payload_unit), > 0 */
 };
 
-/* What a node knows of lengths; zeros when its process begins. */
+/* The lengths that a node knows; zeros when its process begins. */
 struct sgp_lengths {
-    double own_largest, own; /* of our estimate when it was looked at last */
-    double longest;          /* of what came, of late */
+    double own_largest, own; /* of our estimate at its last measurement */
+    double longest;          /* the recent maximum of received payloads */
     uint32_t learnt;         /* SGP_LENGTHS_LEARNT at most */
 };
 
 SGP_API void sgp_lengths_look(struct sgp_lengths *lengths, const struct sgp_measure *own);
 
-/* `parameters` are those of the whole vector, whatever part of it came. Returns 0, and has learnt from it;
- * SGP_E_NOT_FINITE or SGP_E_OUTSIZED. */
+/* `parameters` is the length of the whole vector, whatever part of it arrived. Returns 0, and
+ * updates the lengths; SGP_E_NOT_FINITE or SGP_E_OUTSIZED. */
 SGP_API int sgp_payload_judge(
     struct sgp_lengths *lengths, const struct sgp_measure *came, uint64_t parameters);
 

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The performer: a core's jobs as work on vectors. The daemon and the simulator both call it, so
- * what the simulator proves of a job holds for the daemon.
+ * the simulator checks the same jobs as the daemon runs.
  *
  * A job is an effect that an event answers, or an effect before such an effect (sgp/driver.h:
- * `work`). A job takes three steps: begin, when the core asks for it; run, in the order of the begins;
- * end, in the same order.
+ * `work`). A job has three steps: begin, when the core asks for it; run, in the order of the
+ * begins; end, in the same order.
  *
  *     sgp_perform_begin(performer, effect, &work);         the loop thread
  *     while (sgp_perform_run(performer, &work)) {}         the compute thread
  *     if (sgp_perform_end(performer, &work, &event)) ...   the loop thread: post the event
  *
- * A performer owns the vectors that the core names by slots, snapshots and receive buffers; and the
- * copy of a worker, and what its updates have left out. Jobs exchange vectors where they would copy
- * them (sgp/buffer.h).
+ * A performer owns the vectors that the core names by slots (snapshots and receive buffers), the
+ * copy of a worker, and the rest of its updates. Jobs swap vectors instead of copying them
+ * (sgp/buffer.h).
  *
- * Thread: the loop thread, but for sgp_perform_run: that is the compute thread's, or any one's
- * while it rests. It changes nothing but its work, the trainer and the vectors. */
+ * Thread: the loop thread, except for sgp_perform_run. That runs on the compute thread, or on any
+ * thread while the compute thread is idle. It changes only its work, the trainer and the
+ * vectors. */
 #ifndef SGP_PERFORM_H
 #define SGP_PERFORM_H
 
@@ -25,55 +26,58 @@
 #include "sgp/payload.h"
 #include "sgp/trainer.h"
 
-/* A payload that is changed in its place as it comes (struct sgp_fold), and measured on the way. */
+/* A payload that is changed in place while it arrives (struct sgp_fold), and measured on the
+ * way. */
 struct sgp_fold_work {
-    const float *source; /* the snapshot: as many values as the payload has */
+    const float *source; /* the snapshot, with as many values as the payload */
     float keep, fraction;
-    struct sgp_codec codec; /* by which the part 1 - keep of it was given, */
-    float given;            /* rounded once */
-    /* Of the distance between the payload's estimate and that of `source`: the runs that are compared
-     * (sgp_kernels_stride); 0: none is. The scales are those of the kernels' `distance`. */
+    struct sgp_codec codec; /* by which the fraction 1 - keep of it was given, */
+    float given;            /* 1 - keep, rounded once */
+    /* For the distance between the payload's estimate and that of `source`: the stride of the
+     * compared runs (sgp_kernels_stride); 0: nothing is compared. The scales are those of the
+     * kernels' `distance`. */
     uint64_t stride;
     float their_scale, own_scale;
-    double difference, norm; /* of what was compared so far; zeros at first */
+    double difference, norm; /* of the values compared so far; zeros at first */
 };
 
-/* Change values[0..count), which are those from `first` on of the payload: a multiple of SGP_KERNELS_RUN, as `count` is but
- * at the end. Returns the largest magnitude of what came, and in *ret_squares the sum of its squares. */
+/* Change values[0..count), which begin at value `first` of the payload. `first` is a multiple of
+ * SGP_KERNELS_RUN, and so is `count` except at the end. Returns the largest magnitude of the
+ * received values, and in *ret_squares the sum of their squares. */
 SGP_API float sgp_fold_values(struct sgp_fold_work *folding, double *ret_squares, float *values,
     uint64_t first, uint64_t count);
 
-/* One job. By value; its places are the performer's. */
+/* One job, by value. Its places belong to the performer. */
 struct sgp_work {
     enum sgp_effect_type type;
     enum sgp_event_type answer; /* 0: none */
     uint32_t slot;              /* that the answer names */
     enum sgp_publish purpose;   /* PUBLISH */
     sgp_round round; /* PUBLISH: of the snapshot; ABSORB: of the share; TRAIN: the turn */
-    double weight;   /* w of x, when this was asked for; 0: x is no estimate */
-    double factor;   /* what the effect calls keep, fraction, factor or pace */
+    double weight;   /* w of x when the job was requested; 0: x is no estimate */
+    double factor;   /* the effect's keep, fraction, factor or pace */
     struct sgp_slice slice;
-    enum sgp_compressor
-        compressor; /* PUBLISH, RESTORE: what is given, or comes home, is what that makes of it */
-    /* Where the vectors lie, to be looked at when the work runs: one before it may exchange them. */
-    float **place; /* of the slot; NULL: it has none */
-    float *
-        *other; /* COMPENSATE, VISIT: of the snapshot; ABSORB: of that to compare with, or NULL */
-    uint32_t steps, taken; /* TRAIN; the owner may lower `steps` to what was taken */
+    enum sgp_compressor compressor; /* PUBLISH, RESTORE: of the given or returned values. */
+    /* The places of the vectors, which are read when the work runs: an earlier job may swap
+     * them. */
+    float **place; /* of the slot; NULL: the job has none */
+    /* COMPENSATE, VISIT: of the snapshot. ABSORB: of the vector to compare with, or NULL. */
+    float **other;
+    uint32_t steps, taken; /* TRAIN; the job's owner may lower `steps` to the number taken */
     bool computes;         /* VISIT */
-    bool folded;           /* ABSORB: the place holds what x becomes */
+    bool folded;           /* ABSORB: the place holds the new x */
     bool adds;             /* FOLLOW: the place holds a change of the copy */
     bool looks;            /* PUBLISH: the snapshot is measured */
-    uint64_t key;          /* PUBLISH: of chance */
-    uint64_t packed;       /* PUBLISH: bytes of what is given; 0: it is plain */
-    double lost;           /* PUBLISH: of that, |s - project(s)| / |s|, over a sample */
-    bool compares;         /* ABSORB: with `comparison` for what came of it */
+    uint64_t key;          /* PUBLISH: of the random generator */
+    uint64_t packed;       /* PUBLISH: bytes of the given values; 0: they are plain */
+    double lost;           /* PUBLISH: |s - project(s)| / |s| of the given values, over a sample */
+    bool compares;         /* ABSORB: the result is in `comparison` */
     int code;              /* of TRAIN */
-    union {                /* what came of it */
+    union {                /* the result */
         struct {
-            struct sgp_training
-                training; /* of all steps; its loss is the mean over their samples */
-            double loss;  /* their sum */
+            /* Of all steps; its loss is the mean over their samples. */
+            struct sgp_training training;
+            double loss; /* their sum */
         };
         struct sgp_measure measure;
         struct sgp_comparison comparison;
@@ -84,93 +88,96 @@ struct sgp_work {
 struct sgp_performer {
     struct sgp_trainer *trainer;         /* borrowed */
     struct sgp_pool snapshots, receives; /* an index is a slot of the core */
-    /* Per snapshot: the bytes of its coded payload of all values; 0: it has none, or it is not
-     * known. */
+    /* For each snapshot the bytes of its coded payload of all values; 0: it has none, or the number
+     * is not known. */
     uint64_t *packed;
     uint32_t packed_count;
-    double lost; /* of what was given coded last, as in struct sgp_work; NaN: nothing was */
-    uint64_t spared_bytes; /* that coding kept off the line */
-    /* Of a worker: the owners' parameters. Of an owner whose copies are coded: what its workers have.
-     * Else NULL. */
+    double lost; /* of the last coded values, as in struct sgp_work; NaN: nothing was coded */
+    uint64_t spared_bytes; /* bytes that coding saved */
+    /* Of a worker: the copy of the owners' parameters. Of an owner whose copies are coded: the copy
+     * that its workers have. Else NULL. */
     float *copy;
-    /* Of a worker that gives coded updates; else NULL. What the updates so far have left out: it
-     * goes with the next one. A trainer's state may hold it under this name. */
+    /* Of a worker that gives coded updates; else NULL. The values that its updates so far have left
+     * out, which travel with the next one. A trainer's state may hold it under this name. */
 #define SGP_STATE_REST "rest"
     float *rest;
     struct sgp_chooser chooser; /* of updates, */
-    uint64_t seed;              /* and of its chance */
-    struct sgp_chooser copies;  /* of an owner's changes */
-    struct sgp_lengths lengths; /* judges what comes (sgp_payload_judge) */
-    /* The snapshot that is the node's own estimate: the one that was published last of all values for others. */
+    uint64_t seed;              /* of the chooser's random generator */
+    struct sgp_chooser copies;  /* for an owner's changes */
+    struct sgp_lengths lengths; /* for judging payloads (sgp_payload_judge) */
+    /* The snapshot that is the node's own estimate: the last one that was published with all values
+     * for others. */
     uint32_t own_slot; /* SGP_SLOT_NONE: there is none */
     sgp_round own_round;
     double own_weight;
-    uint64_t published;           /* of these, so many were made */
-    struct sgp_fold_work folding; /* of the one share that is folded, */
-    uint32_t folded;              /* and its slot; SGP_SLOT_NONE: none is */
+    uint64_t published;           /* the number of such snapshots so far */
+    struct sgp_fold_work folding; /* of the share that is folded; only one is at a time */
+    uint32_t folded;              /* the slot of that share; SGP_SLOT_NONE: none is folded */
 };
 
-/* Make vectors of `parameters` values for a core of these needs; those that are there stay. `copies`: and a copy. An
- * all-zero performer is one that has none. Returns 0, SGP_E_LIMIT or -ENOMEM. */
+/* Make vectors of `parameters` values for a core of these needs; existing vectors stay. `copies`:
+ * also make a copy. An all-zero performer has no vectors. Returns 0, SGP_E_LIMIT or -ENOMEM. */
 SGP_API int sgp_performer_reserve(struct sgp_performer *performer,
     const struct sgp_node_needs *needs, uint64_t parameters, bool copies);
 
-/* A worker's updates are chosen so: make the vector of what is left out, all zero. Before
+/* Set the chooser of a worker's updates, and make the vector of the rest, all zero. Call it before
  * sgp_performer_begin. Returns 0 or -ENOMEM. */
 SGP_API int sgp_performer_choose(struct sgp_performer *performer, const struct sgp_chooser *chooser,
     uint64_t seed, uint64_t parameters);
 
-/* An owner's changes are chosen so. What they leave out needs no vector: it is x less the copy.
- * Before sgp_performer_begin. */
+/* Set the chooser of an owner's changes. Their rest needs no vector: it is x less the copy. Call it
+ * before sgp_performer_begin. */
 SGP_API void sgp_performer_choose_copies(
     struct sgp_performer *performer, const struct sgp_chooser *chooser);
 
-/* Free the vectors. An all-zero performer is fine. */
+/* Free the vectors. An all-zero performer is allowed. */
 SGP_API void sgp_performer_finish(struct sgp_performer *performer);
 
-/* A process begins, whose parameters are the trainer's: what is known of lengths and snapshots is
- * forgotten, and nothing is left out yet. */
+/* A process begins with the trainer's parameters: forget lengths and snapshots, and clear the
+ * rest. */
 SGP_API void sgp_performer_begin(struct sgp_performer *performer, struct sgp_trainer *trainer);
 
-/* An earlier process had left out `rest`, and nothing was given since. NULL: it had left out
- * nothing. A performer without a vector for it does nothing. */
+/* Set the rest that an earlier process had, if nothing was given since. NULL: it had none. A
+ * performer without a vector for the rest does nothing. */
 SGP_API void sgp_performer_resume(struct sgp_performer *performer, const float *rest);
 
 /* The codec of a compressor, for this performer's parameters. */
 SGP_API struct sgp_codec sgp_perform_codec(
     const struct sgp_performer *performer, enum sgp_compressor compressor);
 
-/* The effect SEND of a SHARE or an ESTIMATE with a payload: the values of that, which lie in the
- * slot. Says in the message how many bytes they take, which packing decides (sgp/codec.h). */
+/* The effect SEND of a SHARE or an ESTIMATE with a payload. Returns its values, which lie in the
+ * slot, and sets the number of their bytes in the message, which packing decides (sgp/codec.h). */
 SGP_API const float *sgp_perform_send(
     struct sgp_performer *performer, struct sgp_message *message, uint32_t slot);
 
-/* A payload comes into the slot: where it belongs. */
+/* The place for a payload that arrives into the slot. */
 SGP_API float *sgp_perform_receive(struct sgp_performer *performer, uint32_t slot);
 
-/* The effect FOLD, when so many `bytes` of a payload of `all` have come. Returns whether the payload is folded from now on,
- * by performer->folding; or, told that it is not to be any more, whether it was till now. If little is left to come, it is
- * let be, and absorbed as others are. */
+/* The effect FOLD, when `bytes` of a payload of `all` have arrived. Returns whether the payload is
+ * folded from now on, by performer->folding. If the effect ends the fold, returns whether it was
+ * folded until now. If little is left to arrive, the payload is not folded, and absorbed as others
+ * are. */
 SGP_API bool sgp_perform_fold(
     struct sgp_performer *performer, const struct sgp_effect *effect, uint64_t bytes, uint64_t all);
 
-/* The effect is a job. Of VISIT the first half is done here: the token takes up what was told where that lies, for the
- * compute thread may be in the middle of a step, and has no business with either vector. */
+/* Begin the job of an effect. The first half of VISIT is done here: the token takes up the offered
+ * update in place. The compute thread may be within a step then, and uses neither vector. */
 SGP_API void sgp_perform_begin(
     struct sgp_performer *performer, const struct sgp_effect *effect, struct sgp_work *ret_work);
 
-/* Do it. Returns true if it is a TRAIN that has steps left: x is in order after each. */
+/* Run the job. Returns true if it is a TRAIN that has steps left: x is consistent after each. */
 SGP_API bool sgp_perform_run(const struct sgp_performer *performer, struct sgp_work *work);
 
-/* It has run. Returns whether it is to be answered, with *ret_event, which borrows of `work`. */
+/* End the job, which has run. Returns whether the core needs an answer: *ret_event, which borrows
+ * of `work`. */
 SGP_API bool sgp_perform_end(
     struct sgp_performer *performer, const struct sgp_work *work, struct sgp_event *ret_event);
 
-/* How far the estimate of an ABSORB's share is from our own when we published in the same round, as
- * sgp_relative_difference has it. False: they were not compared. */
+/* The distance of an ABSORB's share from our own estimate when we published in the same round, as
+ * sgp_relative_difference computes it. False: they were not compared. */
 SGP_API bool sgp_perform_distance(const struct sgp_work *work, double *ret_distance);
 
-/* The answer to training of so many steps. */
+/* The event that answers a training of `steps` steps. */
 SGP_API struct sgp_event sgp_perform_trained(
     int code, const struct sgp_training *training, uint32_t steps);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chance from a seed: the only source of randomness in the library.
+/* Random numbers from a seed: the only source of randomness in the library.
  *
- * splitmix64 spreads a seed, xoshiro256++ makes the stream (Blackman and Vigna, 2019). The same seed
- * gives the same stream on every machine: initial parameters, shards and simulations rely on it. */
+ * splitmix64 spreads a seed, xoshiro256++ makes the stream (Blackman and Vigna, 2019). The same
+ * seed gives the same stream on every machine: initial parameters, shards and simulations rely on
+ * that. */
 #ifndef SGP_RANDOM_H
 #define SGP_RANDOM_H
 
@@ -15,8 +16,8 @@ struct sgp_random {
 /* Start a stream. `stream` separates independent uses of one seed (a node's index, a purpose). */
 SGP_API void sgp_random_init(struct sgp_random *random, uint64_t seed, uint64_t stream);
 
-/* The 64 bits of a place in a stream, as splitmix64 has them, without a state: the same key and
- * place always give the same bits. */
+/* The 64 bits at a place of a stream, by splitmix64, without a state: the same key and place always
+ * give the same bits. */
 SGP_API uint64_t sgp_random_at(uint64_t key, uint64_t place);
 
 /* The next 64 bits. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where library code sends a line it wants a person to be able to read. It never prints itself. */
+/* The destination of lines that library code writes for people. Library code never prints
+ * itself. */
 #ifndef SGP_SINK_H
 #define SGP_SINK_H
 
@@ -17,10 +18,10 @@ struct sgp_sink {
     /* One line, no newline, valid during the call only. */
     void (*line)(void *context, enum sgp_level level, const char *text);
     void *context;
-    enum sgp_level level; /* lines less important than this are not even formatted */
+    enum sgp_level level; /* less important lines are not formatted */
 };
 
-/* Whether anybody wants a line of this level; sink may be NULL. Ask before formatting. */
+/* Whether the sink wants a line of this level; sink may be NULL. Ask before formatting. */
 SGP_API bool sgp_sink_wants(const struct sgp_sink *sink, enum sgp_level level);
 
 /* Format and deliver one line if wanted; cut at SGP_TEXT_BYTES; control characters become '?'. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Errors: one space of codes, one line of text.
  *
- * Functions return 0 or a negative code: -errno (libuv uses the same numbers), or one of ours from
- * -1000 down. A programmer's error trips sgp_assert, which is always on. An error in what a person
- * wrote (configuration, topology, data) also fills a struct sgp_error with one line that says where,
- * what is wrong, and what would be right. */
+ * Functions return 0 or a negative code: -errno (libuv uses the same numbers), or one of our own
+ * codes from -1000 down. A programmer's error fails in sgp_assert, which is always on. An error in
+ * a person's input (configuration, topology, data) also fills a struct sgp_error with one line:
+ * where, what is wrong, and what would be right. */
 #ifndef SGP_STATUS_H
 #define SGP_STATUS_H
 
@@ -39,7 +39,7 @@ enum {
 #undef X
 };
 
-/* One line for a person about a failure. Zero-initialise it; the caller owns it. */
+/* One line for people about a failure. Zero-initialise it; the caller owns it. */
 struct sgp_error {
     int code;                  /* 0 while nothing failed */
     char text[SGP_TEXT_BYTES]; /* "FILE:LINE: what is wrong; what would be right", no newline */
@@ -48,10 +48,10 @@ struct sgp_error {
 /* The text of a code: ours, or strerror's for -errno. Never NULL; static storage. Any thread. */
 SGP_API const char *sgp_strerror(int code);
 
-/* Fill *error (which may be NULL) with code and text, cut at SGP_TEXT_BYTES; control characters in
- * the result are replaced by '?', so that hostile input cannot forge log lines. The first error
- * stays: a second call on a filled error changes nothing. Returns code, so that a caller can write
- * `return sgp_fail(error, SGP_E_DATA, ...)`. */
+/* Fill *error (which may be NULL) with code and text, cut at SGP_TEXT_BYTES. Control characters
+ * become '?', so that hostile input cannot forge log lines. The first error stays: a second call on
+ * a filled error changes nothing. Returns code, so that a caller can write `return sgp_fail(error,
+ * SGP_E_DATA, ...)`. */
 SGP_API int sgp_fail(struct sgp_error *error, int code, const char *format, ...) SGP_PRINTF(3, 4);
 
 /* Print file:line and the expression on standard error and abort. Always on. */

@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A time-varying directed graph: who gives to whom, in which round, how much, and of which part.
+/* A time-varying directed graph: which node gives to which, in which round, how much, and of which
+ * part.
  *
- * A topology is a list of phases. Phase p holds for `rounds` rounds, then the next; after the last
- * the cycle begins again, without the phases marked `once` (the prelude, which is run `repeat` times). What a
- * round looks like is a pure function of the round, so no two nodes need to agree on anything but the file.
+ * A topology is a list of phases. Phase p holds for `rounds` rounds, then the next phase follows.
+ * After the last phase the cycle begins again, without the phases marked `once`. These are the
+ * prelude, which runs `repeat` times. The edges of a round are a pure function of the round, so
+ * nodes need to agree on the file only.
  *
- * The vector may be cut into `slices` parts, and an edge may concern some of them alone. A cycle in which
- * somebody gives all of something away (fraction 1), or a part alone, is exact: it begins with weight 1 at every node that
- * trains, with 0 at every relay, and ends with the mean of all at each node that trains. Building proves that
- * or refuses it. Within it the weight of each part at each node follows from the file alone.
+ * The vector may be cut into `slices` parts, and an edge may carry some of them alone. A cycle is
+ * exact if an edge in it carries all of something (fraction 1), or a part alone. An exact cycle
+ * begins with weight 1 at every node that trains and with 0 at every relay. It ends with the mean
+ * of all at each node that trains. Building a topology proves that or refuses it. Within the cycle
+ * the weight of each part at each node follows from the file alone.
  *
- * One node may own the vector, or each of several a part: they alone hold weight, and all who train are their workers, which hold
- * copies and give them updates (docs/rules/owner.md). An edge to an owner carries updates then, one from it copies; no mass is mixed.
- * An owner that trains is two nodes once the topology is built: behind all others stands one called NAME.owner, which
- * owns. Or owning is a token, which begins at that node and goes along the edges (docs/rules/token.md).
+ * One node may own the vector, or each of several nodes a part. Owners alone hold weight, and all
+ * nodes that train are their workers, which hold copies and give updates (docs/rules/owner.md). An
+ * edge to an owner then carries updates, and an edge from it carries copies; no mass is mixed. An
+ * owner that trains becomes two nodes once the topology is built: after all others comes a node
+ * NAME.owner, which owns. Ownership may also be a token, which begins at the owner and goes along
+ * the edges (docs/rules/token.md).
  *
  * A topology is immutable once built, may be shared by threads, and is freed by its owner. */
 #ifndef SGP_TOPOLOGY_H
@@ -25,31 +30,32 @@
 struct sgp_edge {
     uint32_t source;
     uint32_t target;
-    double
-        fraction;  /* 0 < fraction <= 1; fractions of one source sum to at most 1, for each part */
-    bool usual;    /* set by add_phase: none was given, so it is the default */
-    uint16_t part; /* the first of the parts that it concerns, */
+    /* 0 < fraction <= 1; fractions of one source sum to at most 1, for each part */
+    double fraction;
+    bool usual;          /* set by add_phase: no fraction was given, so it is the default */
+    uint16_t part;       /* the first part that it carries, */
     uint16_t part_count; /* and how many; 0: all of them */
 };
 
 /* The weight with which a node begins. */
 enum sgp_starts {
-    SGP_STARTS_USUAL = 0, /* 1; a relay 0: it has nothing to say until it has heard */
-    SGP_STARTS_EMPTY,     /* 0 */
-    SGP_STARTS_WHOLE,     /* 1 */
+    /* 1; of a relay 0: it has nothing to give until it has received a share */
+    SGP_STARTS_USUAL = 0,
+    SGP_STARTS_EMPTY, /* 0 */
+    SGP_STARTS_WHOLE, /* 1 */
 };
 
 /* Whether links are ciphered (docs/SECURITY.md). */
 enum sgp_tls {
-    SGP_TLS_UNSAID = 0, /* by this digraph; by none: off */
+    SGP_TLS_UNSAID = 0, /* this digraph does not say it; if no digraph does: off */
     SGP_TLS_OFF,
-    SGP_TLS_OFFER, /* with whoever can */
+    SGP_TLS_OFFER, /* a link is ciphered if both ends can */
     SGP_TLS_REQUIRE,
 };
 
-#define SGP_ADDRESS_NONE "none" /* of a node that dials, and is not dialled */
+#define SGP_ADDRESS_NONE "none" /* of a node that dials and cannot be dialled */
 
-/* A node's keys: one, or two while one takes the place of the other. */
+/* A node's keys: one, or two while one replaces the other. */
 #define SGP_NODE_KEYS_MAX 2u
 
 struct sgp_topology_node {
@@ -58,54 +64,58 @@ struct sgp_topology_node {
                                         dialled; "" if the file gives none */
     bool relay;                      /* it has no data and takes no steps */
     enum sgp_starts starts;
-    bool
-        owns; /* the vector, or a part: it holds its weight, and takes updates; or a token begins with it */
-    uint16_t own_part;       /* the first of the parts that it owns, */
+    /* The node owns the vector, or a part: it holds its weight and takes updates; or the token
+     * begins at it. */
+    bool owns;
+    uint16_t own_part;       /* the first part that it owns, */
     uint16_t own_part_count; /* and how many; 0: all of them */
-    bool beside;             /* set by seal: it is what node `trainer` owns, on the same machine */
+    /* Set by seal: it is the owner that belongs to node `trainer`, on the same machine. */
+    bool beside;
     uint32_t trainer;
-    /* Who may speak as it: SHA256: and the base64, without padding, of the hash of a public key's
-     * SubjectPublicKeyInfo. "" for none; the first is filled first. */
+    /* The keys that may speak as this node: SHA256: and the base64, without padding, of the hash of
+     * a public key's SubjectPublicKeyInfo. "" for none; the first is filled first. */
     char keys[SGP_NODE_KEYS_MAX][SGP_KEY_BYTES];
 };
 
-/* What an owner that adds updates as they come makes of their staleness: how many were added since the copy was made from
- * which they were computed. */
+/* How an owner that adds updates as they come uses their staleness: the number of updates added
+ * since the copy was made from which the update was computed. */
 enum sgp_damping {
     SGP_DAMPING_NONE = 0,
-    SGP_DAMPING_DIVIDE,     /* by it (Zhang, Gupta, Lian, Liu 2016) */
+    SGP_DAMPING_DIVIDE,     /* divide by it (Zhang, Gupta, Lian, Liu 2016) */
     SGP_DAMPING_COMPENSATE, /* u - c u u (z now - z then), value by value (Zheng et al. 2017) */
 };
 #define SGP_COMPENSATION_MAX 1e9
 struct sgp_staleness {
     enum sgp_damping damping;
-    double compensation; /* c, above 0 where it compensates: their lambda over the learning rate */
-    uint32_t
-        most; /* nobody gets a copy from the first owner who is more updates than this ahead of the slowest; 0: whoever asks does */
+    double compensation; /* c, above 0 if it compensates: their lambda over the learning rate */
+    /* A worker that is more updates than this ahead of the slowest gets no copy from the first
+     * owner; 0: no limit. */
+    uint32_t most;
 };
 
-/* Owning as a token that is handed on, in the order in which the file first names the nodes (Hu et al. 2018). */
+/* Ownership as a token that is handed on, in the order in which the file first names the nodes (Hu
+ * et al. 2018). */
 enum sgp_token {
     SGP_TOKEN_NONE = 0, /* the owner stays */
-    SGP_TOKEN_DYNAMIC,  /* to the next that has taken a step since it had it */
-    SGP_TOKEN_FIXED,    /* to the next that is there, which takes one step each time */
+    SGP_TOKEN_DYNAMIC,  /* to the next node that has taken a step since it last had the token */
+    SGP_TOKEN_FIXED,    /* to the next present node, which takes one step each time */
 };
 #define SGP_DELAY_MAX 1000000u
 #define SGP_DELAY_USUAL 8u
 struct sgp_delay {
     enum sgp_token token;
-    bool mean;     /* the updates of a visit count for their mean, not for their sum */
-    uint32_t most; /* so many steps are taken without a visit; 0: SGP_DELAY_USUAL */
+    bool mean;     /* the updates of one arrival count by their mean, not by their sum */
+    uint32_t most; /* the greatest number of steps without the token; 0: SGP_DELAY_USUAL */
 };
 
 struct sgp_phase {
     char name[SGP_NAME_BYTES];
     uint32_t rounds; /* 1 to SGP_PHASE_ROUNDS_MAX */
     bool once;       /* belongs to the prelude */
-    bool exchanges;  /* its rounds only exchange: nobody trains */
+    bool exchanges;  /* its rounds only exchange: no node trains */
     bool outer; /* after its last round every node that trains takes an outer step (sgp/outer.h) */
-    uint32_t
-        backup; /* of a file with an owner: a step goes on without the updates of so many workers */
+    /* Of a file with an owner: the number of workers whose updates a step does not need. */
+    uint32_t backup;
     struct sgp_staleness staleness; /* of a file with an owner */
     struct sgp_delay delay;         /* of a file with a token */
     uint32_t edge_count;
@@ -115,14 +125,15 @@ struct sgp_phase {
     uint32_t *in_first;   /* node_count + 1 offsets into `in` */
 };
 
-/* The phases that are gone through one after the other: those of the prelude, or all others. */
+/* The phases of one pass: those of the prelude, or all others. */
 struct sgp_cycle {
     sgp_round rounds; /* of one pass; 0: there is no prelude */
     sgp_round turns;  /* of these, the rounds that train */
     bool exact;
-    sgp_round opening; /* exact: the first round of a pass in which anybody gives */
-    double *
-        ends; /* exact: node_count x slices: the weight of each part at its end, by float32 fractions */
+    sgp_round opening; /* exact: the first round of a pass in which any node gives */
+    /* Exact: node_count x slices: the weight of each part at the end of the cycle, by float32
+     * fractions. */
+    double *ends;
 };
 
 struct sgp_topology {
@@ -130,35 +141,36 @@ struct sgp_topology {
     uint32_t phase_count;
     struct sgp_topology_node *nodes;
     struct sgp_phase *phases; /* the prelude's first */
-    uint32_t
-        owner; /* index, of the first if there are several; SGP_NODE_NONE: nobody owns the vector */
-    uint32_t owners;  /* how many there are: each of parts of its own */
+    uint32_t owner;   /* Index of the first owner; SGP_NODE_NONE: no node owns the vector. */
+    uint32_t owners;  /* the number of owners, each of parts of its own */
     uint32_t slices;  /* parts of the vector, 1 to SGP_SLICES_MAX */
-    uint32_t repeat;  /* passes of the prelude; 0 until one is said, which is 1 */
+    uint32_t repeat;  /* passes of the prelude; 0 until a phase says it, which means 1 */
     enum sgp_tls tls; /* SGP_TLS_OFF if no digraph says it */
-    uint32_t stops;   /* with SGP_TLS_REQUIRE: how many nodes must have signed a word on the end */
+    /* With SGP_TLS_REQUIRE: how many nodes must have signed a statement on the end. */
+    uint32_t stops;
     sgp_round prelude_rounds;   /* rounds of all `once` phases, in all passes */
     sgp_round rounds_per_cycle; /* rounds of all others; >= 1 */
     struct sgp_cycle prelude, cycle;
-    uint64_t
-        digest; /* of everything but addresses, keys, tls and stops; equal files, equal digests */
+    /* Of everything except addresses, keys, tls and stops; equal files have equal digests. */
+    uint64_t digest;
     sgp_round *phase_first; /* phase_count + 1: each phase's first round in one pass of each */
-    sgp_round *phase_turns; /* phase_count + 1: the rounds that train before it, likewise */
-    uint32_t *by_name;      /* node indices in order of their names */
-    uint32_t
-        *by_key; /* key_count places (node * SGP_NODE_KEYS_MAX + which) in order of their keys */
+    /* phase_count + 1: the rounds that train before it, in one pass of each */
+    sgp_round *phase_turns;
+    uint32_t *by_name; /* node indices in order of their names */
+    /* key_count places (node * SGP_NODE_KEYS_MAX + which), in order of their keys */
+    uint32_t *by_key;
     uint32_t key_count;
 };
 
-/* An edge of a file, to point at; a digraph where source and target are SGP_NODE_NONE. */
+/* An edge of a file, for messages; a digraph if source and target are SGP_NODE_NONE. */
 struct sgp_edge_place {
     uint32_t phase; /* index; the digraph's number in the file */
     uint32_t source, target;
 };
 
-/* The longest that one phase may hold. A prelude of dense rounds may span epochs. */
+/* The greatest number of rounds of one phase. A prelude of dense rounds may span epochs. */
 #define SGP_PHASE_ROUNDS_MAX (1u << 20)
-/* How far fractions of one source may add up to beyond 1, for 2/3 + 1/3 in binary. */
+/* How far the fractions of one source may exceed 1 in sum, for 2/3 + 1/3 in binary. */
 #define SGP_FRACTION_SLACK 1e-12
 
 #define SGP_NODE_NONE UINT32_MAX
@@ -166,54 +178,66 @@ struct sgp_edge_place {
 #define SGP_REPEAT_MAX (1u << 20)
 #define SGP_STOPS_MAX 16u
 
-/* Building. `create` copies the named nodes and gives a topology without phases; `add_phase` copies
- * edges and checks them; `seal` sums up rounds and digest and must be last. On failure the topology
- * stays valid and *error (may be NULL) says why: SGP_E_TOPOLOGY (a name that is empty or holds other
- * than letters, digits, '_', '-' and '.', duplicate name, address or key, a malformed key, no node, rounds out of range,
- * self-loop, repeated edge, an edge between two nodes that cannot be dialled, fraction above 1 or not a number, column above 1, a prelude phase after a
- * cycle phase, no phase in the cycle), SGP_E_LIMIT, -ENOMEM. An edge with fraction <= 0
- * (SGP_FRACTION_DEFAULT) gets 1/(1+outdegree). Indices out of range are a programmer's error. */
+/* Building. `create` copies the named nodes and returns a topology without phases. `add_phase`
+ * checks and copies edges. `seal` sums up rounds and digest and must be last.
+ *
+ * On failure the topology stays valid and *error (may be NULL) gives the reason: SGP_E_TOPOLOGY,
+ * SGP_E_LIMIT or -ENOMEM. SGP_E_TOPOLOGY means one of these: a name that is empty or holds other
+ * characters than letters, digits, '_', '-' and '.'; a duplicate name, address or key; a malformed
+ * key; no node; rounds out of range; a self-loop; a repeated edge; an edge between two nodes that
+ * cannot be dialled; a fraction above 1 or not a number; a column above 1; a prelude phase after a
+ * cycle phase; no phase in the cycle.
+ *
+ * An edge with fraction <= 0 (SGP_FRACTION_DEFAULT) gets 1/(1+outdegree). Indices out of range are
+ * a programmer's error. */
 #define SGP_FRACTION_DEFAULT (-1.0)
 SGP_API int sgp_topology_create(const struct sgp_topology_node *nodes, uint32_t node_count,
     struct sgp_error *error, struct sgp_topology **ret_topology);
 SGP_API int sgp_topology_add_phase(struct sgp_topology *topology, const char *name, uint32_t rounds,
     bool once, const struct sgp_edge *edges, uint32_t edge_count, struct sgp_error *error);
-/* The same of a phase that says more. `slices` 0: it says nothing of parts, and its edges concern all; else it
- * must be what the others say. `repeat` 0: likewise; only a phase of the prelude says it. */
+/* A phase with all its attributes. `slices` 0: it does not name parts, and its edges carry all;
+ * otherwise it must be equal in all phases that name it. `repeat` 0: it does not name passes; only
+ * a phase of the prelude names them. */
 struct sgp_phase_options {
     const char *name;
     uint32_t rounds;
     bool once, exchanges, outer;
     uint32_t slices, repeat, backup;
-    enum sgp_tls tls; /* SGP_TLS_UNSAID, or what all others say that say it */
-    uint32_t stops;   /* 0: it says nothing; likewise */
+    enum sgp_tls tls; /* SGP_TLS_UNSAID, or the value of all other phases that have one */
+    uint32_t stops;   /* 0: no value; otherwise that of all other phases that have one */
     struct sgp_staleness staleness;
     struct sgp_delay delay;
 };
 SGP_API int sgp_topology_add(struct sgp_topology *topology, const struct sgp_phase_options *options,
     const struct sgp_edge *edges, uint32_t edge_count, struct sgp_error *error);
-/* Refuses, too, what cannot be run: a cycle with fraction 1 or with parts that is not exact, an exact
- * cycle that trains after its first exchange, an exact cycle after a prelude that is not, an outer step amid an exact cycle, where no node
- * has an estimate, a cycle in which no round trains; an owner whose file has more than
- * one digraph, fractions, outer steps or other relays, or lacks an edge between it and a worker, either way; a part with two
- * owners or none; more
- * backup workers than all but one, or these and a word on staleness; a token beside a relay, a word on backup workers or
- * staleness, or without an edge from each node to the next, or a word on delay without a token; tls other than off where a node has no key, stops
- * that nobody can prove. */
+/* It also refuses topologies that cannot be run:
+ *
+ * a cycle with fraction 1 or with parts that is not exact; an exact cycle that trains after its
+ * first exchange; an exact cycle after a prelude that is not exact; an outer step within an exact
+ * cycle, where no node has an estimate; a cycle in which no round trains;
+ *
+ * an owner whose file has more than one digraph, fractions, outer steps or other relays, or lacks
+ * an edge between the owner and a worker, either way; a part with two owners or none; more backup
+ * workers than all but one, or backup workers together with staleness;
+ *
+ * a token together with a relay, backup workers or staleness, or without an edge from each node to
+ * the next; a delay without a token;
+ *
+ * tls other than off if a node has no key; stops that no node can prove. */
 SGP_API int sgp_topology_seal(struct sgp_topology *topology, struct sgp_error *error);
-SGP_API void sgp_topology_destroy(struct sgp_topology *topology); /* NULL is fine */
+SGP_API void sgp_topology_destroy(struct sgp_topology *topology); /* NULL is allowed */
 
 /* Give every edge without a fraction of its own the Metropolis weight 1/(1 + max(degree of source,
- * degree of target)) in place of the default (Xiao and Boyd, 2004), and see to it that every phase is
- * then symmetric and doubly stochastic, as D-PSGD needs. Before the topology is shared. The digest
- * stays: it is the file's. Returns 0 or SGP_E_TOPOLOGY with digraph and edge, which *ret_culprit (may be
- * NULL) is then, and a remedy. */
+ * degree of target)) instead of the default (Xiao and Boyd, 2004). Check that every phase is then
+ * symmetric and doubly stochastic, as D-PSGD needs. Call it before the topology is shared. The
+ * digest stays: it is the file's. Returns 0, or SGP_E_TOPOLOGY with a text that names digraph, edge
+ * and remedy; *ret_culprit (may be NULL) is then the edge. */
 SGP_API int sgp_topology_metropolis(
     struct sgp_topology *topology, struct sgp_error *error, struct sgp_edge_place *ret_culprit);
 
-/* Whether each edge has its reverse, in the same phase or in another, whatever the fractions: then any
- * neighbour can answer. Returns 0, or SGP_E_TOPOLOGY with digraph and edge, which *ret_culprit (may be
- * NULL) is then, and a remedy. */
+/* Whether each edge has its reverse, in the same phase or in another, whatever the fractions: then
+ * any neighbour can answer. Returns 0, or SGP_E_TOPOLOGY with a text that names digraph, edge and
+ * remedy; *ret_culprit (may be NULL) is then the edge. */
 SGP_API int sgp_topology_reverses(const struct sgp_topology *topology, struct sgp_error *error,
     struct sgp_edge_place *ret_culprit);
 
@@ -234,14 +258,16 @@ SGP_API bool sgp_phase_gives(const struct sgp_phase *phase, uint32_t source, uin
 
 /* ---- rounds, turns and cycles ---- */
 
-/* A turn is a round that trains. How many there are before `round` (round >= 0). */
+/* The number of turns before `round` (round >= 0). A turn is a round that trains. */
 SGP_API sgp_round sgp_topology_turns(const struct sgp_topology *topology, sgp_round round);
-/* The least round that has so many turns before it (turns >= 0): one past the last of them. */
+/* The least round that has that many turns before it (turns >= 0): one past the last of them. */
 SGP_API sgp_round sgp_topology_after_turns(const struct sgp_topology *topology, sgp_round turns);
-/* Whether round `round` belongs to an exact cycle; then *ret_start (may be NULL) is the start of its pass. */
+/* Whether round `round` belongs to an exact cycle; then *ret_start (may be NULL) is the start of
+ * its pass. */
 SGP_API bool sgp_topology_is_exact(
     const struct sgp_topology *topology, sgp_round round, sgp_round *ret_start);
-/* The first start of a cycle that is not before `round`. Outside of exact cycles that is `round`. */
+/* The first start of a cycle that is not before `round`. Outside of exact cycles that is
+ * `round`. */
 SGP_API sgp_round sgp_topology_start_from(const struct sgp_topology *topology, sgp_round round);
 /* Whether any cycle is exact. */
 SGP_API bool sgp_topology_has_exact(const struct sgp_topology *topology);
@@ -249,76 +275,82 @@ SGP_API bool sgp_topology_has_exact(const struct sgp_topology *topology);
 SGP_API bool sgp_topology_steps_after(const struct sgp_topology *topology, sgp_round round);
 /* The first digraph that asks for outer steps, or NULL. */
 SGP_API const struct sgp_phase *sgp_topology_outer(const struct sgp_topology *topology);
-/* Weights of the parts at the end of the exact cycle of a round: `slices` values, each > 0 for a node that trains. */
+/* The weights of the parts at the end of the exact cycle of a round: `slices` values, each > 0 for
+ * a node that trains. */
 SGP_API const double *sgp_topology_ends(
     const struct sgp_topology *topology, sgp_round round, uint32_t node);
 SGP_API const char *sgp_damping_name(enum sgp_damping damping); /* "divide"; static storage */
 SGP_API bool sgp_damping_find(const char *name, enum sgp_damping *ret_damping);
-SGP_API bool sgp_staleness_is_said(const struct sgp_staleness *staleness); /* anything of it */
+/* Whether any of its fields is set. */
+SGP_API bool sgp_staleness_is_said(const struct sgp_staleness *staleness);
 
 SGP_API const char *sgp_token_name(enum sgp_token token); /* "dynamic"; static storage */
 SGP_API bool sgp_token_find(const char *name, enum sgp_token *ret_token);
-/* Whether owning is a token. */
+/* Whether ownership is a token. */
 SGP_API bool sgp_topology_has_token(const struct sgp_topology *topology);
-/* How many steps a node takes without a visit of the token. */
+/* How many steps a node takes without the token. */
 SGP_API uint32_t sgp_topology_delay_most(const struct sgp_topology *topology);
 
-/* The node of the file: `node` itself, or that beside which it stands. */
+/* The node of the file: `node` itself, or the node to which this owner belongs. */
 SGP_API uint32_t sgp_topology_machine(const struct sgp_topology *topology, uint32_t node);
-/* The node that owns what `node` would own if it did not train; SGP_NODE_NONE: there is none. */
+/* The owner that belongs to `node`, which trains; SGP_NODE_NONE: there is none. */
 SGP_API uint32_t sgp_topology_beside(const struct sgp_topology *topology, uint32_t node);
 
-/* Whether the node keeps a copy of what another owns: that of a worker, or where owning is a token, of each. */
+/* Whether the node keeps a copy of an owner's values: a worker does, and with a token each node
+ * does. */
 SGP_API bool sgp_topology_has_copy(const struct sgp_topology *topology, uint32_t node);
 /* The values that a node owns, of a vector of `parameters`: none, its parts, or all. */
 SGP_API struct sgp_slice sgp_topology_owned(
     const struct sgp_topology *topology, uint32_t node, uint64_t parameters);
-/* Whether each owner has values, of a vector of `parameters`. Returns 0, or SGP_E_TOPOLOGY with the reason and the remedy. */
+/* Whether each owner has values, of a vector of `parameters`. Returns 0, or SGP_E_TOPOLOGY with
+ * reason and remedy. */
 SGP_API int sgp_topology_check_owners(
     const struct sgp_topology *topology, uint64_t parameters, struct sgp_error *error);
-/* Whether the node owns parts, and not all: the rest of its vector is nothing. */
+/* Whether the node owns parts, and not all: the rest of its vector is unused. */
 SGP_API bool sgp_topology_owns_parts(const struct sgp_topology *topology, uint32_t node);
-/* With what weight a node begins: 0 or 1. Where the vector has owners, they alone begin with 1. */
+/* The weight with which a node begins: 0 or 1. If the vector has owners, they alone begin with
+ * 1. */
 SGP_API double sgp_topology_starts(const struct sgp_topology *topology, uint32_t node);
-/* How many nodes train. */
+/* The number of nodes that train. */
 SGP_API uint32_t sgp_topology_trainers(const struct sgp_topology *topology);
 
-/* Whether the parts of a vector of so many values are whole blocks. */
+/* Whether the parts of a vector of that many values are whole blocks. */
 #define SGP_PART_BLOCKED_LEAST 2048u
 SGP_API bool sgp_topology_is_blocked(const struct sgp_topology *topology, uint64_t parameters);
 
-/* Whether a round is the first of a pass of its exact cycle in which anybody gives. */
+/* Whether a round is the first of a pass of its exact cycle in which any node gives. */
 SGP_API bool sgp_topology_opens(const struct sgp_topology *topology, sgp_round round);
 
-/* The values of `count` parts, of a vector of `parameters`: parts are as equal as can be, the first ones longer by
- * 1. Where each has SGP_PART_BLOCKED_LEAST values or more they are so many whole blocks (sgp/coding.h), but for the last, so
- * that what is coded for a part is the same by itself and among others. 0 parts: all values. */
+/* The values of `count` parts, of a vector of `parameters`. Parts are as equal as possible, and the
+ * first ones may be longer by 1. If each part has SGP_PART_BLOCKED_LEAST values or more, all but
+ * the last are whole blocks (sgp/coding.h). Then a part has the same coding by itself and among
+ * others. 0 parts: all values. */
 SGP_API struct sgp_slice sgp_topology_parts(
     const struct sgp_topology *topology, uint32_t part, uint32_t count, uint64_t parameters);
-/* Those of an edge. */
+/* The values that an edge carries. */
 SGP_API struct sgp_slice sgp_topology_values(
     const struct sgp_topology *topology, const struct sgp_edge *edge, uint64_t parameters);
 
-/* What a node keeps of its mass in a round of this phase: 1 - the sum of its fractions, never below
- * 0. 0 <= node < node_count. Only of phases whose edges concern all parts. */
+/* The fraction of its mass that a node keeps in a round of this phase: 1 - the sum of its
+ * fractions, never below 0. 0 <= node < node_count. Only for phases whose edges carry all parts. */
 SGP_API double sgp_phase_keep(const struct sgp_phase *phase, uint32_t node);
 
-/* One round of averaging alone, `columns` vectors at once: next = P mass, where both are row-major
- * node_count x columns and must not overlap; row i belongs to node i. Every entry of next is what the
- * node keeps plus what comes, added in order of source. (Algorithm 1 of Assran et al. 2019, lines 5
- * to 7, without a step.) */
+/* One round of averaging alone, `columns` vectors at once: next = P mass. Both are row-major
+ * node_count x columns and must not overlap; row i belongs to node i. Every entry of next is the
+ * kept mass plus the received mass, added in order of source. (Algorithm 1 of Assran et al. 2019,
+ * lines 5 to 7, without a step.) */
 SGP_API void sgp_phase_mix(double *next, const double *mass, const struct sgp_phase *phase,
     uint32_t node_count, uint32_t columns);
 
-/* The first round >= from (from >= 0) in which source gives to target, or SGP_ROUND_NONE if it never
- * does again (or not before SGP_ROUND_MAX). O(phases * log outdegree). */
+/* The first round >= from (from >= 0) in which source gives to target, or SGP_ROUND_NONE if it
+ * never does again (or not before SGP_ROUND_MAX). O(phases * log outdegree). */
 SGP_API sgp_round sgp_topology_next_round(
     const struct sgp_topology *topology, uint32_t source, uint32_t target, sgp_round from);
 
 /* Whether others can dial a node: it has an address, and not SGP_ADDRESS_NONE. */
 SGP_API bool sgp_topology_is_dialled(const struct sgp_topology *topology, uint32_t node);
 
-/* Whether a node may be called so. */
+/* Whether the name is a valid node name. */
 SGP_API bool sgp_topology_name_is_good(const char *name);
 
 /* The index of a named node, or -ENOENT. O(log nodes). */
@@ -326,7 +358,8 @@ SGP_API int64_t sgp_topology_find(const struct sgp_topology *topology, const cha
 
 /* The node that has this key, or -ENOENT. O(log nodes). */
 SGP_API int64_t sgp_topology_find_key(const struct sgp_topology *topology, const char *key);
-/* Whether who has this key may speak as the node: it is its own, or that of the node beside which it stands. */
+/* Whether a peer with this key may speak as the node: the key is the node's own, or that of the
+ * node to which this owner belongs. */
 SGP_API bool sgp_topology_has_key(
     const struct sgp_topology *topology, uint32_t node, const char *key);
 
@@ -338,27 +371,28 @@ SGP_API void sgp_topology_keys_text(
 /* "off", "offer", "require". Static. */
 SGP_API const char *sgp_tls_name(enum sgp_tls tls);
 
-/* Run the weights alone, from those with which nodes begin, through one pass of the prelude and ten cycles, but
- * for exact ones, which leave them as they were; ret_least[i] is the least
- * weight that node i held just before giving (the w_min of the guard against starving). A phase whose
- * rounds no longer change any weight is not repeated, and no more than SGP_WEIGHT_WORK_MAX edges and
- * nodes are visited: a file so long that this ends it earlier gets the least weights seen by then,
- * the same on every node. ret_least has node_count elements. Returns 0 or -ENOMEM. */
+/* Run the weights alone, from the initial weights, through one pass of the prelude and ten cycles.
+ * Exact cycles leave the weights unchanged. ret_least[i] is the least weight that node i held just
+ * before giving (the w_min of the guard against starving). A phase whose rounds no longer change
+ * any weight is not repeated. At most SGP_WEIGHT_WORK_MAX edges and nodes are processed: if that
+ * ends the run early, the result is the least weights until then, the same on every node. ret_least
+ * has node_count elements. Returns 0 or -ENOMEM. */
 #define SGP_WEIGHT_WORK_MAX UINT64_C(2000000000)
 SGP_API int sgp_topology_weight_least(const struct sgp_topology *topology, double *ret_least);
 
-/* The same run's greatest weights beside the least; either pointer may be NULL. */
+/* The least and the greatest weights of the same run; either pointer may be NULL. */
 SGP_API int sgp_topology_weight_range(
     const struct sgp_topology *topology, double *ret_least, double *ret_greatest);
 
 /* Split "host:port", "host" (port SGP_PORT_DEFAULT), "[v6]:port" or "[v6]" into host (without
- * brackets) and port 1 to 65535. Says nothing about whether the host exists. Returns 0, or
- * SGP_E_TOPOLOGY with the reason and the remedy in *error; then the outputs are untouched. */
+ * brackets) and port 1 to 65535. The host need not exist. Returns 0, or SGP_E_TOPOLOGY with reason
+ * and remedy in *error; then the outputs are untouched. */
 SGP_API int sgp_address_split(const char *address, struct sgp_error *error,
     char ret_host[SGP_ADDRESS_BYTES], uint16_t *ret_port);
 
-/* Give the node i of the file the address HOST:(PORT + i), in the place of its own, where `base` is "HOST:PORT+". The digest,
- * which knows no addresses, stays. Returns 0, or SGP_E_TOPOLOGY with the reason and the remedy in *error; then nothing is changed. */
+/* Give node i of the file the address HOST:(PORT + i) instead of its own; `base` is "HOST:PORT+".
+ * The digest, which excludes addresses, stays. Returns 0, or SGP_E_TOPOLOGY with reason and remedy
+ * in *error; then nothing is changed. */
 SGP_API int sgp_topology_place(
     struct sgp_topology *topology, const char *base, struct sgp_error *error);
 

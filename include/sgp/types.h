@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scalars with a unit or an identity, and the limits that everything else refuses to exceed.
+/* Scalars with a unit or an identity, and the limits that all other code enforces.
  *
  * A typedef here always means "a number that must not be mixed up with another": a time is not a
  * round, though both are 64-bit integers. Structures are never typedef'd. */
@@ -14,14 +14,15 @@
 #define SGP_PRINTF(text, first) __attribute__((format(printf, text, first)))
 
 /* Nanoseconds on a monotonic clock of the caller's choosing (the daemon's uv_hrtime, the
- * simulator's virtual clock). Library code never asks for it; it always arrives as an argument. */
+ * simulator's virtual clock). Library code never reads a clock; the time always arrives as an
+ * argument. */
 typedef int64_t sgp_time;
 #define SGP_TIME_NEVER INT64_MAX
 #define SGP_MICROSECOND ((sgp_time)1000)
 #define SGP_MILLISECOND ((sgp_time)1000000)
 #define SGP_SECOND ((sgp_time)1000000000)
 
-/* A round's label: 0, 1, 2, ... A label, not a count: a node that was away may jump ahead. */
+/* A round's label: 0, 1, 2, ... It is a label, not a count: a node that was away may jump ahead. */
 typedef int64_t sgp_round;
 #define SGP_ROUND_NONE ((sgp_round)-1)
 #define SGP_ROUND_MAX ((sgp_round)1 << 48)
@@ -32,21 +33,21 @@ struct sgp_slice {
     uint64_t count;
 };
 
-/* What a checkpoint says of the moment at which it was made (sgp/checkpoint.h keeps it, sgp/restart.h makes
- * it and judges by it). */
-#define SGP_KEPT_MAX 4u /* snapshots beside a checkpoint */
+/* The moment at which a checkpoint was made. sgp/checkpoint.h stores it, and sgp/restart.h makes
+ * and judges it. */
+#define SGP_KEPT_MAX 4u /* snapshots in a checkpoint */
 struct sgp_moment {
     uint64_t lineage; /* of the node */
-    uint64_t
-        sequence; /* of the record, counted from 1; 0: the parameters are a guess, and no record's */
+    /* Of the record, counted from 1; 0: the parameters are a guess, and belong to no record. */
+    uint64_t sequence;
     sgp_round round;
-    double weight; /* w of its x, finite, >= 0; without any there is no estimate */
+    double weight; /* w of its x, finite, >= 0; with 0 there is no estimate */
     uint32_t kept_count;
-    sgp_round
-        kept[SGP_KEPT_MAX]; /* of the shares whose content is kept: the rounds they were given in */
+    /* The rounds in which the shares were given whose content is kept. */
+    sgp_round kept[SGP_KEPT_MAX];
 };
 
-/* Limits. Each is refused, with its name, by the code that reads or allocates the thing. */
+/* Limits. Code that reads or allocates such a thing refuses to exceed its limit, and names it. */
 #define SGP_NODES_MAX 65536u   /* nodes in a topology */
 #define SGP_PHASES_MAX 4096u   /* digraphs in a topology file */
 #define SGP_EDGES_MAX 4194304u /* edges in a topology file, all phases together */

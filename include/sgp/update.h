@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A digest of what training changed, by which two nodes find out that they took the same step.
+/* A digest of an update, by which two nodes find out that they took the same step.
  *
- * It is XXH3 of the bits of a sample of the values, at places that depend on their count alone: nodes with one model look
- * at the same ones. A sample costs the same for every model. Two steps on unlike rows agree in all values of a
- * sample only where these are zero, and such a sample is no update.
+ * It is XXH3 of the bits of a sample of the values. The places depend on the number of values
+ * alone, so nodes with one model sample the same values. A sample costs the same for every model.
+ * Two steps on different rows agree in all sampled values only if these are zero, and such a sample
+ * is no update.
  *
  * Any thread; no state. */
 #ifndef SGP_UPDATE_H
@@ -11,11 +12,11 @@
 
 #include "sgp/types.h"
 
-#define SGP_UPDATE_VALUES 1024u /* of a sample, or all if there are fewer */
+#define SGP_UPDATE_VALUES 1024u /* of a sample; all values if there are fewer */
 
-/* The digest of `after - before`, or of `after` where `before` is NULL, behind the steps whose digest is `earlier` (0:
- * there are none). Both hold `count` values, at least 1. Returns `earlier` if all values of the sample are zero, else a number
- * that is not 0. */
+/* The digest of `after - before`, or of `after` if `before` is NULL, following the steps with
+ * digest `earlier` (0: there are none). Both hold `count` values, at least 1. Returns `earlier` if
+ * all values of the sample are zero, else a number that is not 0. */
 SGP_API uint64_t sgp_update_digest(
     const float *after, const float *before, uint64_t count, uint64_t earlier);
 
