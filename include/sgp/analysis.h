@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a topology will do, computed before anything starts: `sgpctl topology check`. */
+/* The properties of a topology, computed before anything starts: `sgpctl topology check`. */
 #ifndef SGP_ANALYSIS_H
 #define SGP_ANALYSIS_H
 
 #include "sgp/topology.h"
 
 #define SGP_ANALYSIS_WARNINGS_MAX 16u
-/* Up to this many nodes exact averaging is tried on every unit vector. Beyond, on four seeded random
- * vectors, which a linear map that is not exact cannot all pass but by an accident of measure zero. */
+/* Up to this many nodes exact averaging is tried on every unit vector. Beyond, it is tried on four
+ * seeded random vectors; a linear map that is not exact passes all of them with probability
+ * zero. */
 #define SGP_ANALYSIS_DENSE_NODES_MAX 256u
-/* Multiplications spent on one question; a cycle too long for it leaves the answer open, with a
+/* Multiplications for one field. If a cycle is too long for them, the field stays open, with a
  * warning. */
 #define SGP_ANALYSIS_WORK_MAX UINT64_C(4000000000)
 
-/* The fields of `topology check --json`, by the same names (`diverges` is its exit status). The prelude counts for the weights and
- * for exact_average_rounds, which are about the first rounds, and for nothing else. */
+/* The fields of `topology check --json`, by the same names (`diverges` is its exit status). The
+ * prelude counts only for the weights and for exact_average_rounds, which describe the first
+ * rounds. */
 struct sgp_analysis {
     uint32_t nodes;
     uint32_t phases;
@@ -22,12 +24,13 @@ struct sgp_analysis {
     sgp_round turns_per_cycle; /* of these, the rounds that train */
     uint32_t slices;           /* parts of the vector */
     uint32_t relays;           /* nodes that do not train */
-    /* Whether a node owns the vector. Then nobody mixes, and what is told of mixing is that of a cycle which averages
-     * exactly; weights are 0 at workers and 1 at the owner. */
+    /* Whether a node owns the vector. Then nothing is mixed, and the fields about mixing have the
+     * values of a cycle that averages exactly; weights are 0 at workers and 1 at the owner. */
     bool owner;
-    uint32_t backup; /* workers that a step does not wait for */
-    bool exact; /* every cycle ends with the mean of all at every node that trains: proven; and a
-                                  node that is missing makes the others stand */
+    uint32_t backup; /* workers whose updates a step does not need */
+    /* Every cycle is proven to end with the mean of all at every node that trains. A missing node
+     * then blocks the others. */
+    bool exact;
     bool strongly_connected; /* the union of a cycle's edges */
     bool diverges;           /* the nodes can never agree: a warning says why */
     /* Least W so that the union of any W successive rounds is strongly connected, or SGP_ROUND_NONE
@@ -37,21 +40,22 @@ struct sgp_analysis {
     bool doubly_stochastic; /* in every phase each node receives and keeps 1 in all, to 1e-9 */
     uint32_t out_degree_max;
     uint32_t in_degree_max;
-    /* The factor by which max |x_i/w_i - mean| shrinks in a cycle in the long run: geometric mean over
-     * cycles 11 to 30 from three seeded starts. 0 when a cycle averages exactly; NaN (null) when the
-     * disagreement cannot vanish. */
+    /* The factor by which max |x_i/w_i - mean| shrinks in a cycle in the long run: the geometric
+     * mean over cycles 11 to 30 from three seeded starts. 0 if a cycle averages exactly; NaN (null)
+     * if the disagreement cannot vanish. */
     double contraction_per_cycle;
-    /* Least number of rounds from round 0 after which every unit vector is averaged to 1e-12 by one
-     * last decisive round (before it the error was above 1e-6), else SGP_ROUND_NONE (null): what only
-     * creeps towards the average is never exact. Sought through the prelude, two cycles and
-     * min(nodes, 64) rounds more. 0 for a single node. */
+    /* The least number of rounds from round 0 after which every unit vector is averaged to 1e-12,
+     * by one last decisive round (before it the error was above 1e-6); else SGP_ROUND_NONE (null).
+     * A file that only approaches the average is never exact. The search covers the prelude, two
+     * cycles and min(nodes, 64) rounds more. 0 for a single node. */
     sgp_round exact_average_rounds;
-    double
-        weight_min; /* over all nodes, just before giving, prelude and ten cycles from all ones */
+    /* Over all nodes, just before giving, in the prelude and ten cycles from weights of 1. */
+    double weight_min;
     double weight_max;
     uint64_t shares_per_cycle;
     double vectors_sent_most,
-        vectors_sent_mean; /* by a node of the file in a cycle: bytes by those of the model */
+        /* By a node of the file in a cycle: bytes relative to those of the model. */
+        vectors_sent_mean;
     uint32_t warning_count;
     char warnings[SGP_ANALYSIS_WARNINGS_MAX][SGP_TEXT_BYTES]; /* lines for people */
 };

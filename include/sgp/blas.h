@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels of OpenBLAS that fit the processor.
  *
- * OpenBLAS chooses its kernels when it is loaded, by the model of the processor. A model that is newer than the
- * library is taken for an old one, and everything trains at a fifth of the speed, in silence. Here a program asks
- * what was chosen, and what the processor can do. Where these do not fit, it tries other kernels, each in a process
- * of its own: their products of the model's shapes and of odd ones are held against plain sums, and timed. Then it
- * starts itself once more with the fastest that were right (OPENBLAS_CORETYPE). What a user has set there
- * is never overridden.
+ * OpenBLAS chooses its kernels when it is loaded, by the model of the processor. It takes a model
+ * that is newer than the library for an old one, and everything trains at a fifth of the speed,
+ * without a message. Here a program compares the choice with the processor's abilities. If they do
+ * not fit, it tries other kernels, each in a process of its own: their products of the model's
+ * shapes and of odd ones are compared with plain sums, and timed. Then it starts again with the
+ * fastest correct kernels (OPENBLAS_CORETYPE). A user's setting of that variable is never
+ * overridden.
  *
  * Thread: the first of the process, before it has others of its own. */
 #ifndef SGP_BLAS_H
@@ -19,40 +20,46 @@
 #define SGP_BLAS_LAYERS_MAX 64u
 #define SGP_BLAS_TEXT_BYTES 128u
 
-/* A product that will be asked for: `rows` of `inputs` values by a matrix of outputs x inputs, and what leads
- * back through it. Each from 1 to 2^22; of what is larger than 1024, about as much is tried. */
+/* A product that the program will need: `rows` of `inputs` values by a matrix of outputs x inputs,
+ * and its two backward products. Each from 1 to 2^22; above 1024, a part of about that size is
+ * tried. */
 struct sgp_blas_layer {
     uint32_t rows, inputs, outputs;
 };
 
 struct sgp_blas {
     char kernels[SGP_BLAS_NAME_BYTES]; /* in use */
-    char instead
-        [SGP_BLAS_NAME_BYTES]; /* of these, for which OpenBLAS took the processor; "": of none */
-    bool by_user;              /* OPENBLAS_CORETYPE was set when the program was started */
-    bool fit;                  /* they use what the processor can do, as far as is known */
-    bool tried;                /* they do not, and no others were found to be better */
+    /* The kernels that OpenBLAS had chosen by mistake; "": none. */
+    char instead[SGP_BLAS_NAME_BYTES];
+    bool by_user; /* OPENBLAS_CORETYPE was set when the program was started */
+    bool fit;     /* the kernels use the processor's abilities, as far as known */
+    bool tried;   /* they do not, and no better ones were found */
 };
 
 struct sgp_blas_wish {
-    char *const *arguments; /* of main, to start again with */
-    const char *
-        directory; /* to remember the choice in (a file `blas`), by processor and library; NULL: not */
-    const struct sgp_blas_layer *layers; /* NULL: nothing is tried, what is remembered is used */
+    char *const *arguments; /* of main, for starting again */
+    /* The directory that stores the choice (a file `blas`), by processor and library; NULL: it is
+     * not stored. */
+    const char *directory;
+    const struct sgp_blas_layer *layers; /* NULL: nothing is tried, and the stored choice is used */
     uint32_t count;
-    const struct sgp_sink *sink; /* told of what was tried, and why it was excluded; may be NULL */
+    /* gets the tried kernels, and why they were excluded; may be NULL */
+    const struct sgp_sink *sink;
 };
 
-/* A process that was started to try kernels does that here, and ends. Any other returns. First thing in main. */
+/* In a process that was started to try kernels: try them, and end. In any other: return. Call it
+ * first in main. */
 SGP_API void sgp_blas_begin(void);
 
-/* See to it that the kernels fit. Does not return if it starts the program again: the process stays, its
- * memory and its file descriptors that are closed on exec do not. Returns 0 with *ret_blas filled, also where nothing
- * better was found; SGP_E_STATE with *error filled if the products of the layers are wrong with the kernels in use. */
+/* Make the kernels fit. It does not return if it starts the program again: the process stays, its
+ * memory and its close-on-exec file descriptors do not. Returns 0 with *ret_blas filled, also if
+ * nothing better was found; SGP_E_STATE with *error filled if the products of the layers are wrong
+ * with the present kernels. */
 SGP_API int sgp_blas_fit(
     const struct sgp_blas_wish *wish, struct sgp_error *error, struct sgp_blas *ret_blas);
 
-/* "SkylakeX", "Cooperlake (chosen: OpenBLAS took this processor for Prescott)", "Haswell (by OPENBLAS_CORETYPE)". */
+/* "SkylakeX", "Cooperlake (chosen: OpenBLAS took this processor for Prescott)", "Haswell (by
+ * OPENBLAS_CORETYPE)". */
 SGP_API void sgp_blas_text(const struct sgp_blas *blas, char ret_text[SGP_BLAS_TEXT_BYTES]);
 
 #endif

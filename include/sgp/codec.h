@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Codecs: what a compressor (sgp/compressor.h) makes of a range of values, and how a payload
- * becomes values again.
+/* Codecs: how a compressor (sgp/compressor.h) codes a range of values, and how a payload is
+ * decoded.
  *
- * `project` says what a target will decode. What it leaves out stays at the source: where a source
- * gives the part P of s away it keeps s - P project(s), so that the sum over all nodes is as it was
- * (error feedback, as conserved mass). Packing loses nothing beyond that: decoding what pack(s)
- * wrote gives project(s), and project(project(s)) = project(s), to the bit, on every processor.
+ * `project` computes the values that a target will decode. The part that it leaves out stays at the
+ * source: a source that gives the fraction P of s keeps s - P project(s), so the sum over all nodes
+ * is unchanged (error feedback, as conserved mass). Packing loses nothing more: decoding the bytes
+ * of pack(s) gives project(s), and project(project(s)) = project(s), to the bit, on every
+ * processor.
  *
- * A range is coded in blocks (sgp/block.h) from its first value on. Values of unlike magnitude must
- * not share a scale, or the small ones round to 0 while their weight travels. So 16-bit
- * floats fill a block if two tensors meet in it, or if its tensor has fewer than two dimensions.
+ * A range is coded in blocks (sgp/block.h) from its first value on. Values of different magnitude
+ * must not share a scale, or the small ones round to 0 while their weight travels. So a block has
+ * 16-bit floats if two tensors meet in it, or if its tensor has fewer than two dimensions.
  *
- * SPARSE has a sign for each value that is not 0. Which values those are was chosen before
- * (sgp/choose.h), so projecting and packing expect what was chosen.
+ * SPARSE has a sign for each value that is not 0. These values were chosen before (sgp/choose.h),
+ * so projecting and packing expect chosen values.
  *
  * Pure, nothing allocates. Thread: any. */
 #ifndef SGP_CODEC_H
@@ -21,9 +22,9 @@
 #include "sgp/coding.h"
 #include "sgp/status.h"
 
-/* Where a tensor ends in the vector of all parameters. */
+/* The end of a tensor in the vector of all parameters. */
 struct sgp_tensor_end {
-    uint64_t end;     /* the first value behind it */
+    uint64_t end;     /* the first value after it */
     bool has_columns; /* two dimensions or more */
 };
 
@@ -38,31 +39,32 @@ struct sgp_codec {
     struct sgp_tensors tensors;
 };
 
-/* projected[i] = what a target decodes of values[i], i < count; both may be the same vector. values[0] is value number
- * `first` of all parameters. Returns the bytes that packing them takes. */
+/* projected[i] = the value that a target decodes of values[i], i < count; both may be the same
+ * vector. values[0] is value number `first` of all parameters. Returns the number of bytes when
+ * packed. */
 SGP_API uint64_t sgp_codec_project(const struct sgp_codec *codec, float *projected,
     const float *values, uint64_t first, uint64_t count);
 
-/* Write the bytes of `count` values and return how many there are, at most sgp_coding_bytes_most. A
- * range may be projected or packed piece by piece: then every piece but the last must have whole
+/* Write the bytes of `count` values and return their number, at most sgp_coding_bytes_most. A range
+ * may be projected or packed piece by piece: then every piece but the last must have whole
  * blocks. */
 SGP_API uint64_t sgp_codec_pack(const struct sgp_codec *codec, uint8_t *bytes, const float *values,
     uint64_t first, uint64_t count);
 
-/* The bytes that packing takes. With NONE and FP16 they depend on `count` alone. */
+/* The number of bytes when packed. With NONE and FP16 it depends on `count` alone. */
 SGP_API uint64_t sgp_codec_bytes(
     const struct sgp_codec *codec, const float *values, uint64_t first, uint64_t count);
 
-/* A payload that is decoded while it comes. Its bytes lie at the end of the memory of its values, where a plain payload
- * lies too. */
+/* A payload that is decoded while it arrives. Its bytes lie at the end of the memory of its values,
+ * where a plain payload also lies. */
 struct sgp_decoding {
     enum sgp_coding coding;
     float *values;    /* borrowed */
     uint64_t count;   /* of them */
     uint64_t size;    /* bytes of the payload */
-    uint64_t used;    /* so many of them are decoded, */
-    uint64_t decoded; /* to so many values, which lie where they belong */
-    bool malformed;   /* what follows is not what pack writes */
+    uint64_t used;    /* the number of decoded bytes */
+    uint64_t decoded; /* the number of decoded values, which lie in their final place */
+    bool malformed;   /* the next bytes are not a block */
     bool kept;        /* the last block, of one value, is in `last` */
     uint8_t last[8];
 };
@@ -72,9 +74,9 @@ struct sgp_decoding {
 SGP_API uint8_t *sgp_decoding_begin(struct sgp_decoding *decoding, enum sgp_coding coding,
     float *values, uint64_t count, uint64_t size);
 
-/* Decode what the first `received` bytes hold. If all bytes are there, `decoded` is `count`
- * afterwards. If the payload is `malformed`, some values before the malformed block are decoded,
- * and no more will be. */
+/* Decode the first `received` bytes. If all bytes are there, `decoded` is `count` afterwards. If
+ * the payload is `malformed`, some values before the malformed block are decoded, and no more will
+ * be. */
 SGP_API void sgp_decoding_go_on(struct sgp_decoding *decoding, uint64_t received);
 
 #endif

@@ -35,8 +35,8 @@ enum sgp_compressor {
 /* Their names, in the same order. */
 #define SGP_COMPRESSOR_WORDS "none|fp16|bf16|int8|int6|int4|int4:64|int2|sign|sparse"
 
-/* Those of a share that has weight, which are the first of SGP_COMPRESSOR_WORDS. Below 4 bits the
- * error of an estimate is too large. */
+/* The compressors of a share that has weight, which are the first of SGP_COMPRESSOR_WORDS. Below 4
+ * bits the error of an estimate is too large. */
 #define SGP_COMPRESSOR_SHARE_WORDS "none|fp16|bf16|int8|int6|int4|int4:64"
 #define SGP_COMPRESSOR_SHARE_MOST SGP_COMPRESSOR_INT4_64
 /* The word of a compressor: static storage. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The simplest trainer: f(z) = |z - centre|^2 / 2, one centre a node.
+/* The simplest trainer: f(z) = |z - centre|^2 / 2, one centre for each node.
  *
- * The minimum over a fleet is the mean of the centres, so a simulation can be judged against exact
- * numbers; with eta = 0 it trains nothing and the fleet only averages its starts.
+ * The minimum over a fleet is the mean of the centres, so a simulation can be compared with exact
+ * numbers. With eta = 0 it trains nothing and the fleet only averages its starts.
  *
  * Thread: as every trainer, see sgp/trainer.h. */
 #ifndef SGP_QUADRATIC_H
@@ -20,7 +20,8 @@
 SGP_API int sgp_quadratic_create(uint64_t parameters, const float *centre, const float *start,
     double eta, struct sgp_trainer **ret_trainer);
 
-/* Have it take outer steps, too, by checked settings, from its start on. Once. Returns 0 or -ENOMEM. */
+/* Make the trainer take outer steps by checked settings, from its start on. Call it once. Returns 0
+ * or -ENOMEM. */
 SGP_API int sgp_quadratic_begin_outer(
     struct sgp_trainer *trainer, const struct sgp_outer_settings *settings);
 
