@@ -3,7 +3,7 @@
  *
  * The daemon and the simulator each fill in the verbs. All code above the verbs is common, so the
  * simulator checks the code that the daemon runs. A verb must not post: completions come as later
- * events. Thread: the one that posts. */
+ * events. Thread: the thread that posts. */
 #ifndef SGP_DRIVER_H
 #define SGP_DRIVER_H
 

@@ -158,7 +158,7 @@ struct sgp_welcome {
 /* The fields of a heartbeat beyond the pulse. */
 struct sgp_beat {
     /* Nodes mix until this label, one past the last (max-gossip). From the end of training on it is
-     * the sender's last round, or a later one that was requested because estimates differed. 0: not
+     * the sender's last round, or a later round, requested because estimates differed. 0: not
      * known yet. */
     sgp_round mixes;
     bool ended; /* the sender has finished its rounds, and `sketch` is that of its estimate */

@@ -105,8 +105,8 @@ struct sgp_performer {
     uint64_t seed;              /* of the chooser's random generator */
     struct sgp_chooser copies;  /* for an owner's changes */
     struct sgp_lengths lengths; /* for judging payloads (sgp_payload_judge) */
-    /* The snapshot that is the node's own estimate: the last one that was published with all values
-     * for others. */
+    /* The snapshot that is the node's own estimate: the last snapshot that was published with all
+     * values for others. */
     uint32_t own_slot; /* SGP_SLOT_NONE: there is none */
     sgp_round own_round;
     double own_weight;

@@ -51,6 +51,14 @@ LINKS = [
 ]
 
 
+HEADERS = [
+    ("/* What a node needs. The node `visit`s. */\nint a; /* x */\n", None),
+    ("/* The node that\n * waits for whoever joins. */\n", "'whoever'"),
+    ("int a; /* one that joins */\n", "'one that'"),
+    ("int a; /* " + "a share " * 12 + "*/\n", "a line of 108 columns"),
+]
+
+
 def write(root, path, text):
     os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
     with open(os.path.join(root, path), "w", encoding="utf-8") as file:
@@ -76,7 +84,13 @@ def main():
         page = f"# Page\n\n## A heading, of `its` own\n\n{text}\n\n## A heading of its own\n"
         results.append((f"a link: {text}", expect(planted("page.md", page, prose.check_links), word)))
     gone = "docs/" + "rules/gone.md"
-    results.append(("a source that names a page", expect(planted("lib/a.c", f"/* The rule: {gone} */\n", prose.check_pages_named), f"no page {gone}")))
+    results.append(("a source that names a page", expect(
+        planted("lib/a.c", f"/* The rule: {gone} */\n", prose.check_pages_named), f"no page {gone}")))
+    for text, word in HEADERS:
+        results.append((f"a header: {text[:40]!r}", expect(
+            planted("include/sgp/a.h", text, lambda root: prose.check_headers(root, [])), word)))
+    results.append(("a plain header leaves the list", expect(
+        planted("include/sgp/a.h", HEADERS[0][0], lambda root: prose.check_headers(root, ["a.h"])), "strike it")))
     worse, plain = {"page.md": (46.0, 46, 0, True)}, {"page.md": (30.0, 80, 5, False)}
     results += [
         ("a page may be as the list says", expect(planted("page.md", LONG, lambda root: prose.check_plain(root, worse)), None)),
