@@ -48,11 +48,6 @@ NOT_YET = {
     "docs/MODELS.md": (18.0, 40, 0, False),
     "docs/man/sgpd.8": (18.0, 40, 6, False),
     "docs/man/sgpd.conf.5": (18.0, 156, 2, False),
-    "examples/README.md": (18.0, 40, 1, False),
-    "examples/linear/README.md": (18.0, 40, 0, False),
-    "examples/resnet/README.md": (22.5, 40, 0, False),
-    "examples/tabular/README.md": (18.0, 40, 0, False),
-    "examples/transformer/README.md": (20.0, 40, 0, False),
     "python/README.md": (18.0, 40, 0, False),
 }
 
