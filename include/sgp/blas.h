@@ -43,7 +43,7 @@ struct sgp_blas_wish {
     const char *directory;
     const struct sgp_blas_layer *layers; /* NULL: nothing is tried, and the stored choice is used */
     uint32_t count;
-    /* gets the tried kernels, and why they were excluded; may be NULL */
+    /* Gets the tried kernels, and why they were excluded; may be NULL. */
     const struct sgp_sink *sink;
 };
 
