@@ -54,7 +54,7 @@ static uint32_t count_heard(struct sgp_node *node)
 }
 
 /* A joining neighbour far beyond round 0: a fleet comes back, whose model is worth waiting for. */
-static const struct sgp_core_link *elder(const struct sgp_node *node)
+static const struct sgp_core_link *veteran_peer(const struct sgp_node *node)
 {
     if (node->role->part == SGP_PART_LEADS) /* its workers wait for it */
         return NULL;
@@ -83,7 +83,7 @@ static bool has_ended(const struct sgp_node *node)
  * grow as their weight shrinks. So it stays joining until an out-neighbour is there. It does not
  * wait for ever for a dead one; one that answers will come to know it, unless the fleet has
  * ended. */
-static const struct sgp_core_link *way_out(const struct sgp_node *node)
+static const struct sgp_core_link *missing_target(const struct sgp_node *node)
 {
     const struct sgp_core_link *first = NULL;
     bool waits = node->now - node->stage_since < SGP_SILENCE_MAX_NS;
@@ -113,12 +113,12 @@ static bool has_fleet(const struct sgp_node *node)
 
 bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing)
 {
-    const struct sgp_core_link *first = node->past.restored ? NULL : elder(node);
+    const struct sgp_core_link *first = node->past.restored ? NULL : veteran_peer(node);
     if (first != NULL) {
         *ret_missing = first->peer;
         return false;
     }
-    if (node->past.restored && !node->past.recorded && (first = way_out(node)) != NULL) {
+    if (node->past.restored && !node->past.recorded && (first = missing_target(node)) != NULL) {
         *ret_missing = first->peer;
         return false;
     }
