@@ -575,7 +575,7 @@ enum sgp_reason sgp_core_judge_pulse(const struct sgp_node *node, const struct s
 /* What is wrong with a greeting; NONE: nothing. */
 enum sgp_reason sgp_core_judge(
     const struct sgp_node *node, const struct sgp_pulse *pulse, const struct sgp_hello *hello);
-void sgp_core_believe(struct sgp_node *node, struct sgp_core_link *link);
+void sgp_core_accept_end(struct sgp_node *node, struct sgp_core_link *link);
 void sgp_core_proven(struct sgp_node *node, const struct sgp_pulse *pulse);
 /* What a pulse says of its sender's topology file; 0: nothing. */
 void sgp_core_hear_topology(struct sgp_node *node, struct sgp_core_link *link, uint64_t digest);

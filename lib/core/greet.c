@@ -130,7 +130,7 @@ static bool counts_rounds_otherwise(const struct sgp_node *node, const struct sg
 }
 
 /* What a greeted neighbour says of the fleet. Before its greeting it may be of another fleet. */
-void sgp_core_believe(struct sgp_node *node, struct sgp_core_link *link)
+void sgp_core_accept_end(struct sgp_node *node, struct sgp_core_link *link)
 {
     const struct sgp_pulse *pulse = &link->pulse;
     sgp_core_hear_epoch(node, link);
@@ -174,7 +174,7 @@ static void greeted(
     link->connection.backoff = SGP_DIAL_MIN_NS;
     link->connection.last_error = 0;
     sgp_core_met(node, link);
-    sgp_core_believe(node, link);
+    sgp_core_accept_end(node, link);
     struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_UP, link->peer);
     note->link = (struct sgp_link){link->peer, link->direction, link->connection.id};
 }

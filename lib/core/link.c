@@ -73,7 +73,7 @@ struct sgp_verdict sgp_core_hear(
     sgp_core_round_hear(node, link, pulse);
     link->pulse = *pulse;
     if (link->connection.state == SGP_LINK_UP)
-        sgp_core_believe(node, link);
+        sgp_core_accept_end(node, link);
     if (link->connection.state == SGP_LINK_UP && link->direction == SGP_IN)
         expect_to_hear(node, link);
     return sgp_fine();
