@@ -24,8 +24,8 @@ static sgp_round horizon_of(const struct sgp_node *node)
 {
     if (sgp_core_grants_all(node))
         return SGP_ROUND_MAX;
-    bool thin = node->thin && !node->role->collective;
-    return thin && node->role->awaited(node) != NULL ? node->round : node->round + 1;
+    bool bound = node->bandwidth_bound && !node->role->collective;
+    return bound && node->role->awaited(node) != NULL ? node->round : node->round + 1;
 }
 
 /* Whether a late source yields to others. An exact cycle waits for all its sources, late or not. */

@@ -284,9 +284,9 @@ sgp_time sgp_node_deadline(const struct sgp_node *node)
     sgp_time answered = sgp_core_answered_by(node);
     least = answered < least ? answered : least;
     sgp_time due = sgp_core_due(node), passes_on = sgp_core_passes_on_at(node);
-    sgp_time rests = sgp_core_rests_until(node), fed = sgp_core_awaits_mass_until(node);
+    sgp_time rests = sgp_core_rests_until(node), mass = sgp_core_awaits_mass_until(node);
     due = passes_on < due ? passes_on : due;
-    due = fed > node->now && fed < due ? fed : due;
+    due = mass > node->now && mass < due ? mass : due;
     due = rests > node->now && rests < due ? rests : due;
     if (node->exact.stop_by < due && node->exact.stop_by > node->now)
         due = node->exact.stop_by;

@@ -29,7 +29,7 @@ sgp_time sgp_core_own_round(const struct sgp_node *node)
 {
     if (node->pace.each > 0)
         return node->pace.each;
-    return node->fed ? LEAST_NS : SGP_SECOND;
+    return node->received_share ? LEAST_NS : SGP_SECOND;
 }
 
 void sgp_core_pace_begin(struct sgp_node *node)
@@ -84,7 +84,7 @@ static bool takes_rounds_alone(const struct sgp_node *node)
  * may still come. */
 static bool mixes_in_vain(const struct sgp_node *node)
 {
-    return node->state == SGP_NODE_SETTLING && node->pace.idle && !node->fed &&
+    return node->state == SGP_NODE_SETTLING && node->pace.idle && !node->received_share &&
            sgp_core_at_own_pace(node) && !node->role->counts_steps;
 }
 

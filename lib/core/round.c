@@ -30,7 +30,7 @@ static void take_round(struct sgp_node *node, sgp_round next)
     sgp_core_set_round(node, chosen);
     sgp_core_put_off_end(node);
     node->round_since = node->now;
-    node->gave = node->trained = node->fed = false;
+    node->gave = node->trained = node->received_share = false;
     node->passes = 0;
     node->unrecorded = true;
     sgp_core_notice(node);
@@ -359,7 +359,7 @@ sgp_time sgp_core_awaits_mass_until(const struct sgp_node *node)
     if (!sgp_core_at_own_pace(node) || paced || node->stage != SGP_STAGE_BEGIN)
         return 0;
     bool steps = node->state != SGP_NODE_TRAINING || sgp_core_trains_in(node, node->round);
-    if (node->mass.weight > 0 && (steps || node->fed || !others_train(node)))
+    if (node->mass.weight > 0 && (steps || node->received_share || !others_train(node)))
         return 0;
     return sgp_core_is_relay(node) || node->mass.weight <= 0 ? SGP_TIME_NEVER
                                                              : node->round_since + node->pace.steps;
@@ -447,7 +447,7 @@ static void complete(struct sgp_node *node)
     sgp_core_close_cycle(node);
     sgp_core_note(node, SGP_NOTE_ROUND, node->config.self)->amount = added;
     sgp_core_pace_round(node);
-    node->pace.idle = !node->fed && node->giving.count == 0;
+    node->pace.idle = !node->received_share && node->giving.count == 0;
     if (takes_outer_step(node, added)) /* also of parts of a model, which are no estimate */
         sgp_core_emit(node, SGP_EFFECT_OUTER)->weight = node->mass.weight;
     take_round(
@@ -587,7 +587,7 @@ static void pass_on(struct sgp_node *node)
     if (node->passes++ == 0)
         node->waits = node->stage_since;
     node->passed = node->now;
-    node->fed = false;
+    node->received_share = false;
     sgp_core_enter(node, SGP_STAGE_CREDIT);
 }
 

@@ -196,7 +196,7 @@ struct sgp_verdict sgp_core_payload(struct sgp_node *node, struct sgp_core_link 
     link->receiving.filling = false;
     link->patience.trickles =
         link->patience.trickles && link->receiving.incoming.payload_bytes == 0;
-    node->thin = 2 * (node->now - link->receiving.since) > node->now - node->round_since;
+    node->bandwidth_bound = 2 * (node->now - link->receiving.since) > node->now - node->round_since;
     struct sgp_receive *receive = &node->layout.receives[link->receiving.slot[0]];
     bool folded = link->receiving.folds;
     bool spoiled = link->receiving.spoiled || (folded && !sgp_core_folds(node));
@@ -219,7 +219,7 @@ struct sgp_verdict sgp_core_payload(struct sgp_node *node, struct sgp_core_link 
         sgp_core_use_buffer(link);
         link->memory.accepted = link->receiving.incoming.number;
         sgp_mass_post(node, SGP_MASS_ACCEPT, link->receiving.incoming.weight);
-        node->fed = node->fed || !empty;
+        node->received_share = node->received_share || !empty;
         link->memory.brought = link->memory.brought || link->receiving.incoming.weight > 0;
         node->unrecorded = true;
         link->count.received++;

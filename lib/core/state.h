@@ -447,15 +447,15 @@ struct sgp_node {
     enum sgp_stage stage;
     sgp_time stage_since;
 
-    /* round.c; facts.c: the round; gift.c: gave; share.c: thin; cycle.c and role_token.c: a cycle, or the last lap, begins elsewhere */
+    /* round.c; facts.c: the round; gift.c: gave; share.c: bandwidth_bound; cycle.c and role_token.c: a cycle, or the last lap, begins elsewhere */
     sgp_round round;
     sgp_time round_since;
-    bool gave, trained; /* in this round already */
-    sgp_round passes;   /* times that it gave in it, beyond the first (sgp_core_passes_on_at) */
-    sgp_time passed;    /* when it did so last; */
-    sgp_time waits;     /* and since when it waits in this round */
-    bool fed;           /* a share with mass has come since the round before ended */
-    bool thin; /* the share that came last took more than half of the time since the round began */
+    bool gave, trained;   /* in this round already */
+    sgp_round passes;     /* times that it gave in it, beyond the first (sgp_core_passes_on_at) */
+    sgp_time passed;      /* when it did so last; */
+    sgp_time waits;       /* and since when it waits in this round */
+    bool received_share;  /* a share with mass has come since the round before ended */
+    bool bandwidth_bound; /* the last share took more than half of the time since the round began */
     uint64_t jumps;
 
     struct {             /* greet.c, round.c; cycle.c: heard */

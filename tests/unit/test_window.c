@@ -441,7 +441,7 @@ Test(window, a_thin_link_is_granted_two_rounds_all_the_same)
     const struct sgp_core_link *in = sgp_core_find(desk.node, 1, SGP_IN);
     say_pulse(&desk, 1, SGP_IN, pulse_of(&desk, 0, 0, 0));
     cr_assert(eq(u32, in->receiving.slot[1], SGP_SLOT_NONE));
-    desk.node->thin = true;
+    desk.node->bandwidth_bound = true;
     say_pulse(&desk, 1, SGP_IN, pulse_of(&desk, 0, 0, 1));
     cr_assert(ne(u32, in->receiving.slot[1], SGP_SLOT_NONE));
     close_desk(&desk);
