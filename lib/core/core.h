@@ -31,7 +31,7 @@
  *   greet.c    who is at the other end, and whether it trains the same
  *   inquiry.c  who is asked about what is owed to one that cannot be reached
  *   record.c   what survives the process, and a node made from it
- *   gift.c     to whom this turn's mass goes, and how much
+ *   outgoing.c to whom this turn's mass goes, and how much
  *   estimate.c estimates that come
  *
  *   agree.c    whether neighbours hold one model at the end
@@ -516,7 +516,7 @@ void sgp_core_refuse_later(
     struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason);
 void sgp_core_take_up_refusals(struct sgp_node *node);
 
-/* gift.c */
+/* outgoing.c */
 #define SGP_QUIET_NS (60 * SGP_SECOND)     /* what goes on for long is told once in so long */
 #define SGP_HALF 0.5                       /* what one who chooses gives */
 bool sgp_core_give(struct sgp_node *node); /* false: must wait */
@@ -526,8 +526,8 @@ void sgp_core_forget_answers(struct sgp_node *node);
 bool sgp_core_give_all(struct sgp_node *node, struct sgp_core_link *heir, sgp_round round);
 
 /* publish.c */
-/* Publish one snapshot, in a slot that is not in use, for all gifts of this turn, and take what
- * they carry off this node's mass. `part` of each gift goes; `fractions` is the sum of their
+/* Publish one snapshot, in a slot that is not in use, for all outgoing shares of this turn, and take what
+ * they carry off this node's mass. `part` of each outgoing share goes; `fractions` is the sum of their
  * fractions. */
 void sgp_core_publish(struct sgp_node *node, double part, double fractions, uint32_t slot);
 /* The same in an exact cycle, whose file tells what is left of each part. */

@@ -193,12 +193,12 @@ int sgp_core_lay_out(const struct sgp_topology *topology, uint32_t self,
     layout.links = calloc(layout.link_count + 1u, sizeof *layout.links);
     layout.snapshot_users = calloc(layout.snapshot_count, sizeof *layout.snapshot_users);
     layout.receives = calloc(layout.receive_count, sizeof *layout.receives);
-    layout.gifts = calloc(layout.out_count + 1u, sizeof *layout.gifts);
+    layout.outgoing = calloc(layout.out_count + 1u, sizeof *layout.outgoing);
     for (uint32_t i = 0; layout.receives != NULL && i < layout.receive_count; i++)
         layout.receives[i].base = SGP_SLOT_NONE;
     bool filed = sgp_core_roster_init(&layout.roster, layout.link_count) == 0;
     if (!filed || layout.links == NULL || layout.snapshot_users == NULL ||
-        layout.receives == NULL || layout.gifts == NULL) {
+        layout.receives == NULL || layout.outgoing == NULL) {
         sgp_core_layout_finish(&layout);
         return -ENOMEM;
     }
@@ -213,7 +213,7 @@ void sgp_core_layout_finish(struct sgp_layout *layout)
     sgp_core_roster_finish(&layout->roster);
     free(layout->snapshot_users);
     free(layout->receives);
-    free(layout->gifts);
+    free(layout->outgoing);
 }
 
 void sgp_core_swap_layout(struct sgp_node *node, struct sgp_layout *layout)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one table of methods, what follows from a row, and what each wants of a topology.
- * The rule: docs/rules/gift.md */
+ * The rule: docs/rules/outgoing.md */
 #include "sgp/method.h"
 
 #include <string.h>

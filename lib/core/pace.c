@@ -3,7 +3,7 @@
  * node steps more often than a slow one, and the fixed point leans to its rows; steps that are divided
  * by the node's rate pull all alike (Assran and Rabbat, IEEE TAC 2020). Where nodes wait for one another, one that is alone
  * keeps to the pace that all had.
- * The rules: docs/rules/gift.md, docs/rules/round.md */
+ * The rules: docs/rules/outgoing.md, docs/rules/round.md */
 #include "core/core.h"
 
 #define PACE_LEAST 0.125 /* of the learning rate, and its inverse: nobody is that much slower */

@@ -37,14 +37,14 @@ static void choose_ranges(struct sgp_node *node, uint32_t slot)
 {
     bool chooses = node->role->gives_updates && node->config.compressor != SGP_COMPRESSOR_NONE;
     for (uint32_t i = 0; chooses && i < node->giving.count; i++) {
-        const struct sgp_gift *gift = &node->layout.gifts[i];
-        if (gift->slice.count == 0)
+        const struct sgp_outgoing *outgoing = &node->layout.outgoing[i];
+        if (outgoing->slice.count == 0)
             continue;
         struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_PUBLISH);
         effect->publish.slot = slot;
         effect->publish.purpose = SGP_PUBLISH_CHOSEN;
-        effect->publish.compressor = gift->compressor;
-        effect->publish.slice = gift->slice;
+        effect->publish.compressor = outgoing->compressor;
+        effect->publish.slice = outgoing->slice;
         node->giving.jobs++;
     }
 }
@@ -55,7 +55,7 @@ void sgp_core_publish(struct sgp_node *node, double part, double fractions, uint
 {
     double given = 0, keep = 1;
     for (uint32_t i = 0; i < node->giving.count; i++) {
-        double fraction = part * node->layout.gifts[i].fraction;
+        double fraction = part * node->layout.outgoing[i].fraction;
         given += fraction * node->mass.weight;
         keep -= (double)(float)fraction;
     }
@@ -78,7 +78,7 @@ static void keep_of_parts(const struct sgp_node *node, double keeps[SGP_SLICES_M
     for (uint32_t q = 0; q < slices; q++)
         keeps[q] = 1;
     for (uint32_t i = 0; i < node->giving.count; i++) {
-        const struct sgp_edge *edge = node->layout.gifts[i].edge;
+        const struct sgp_edge *edge = node->layout.outgoing[i].edge;
         uint32_t end = edge->part_count > 0 ? edge->part + (uint32_t)edge->part_count : slices;
         for (uint32_t q = edge->part; q < end; q++) {
             given[q] += edge->fraction;

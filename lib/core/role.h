@@ -45,7 +45,7 @@ struct sgp_role {
     void (*joins)(struct sgp_node *node, bool late);
     /* Where a node begins that has a past, or comes late; NULL: where the others are. */
     sgp_round (*resumes_at)(const struct sgp_node *node);
-    /* Give what is due in this round; false: it must wait. NULL: this turn's gifts (gift.c). */
+    /* Give what is due in this round; false: it must wait. NULL: this turn's outgoing shares (outgoing.c). */
     bool (*give)(struct sgp_node *node);
     /* Whether a held share may be added; `early`: before others. NULL: by its step or its epoch. */
     bool (*may_absorb)(const struct sgp_node *node, const struct sgp_receive *receive, bool early);

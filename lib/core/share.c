@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shares: accepting them, sending what gift.c gave, and settling what became of it.
+/* Shares: accepting them, sending what outgoing.c gave, and settling what became of it.
  *
  * A share leaves `weight` when it is given, is owed while nobody has acknowledged it, and enters the
  * target's weight when the target accepts it: whole, its checksum right, all of it finite. Whatever

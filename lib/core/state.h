@@ -91,7 +91,7 @@ struct sgp_core_link {
         bool other_data;   /* both take parts of a table, and it is not one */
     } greeting;
 
-    /* outdated.c; greet.c: the target's lineage; share.c, gift.c, role_token.c: the numbers of shares. What both ends
+    /* outdated.c; greet.c: the target's lineage; share.c, outgoing.c, role_token.c: the numbers of shares. What both ends
      * remember. */
     struct {
         bool recorded;         /* the link was on record */
@@ -146,7 +146,7 @@ struct sgp_core_link {
         bool sent;
     } estimate;
 
-    /* OUT: emit.c, gift.c; facts.c: the plan; share.c: the credit, answer_due; link.c: a connection ends */
+    /* OUT: emit.c, outgoing.c; facts.c: the plan; share.c: the credit, answer_due; link.c: a connection ends */
     struct {
         sgp_round plan; /* the next round with this edge, from `plan_from` on */
         sgp_round plan_from;
@@ -157,7 +157,7 @@ struct sgp_core_link {
         bool answer_due;        /* the peer gave us a share that asks for one of ours */
     } giving;
 
-    /* OUT: gift.c and role_token.c give it; share.c: sent; owed.c settles it; fold.c: refused; cycle.c: void; round.c: published; link.c: a
+    /* OUT: outgoing.c and role_token.c give it; share.c: sent; owed.c settles it; fold.c: refused; cycle.c: void; round.c: published; link.c: a
      * connection ends. What was given after it, before that was settled, has no weight. */
     struct sgp_owed owed[2];
 
@@ -189,7 +189,7 @@ struct sgp_core_link {
         sgp_round latest;       /* last share accepted in the epoch in force; NONE: none */
     } receiving;
 
-    struct { /* of shares: gift.c, role_token.c, share.c, owed.c; role_owner.c: late */
+    struct { /* of shares: outgoing.c, role_token.c, share.c, owed.c; role_owner.c: late */
         uint64_t sent, received, returned;
         uint64_t late; /* IN: of those received, updates that came too late to be added */
     } count;
@@ -224,7 +224,7 @@ struct sgp_core_link {
 };
 
 /* What goes to one neighbour in this turn. */
-struct sgp_gift {
+struct sgp_outgoing {
     struct sgp_core_link *link;
     double fraction;             /* of this node's mass before the turn */
     const struct sgp_edge *edge; /* of the file; NULL: the node chose, and gives of all values */
@@ -425,7 +425,7 @@ struct sgp_layout {
     uint32_t share_parts, slices; /* as in struct sgp_node_needs */
     uint32_t *snapshot_users;     /* shares and jobs that need the snapshot */
     struct sgp_receive *receives;
-    struct sgp_gift *gifts; /* room for every out-link */
+    struct sgp_outgoing *outgoing; /* room for every out-link */
 };
 
 struct sgp_node {
@@ -447,7 +447,7 @@ struct sgp_node {
     enum sgp_stage stage;
     sgp_time stage_since;
 
-    /* round.c; facts.c: the round; gift.c: gave; share.c: bandwidth_bound; cycle.c and role_token.c: a cycle, or the last lap, begins elsewhere */
+    /* round.c; facts.c: the round; outgoing.c: gave; share.c: bandwidth_bound; cycle.c and role_token.c: a cycle, or the last lap, begins elsewhere */
     sgp_round round;
     sgp_time round_since;
     bool gave, trained;   /* in this round already */
@@ -498,7 +498,7 @@ struct sgp_node {
         double due;          /* what came from outside less what went there: all four together */
     } mass;
 
-    struct {                    /* total.c; gift.c: kept */
+    struct {                    /* total.c; outgoing.c: kept */
         bool excess;            /* weight was made somewhere, and this node heals that */
         sgp_round calm_from;    /* it has scaled nothing since */
         sgp_round counted;      /* the round that was counted last */
@@ -508,13 +508,13 @@ struct sgp_node {
         sgp_time quiet_until;   /* until then it is not told again */
     } total;
 
-    struct { /* gift.c; publish.c, round.c: published; role_token.c: a hand-over */
+    struct { /* outgoing.c; publish.c, round.c: published; role_token.c: a hand-over */
         bool starving;
         bool nothing;                   /* was given in its last turn, for it starves */
         sgp_time starves_since;         /* the first time of those that are told as one, */
         sgp_time starves_until;         /* of which is the next, if it comes before this */
         sgp_time quiet_until;           /* until then that is not told again */
-        uint32_t count;                 /* of the gifts of this turn */
+        uint32_t count;                 /* of the outgoing shares of this turn */
         uint32_t slot;                  /* of the PUBLISH jobs under way, */
         uint32_t jobs;                  /* and how many there are */
         enum sgp_compressor compressor; /* of this turn's shares */

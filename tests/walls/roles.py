@@ -22,7 +22,7 @@ RULES = [
     (r"\b\w*(?:has_token|is_owner|is_worker|is_gossip|owns_by_file|works_by_file)\b", OF_FILE, "asks which role it is"),
 ]
 # These are for all roles alike: no name in them, of a function or of anything else, is that of a role.
-NEUTRAL = {"gift", "share", "receive", "round", "facts", "mass", "owed", "seek"}
+NEUTRAL = {"outgoing", "share", "receive", "round", "facts", "mass", "owed", "seek"}
 NAMES = re.compile(r"\b\w*(?:gossip|owner|worker|token)\w*\b")
 
 

@@ -87,7 +87,7 @@ IN_SOURCE = [
      roles.complaints, "planted.c:1: asks for a role's name"),
     ("lib/core/planted.c", "bool f(struct sgp_node *node) { return sgp_core_is_worker(node); }\n",
      roles.complaints, "planted.c:1: asks which role it is"),
-    ("lib/core/gift.c", "void f(struct sgp_node *node) { sgp_core_forgo_token(node); }\n",
+    ("lib/core/outgoing.c", "void f(struct sgp_node *node) { sgp_core_forgo_token(node); }\n",
      roles.complaints, "names a role: sgp_core_forgo_token"),
     ("lib/core/record.c", "void f(struct sgp_node *node) { node->mass.weight += 1; }\n", writers.complaints,
      "record.c writes node's mass"),

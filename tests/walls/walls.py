@@ -112,7 +112,7 @@ FLOORS = {
         "cycle",
         "publish role_token handing",
         "share agree outdated",
-        "gift greet inquiry record estimate",
+        "outgoing greet inquiry record estimate",
         "link",
         "message seek grant",
         "aside",

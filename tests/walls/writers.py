@@ -3,7 +3,7 @@
 assignments of lib/core.
 
 A group is a block of members of `struct sgp_node` or `struct sgp_core_link` up to a blank line, whose comment names files
-(`fold.c; gift.c: published`); or a member whose type says so, or itself. Where none is named nothing is checked. Where one writes it
+(`fold.c; outgoing.c: published`); or a member whose type says so, or itself. Where none is named nothing is checked. Where one writes it
 `alone` no other may, nor take its address.
 """
 import glob

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gifts: to whom a node gives in this turn, how much of its mass, and what that leaves it.
  *
- * Where the file says whom, the gifts of a turn are the edges of its round. A method that chooses for
+ * Where the file says whom, the outgoing shares of a turn are the edges of its round. A method that chooses for
  * itself (AD-PSGD: Lian, Zhang, Zhang and Liu, ICML 2018) answers those who have asked since its last
  * turn, each with half of what is left; when nobody has, it gives half to one neighbour by lot, and
  * asks. What a share that asks brought is absorbed after its answer was published, so that both ends
  * give half of what they had before they met; when no answer can be given, at once. An answer that
  * is never given costs nothing: all mass is somewhere, and only the exchange was one-sided.
- * The rule: docs/rules/gift.md */
+ * The rule: docs/rules/outgoing.md */
 #include "core/core.h"
 
 #include <math.h>
 
-#define SGP_GIVE_LEAST 0x1p-6 /* of its fractions; a smaller gift is not worth its payload */
+#define SGP_GIVE_LEAST 0x1p-6 /* of its fractions; a smaller share is not worth its payload */
 #define SGP_STARVES_NS (3 * SGP_SECOND) /* a node that starves tells of it after so long, */
 
 /* ---- choosing and being asked ---- */
@@ -100,12 +100,12 @@ static bool can_get(const struct sgp_node *node, const struct sgp_core_link *lin
     return takes_part(node, link) && !link->retired && is_ready(node, link);
 }
 
-static struct sgp_gift *add(
+static struct sgp_outgoing *add(
     struct sgp_node *node, struct sgp_core_link *link, double fraction, bool asks)
 {
-    struct sgp_gift *gift = &node->layout.gifts[node->giving.count++];
-    *gift = (struct sgp_gift){.link = link, .fraction = fraction, .asks = asks};
-    return gift;
+    struct sgp_outgoing *outgoing = &node->layout.outgoing[node->giving.count++];
+    *outgoing = (struct sgp_outgoing){.link = link, .fraction = fraction, .asks = asks};
+    return outgoing;
 }
 
 /* The edges of the round whose targets are present and ready; the fraction of another stays. */
@@ -165,7 +165,7 @@ static double answer_all(struct sgp_node *node)
     return coming;
 }
 
-/* Make the list of this turn's gifts; returns what comes in before the next step is taken. */
+/* Make the list of this turn's outgoing shares; returns what comes in before the next step is taken. */
 static double choose(struct sgp_node *node)
 {
     node->giving.count = 0;
@@ -240,38 +240,39 @@ static enum sgp_compressor compressor_of(const struct sgp_node *node)
     if (!trains || loses || !sgp_coding_is_shorter(coding, count))
         return SGP_COMPRESSOR_NONE;
     for (uint32_t i = 0; i < node->giving.count; i++)
-        if (!sgp_core_decodes(node->layout.gifts[i].link, coding))
+        if (!sgp_core_decodes(node->layout.outgoing[i].link, coding))
             return SGP_COMPRESSOR_NONE;
     return compressor;
 }
 
-/* A gift's values and compressor. A part has no values if there are fewer values than parts. */
-static void choose_values(const struct sgp_node *node, struct sgp_gift *gift)
+/* The values of an outgoing share and compressor. A part has no values if there are fewer values than parts. */
+static void choose_values(const struct sgp_node *node, struct sgp_outgoing *outgoing)
 {
-    gift->slice = sgp_core_all(node);
-    if (gift->edge != NULL)
-        gift->slice =
-            sgp_topology_values(node->config.topology, gift->edge, node->config.parameters);
+    outgoing->slice = sgp_core_all(node);
+    if (outgoing->edge != NULL)
+        outgoing->slice =
+            sgp_topology_values(node->config.topology, outgoing->edge, node->config.parameters);
     enum sgp_coding coding = sgp_coding_of(node->giving.compressor);
-    bool shorter = sgp_coding_is_shorter(coding, gift->slice.count);
-    gift->compressor = shorter ? node->giving.compressor : SGP_COMPRESSOR_NONE;
+    bool shorter = sgp_coding_is_shorter(coding, outgoing->slice.count);
+    outgoing->compressor = shorter ? node->giving.compressor : SGP_COMPRESSOR_NONE;
 }
 
 /* An empty share goes in the place of a part without values. */
-static void owe(struct sgp_node *node, struct sgp_gift *gift, double part, uint32_t slot)
+static void owe(struct sgp_node *node, struct sgp_outgoing *outgoing, double part, uint32_t slot)
 {
-    choose_values(node, gift);
-    struct sgp_slice slice = gift->slice;
-    double fraction = part * gift->fraction;
+    choose_values(node, outgoing);
+    struct sgp_slice slice = outgoing->slice;
+    double fraction = part * outgoing->fraction;
     if (slice.count == 0) {
         slice = sgp_core_all(node);
         fraction = 0;
         slot = SGP_SLOT_NONE;
     }
-    enum sgp_compressor compressor = slot != SGP_SLOT_NONE ? gift->compressor : SGP_COMPRESSOR_NONE;
+    enum sgp_compressor compressor =
+        slot != SGP_SLOT_NONE ? outgoing->compressor : SGP_COMPRESSOR_NONE;
     enum sgp_coding coding = sgp_coding_of(compressor);
-    bool weighs = gift->bequest > 0 || !node->role->collective;
-    struct sgp_core_link *link = gift->link;
+    bool weighs = outgoing->bequest > 0 || !node->role->collective;
+    struct sgp_core_link *link = outgoing->link;
     struct sgp_owed owed = {
         .exists = true,
         .publishing = slot != SGP_SLOT_NONE,
@@ -287,8 +288,8 @@ static void owe(struct sgp_node *node, struct sgp_gift *gift, double part, uint3
                     slot != SGP_SLOT_NONE ? sgp_coding_bytes_most(coding, slice.count) : 0,
                 .coding = coding,
                 .compressor = compressor,
-                .asks = gift->asks,
-                .bequest = gift->bequest,
+                .asks = outgoing->asks,
+                .bequest = outgoing->bequest,
                 .update = node->likeness.update,
                 .rate = node->likeness.rate,
             },
@@ -308,7 +309,7 @@ static bool is_to_forget(const struct sgp_node *node)
     return node->giving.count == 0 && node->trained && node->role->gives_updates;
 }
 
-/* Give the gifts of this turn. Returns false while somebody or something must be waited for. */
+/* Give the outgoing shares of this turn. Returns false while somebody or something must be waited for. */
 bool sgp_core_give(struct sgp_node *node)
 {
     if (node->role->give != NULL)
@@ -319,13 +320,13 @@ bool sgp_core_give(struct sgp_node *node)
         return false;
     double coming = choose(node), fractions = 0;
     for (uint32_t i = 0; i < node->giving.count; i++)
-        fractions += node->layout.gifts[i].fraction;
+        fractions += node->layout.outgoing[i].fraction;
     double part = part_to_give(node, fractions, coming);
     if (node->passes > 0 && part <= 0) /* nobody waits for it */
         node->giving.count = 0;
     node->giving.compressor = compressor_of(node);
     for (uint32_t i = 0; i < node->giving.count; i++)
-        owe(node, &node->layout.gifts[i], part, part > 0 ? slot : SGP_SLOT_NONE);
+        owe(node, &node->layout.outgoing[i], part, part > 0 ? slot : SGP_SLOT_NONE);
     node->unrecorded = node->unrecorded || !node->gave || node->giving.count > 0;
     node->gave = true;
     sgp_core_use_copies(node);
@@ -344,12 +345,12 @@ bool sgp_core_give_all(struct sgp_node *node, struct sgp_core_link *heir, sgp_ro
     uint32_t slot = unused_snapshot(node);
     if (slot == SGP_SLOT_NONE)
         return false;
-    node->layout.gifts[0] = (struct sgp_gift){.link = heir,
+    node->layout.outgoing[0] = (struct sgp_outgoing){.link = heir,
         .fraction = 1,
         .bequest = fmin(1 + node->mass.covered, node->config.topology->node_count)};
     node->giving.count = 1;
     node->giving.compressor = SGP_COMPRESSOR_NONE;
-    owe(node, &node->layout.gifts[0], 1, slot);
+    owe(node, &node->layout.outgoing[0], 1, slot);
     heir->owed[0].share.round = round;
     sgp_core_publish(node, 1, 1, slot);
     return true;

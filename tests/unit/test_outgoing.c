@@ -60,7 +60,7 @@ static void publish(struct desk *desk, double keep)
     post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
 }
 
-Test(gift, one_by_lot_is_given_half_and_asked)
+Test(outgoing, one_by_lot_is_given_half_and_asked)
 {
     uint32_t drawn[4] = {0};
     for (uint64_t seed = 1; seed <= 60; seed++) {
@@ -100,7 +100,7 @@ Test(gift, one_by_lot_is_given_half_and_asked)
 
 /* n1 and n3 ask while n0 trains: they get 1/2 and 1/4 of what n0 had before them, and only then are
  * their shares taken in. n2's, which asks for nothing, was taken in at once. */
-Test(gift, all_who_asked_are_answered_before_their_shares_are_absorbed)
+Test(outgoing, all_who_asked_are_answered_before_their_shares_are_absorbed)
 {
     struct desk desk;
     open_star(&desk, "adpsgd", 100);
@@ -129,7 +129,7 @@ Test(gift, all_who_asked_are_answered_before_their_shares_are_absorbed)
     close_desk(&desk);
 }
 
-Test(gift, a_share_that_asks_for_nothing_is_absorbed_at_once)
+Test(outgoing, a_share_that_asks_for_nothing_is_absorbed_at_once)
 {
     struct desk desk;
     open_star(&desk, "adpsgd", 100);
@@ -141,7 +141,7 @@ Test(gift, a_share_that_asks_for_nothing_is_absorbed_at_once)
 
 /* The link back is without credit, down, or its end is absent: the answer is dropped and nothing is
  * kept. */
-Test(gift, an_answer_that_cannot_be_given_is_dropped)
+Test(outgoing, an_answer_that_cannot_be_given_is_dropped)
 {
     for (int obstacle = 0; obstacle < 3; obstacle++) {
         struct desk desk;
@@ -166,7 +166,7 @@ Test(gift, an_answer_that_cannot_be_given_is_dropped)
 }
 
 /* One that pauses, or is through with its steps, answers nobody, and keeps nothing. */
-Test(gift, only_one_that_trains_answers)
+Test(outgoing, only_one_that_trains_answers)
 {
     struct desk desk;
     open_star(&desk, "adpsgd", 100);
@@ -188,7 +188,7 @@ Test(gift, only_one_that_trains_answers)
 }
 
 /* Its steps done, a node gives along the edges of its round, by the fractions of the file. */
-Test(gift, the_end_is_mixed_along_the_edges_of_the_file)
+Test(outgoing, the_end_is_mixed_along_the_edges_of_the_file)
 {
     struct desk desk;
     open_star(&desk, "adpsgd", 1);
@@ -205,7 +205,7 @@ Test(gift, the_end_is_mixed_along_the_edges_of_the_file)
 }
 
 /* A neighbour that does not train has no turn in which it could answer. */
-Test(gift, only_those_who_train_are_asked)
+Test(outgoing, only_those_who_train_are_asked)
 {
     struct desk desk;
     open_star(&desk, "adpsgd", 100);
@@ -221,7 +221,7 @@ Test(gift, only_those_who_train_are_asked)
     close_desk(&desk);
 }
 
-Test(gift, whoever_draws_promises_the_next_turn_to_all)
+Test(outgoing, whoever_draws_promises_the_next_turn_to_all)
 {
     struct desk desk;
     open_star(&desk, "adpsgd", 100);
@@ -244,7 +244,7 @@ Test(gift, whoever_draws_promises_the_next_turn_to_all)
 
 /* Each of two has asked the other before it heard of the other's question: both answer with half of
  * what they have left, and all mass is there. */
-Test(gift, two_who_ask_each_other_at_once_both_answer)
+Test(outgoing, two_who_ask_each_other_at_once_both_answer)
 {
     struct desk desk;
     struct sgp_topology *topology = pair();
@@ -276,7 +276,7 @@ Test(gift, two_who_ask_each_other_at_once_both_answer)
 }
 
 /* The other methods do as the file says, whatever a peer asks for. */
-Test(gift, a_method_that_does_not_choose_keeps_nothing_for_an_answer)
+Test(outgoing, a_method_that_does_not_choose_keeps_nothing_for_an_answer)
 {
     struct desk desk;
     open_star(&desk, "agp", 100);
@@ -287,7 +287,7 @@ Test(gift, a_method_that_does_not_choose_keeps_nothing_for_an_answer)
 }
 
 /* It gives down to 0.75 w_min keep = 0.375 and no further: first 1/2, then the rest, then nothing. */
-Test(gift, a_starving_node_gives_down_to_its_floor_and_then_empty_shares)
+Test(outgoing, a_starving_node_gives_down_to_its_floor_and_then_empty_shares)
 {
     static const double given[] = {0.5, 0.125, 0};
     struct desk desk;
@@ -339,7 +339,7 @@ static bool give_and_get(struct desk *desk, uint64_t k, double gain)
 
 /* With w_min 1 and 1/2 kept a node starves below 3/4. Above and below in turn: one line for people once that has lasted
  * for 3 s, and again a minute later. */
-Test(gift, a_node_that_starves_on_and_off_tells_of_it_once_in_a_while)
+Test(outgoing, a_node_that_starves_on_and_off_tells_of_it_once_in_a_while)
 {
     struct desk desk;
     struct sgp_topology *topology = pair();
@@ -362,7 +362,7 @@ Test(gift, a_node_that_starves_on_and_off_tells_of_it_once_in_a_while)
 }
 
 /* A neighbour that is started again is away for a second or two; meanwhile others weigh less. Nobody need read that. */
-Test(gift, a_node_that_starves_for_less_than_3_s_does_not_tell)
+Test(outgoing, a_node_that_starves_for_less_than_3_s_does_not_tell)
 {
     struct desk desk;
     struct sgp_topology *topology = pair();
@@ -425,7 +425,7 @@ static const struct sgp_share *given_to_one_at(struct desk *desk, sgp_round ther
 }
 
 /* n1 was alone, and hurried on. It waits for the others before it gives, and would gather what it is given. */
-Test(gift, one_that_hurried_ahead_alone_is_given_nothing_until_the_others_come_near)
+Test(outgoing, one_that_hurried_ahead_alone_is_given_nothing_until_the_others_come_near)
 {
     struct desk desk;
     cr_assert_null(given_to_one_at(&desk, 40, 6));
@@ -437,7 +437,7 @@ Test(gift, one_that_hurried_ahead_alone_is_given_nothing_until_the_others_come_n
     close_desk(&desk);
 }
 
-Test(gift, one_far_ahead_with_another_is_waited_for)
+Test(outgoing, one_far_ahead_with_another_is_waited_for)
 {
     struct desk desk;
     cr_assert_null(given_to_one_at(&desk, 40, 38));
