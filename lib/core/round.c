@@ -447,7 +447,8 @@ static void complete(struct sgp_node *node)
     sgp_core_close_cycle(node);
     sgp_core_note(node, SGP_NOTE_ROUND, node->config.self)->amount = added;
     sgp_core_pace_round(node);
-    node->pace.idle = !node->received_share && node->giving.count == 0;
+    node->pace.idle =
+        node->state == SGP_NODE_SETTLING && !node->received_share && node->giving.count == 0;
     if (takes_outer_step(node, added)) /* also of parts of a model, which are no estimate */
         sgp_core_emit(node, SGP_EFFECT_OUTER)->weight = node->mass.weight;
     take_round(

@@ -472,7 +472,7 @@ struct sgp_node {
         sgp_time each;  /* a round of its own on the mean, when its steps were done; 0: not known */
         sgp_time begun; /* when the steps of its round began, */
         sgp_time steps; /* and how long the last ones took; 0: not known */
-        bool idle;      /* the round before neither gave nor was given anything */
+        bool idle;      /* the round of mixing before neither gave nor received a share */
         sgp_time together; /* a round with others, on the mean of so many of late */
         sgp_round together_rounds;
     } pace;
