@@ -29,7 +29,7 @@
  *   options.c  what is asked for, checked and copied
  *   file.c     topology files: which one each host has
  *   link.c     both ends of every edge of any file
- *   weather.c  which faults are on now
+ *   network_model.c  which faults are on now
  *   stall.c    nobody advances any more, and why
  *   host.c     what its core is made for
  *   entry.c    entries of the queue
@@ -489,7 +489,7 @@ bool sgp_sim_is_stalled(const struct sgp_sim *sim, sgp_time next); /* next: when
  * round a circle. */
 void sgp_sim_fail_stalled(struct sgp_sim *sim);
 
-/* weather.c */
+/* network_model.c */
 sgp_time sgp_sim_ready(const struct sgp_sim *sim, uint32_t host); /* now, or when it runs again */
 /* Now, or when what one host sends another gets through again. */
 sgp_time sgp_sim_passable(const struct sgp_sim *sim, uint32_t source, uint32_t target);
