@@ -101,10 +101,10 @@ static json_t *render_program(const struct view_program *program)
 {
     if (!program->wanted)
         return json_null();
-    return json_pack("{s:o, s:b, s:o, s:o, s:b, s:o}", "socket", as_name(program->socket),
+    return json_pack("{s:o, s:b, s:o, s:o, s:b, s:o, s:I}", "socket", as_name(program->socket),
         "attached", (int)program->attached, "name", as_text(program->name), "pid",
         program->pid > 0 ? json_integer(program->pid) : json_null(), "turn", (int)program->turn,
-        "seconds", as_real(program->seconds));
+        "seconds", as_real(program->seconds), "overflows", (json_int_t)program->overflows);
 }
 
 /* Of a worker: which step of its owner it trains from, and for how long. */

@@ -85,6 +85,7 @@ void guests_take_in(struct program *program, struct guest *guest, bool resumed)
     program->present = true;
     program->turn_out = program->late = program->finishing = program->ended = false;
     program->stopped = program->answered = program->enough = false;
+    program->overflows = 0;
     program->same = true; /* an earlier program may have been told */
     program->skipped = program->skipped && program->turn > 0;
     (void)snprintf(program->name, sizeof program->name, "%.63s", guest->hello.text);

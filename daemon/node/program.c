@@ -40,6 +40,7 @@ void program_view(const struct daemon *daemon, struct view_program *ret_view)
         return;
     ret_view->attached = program->present && !program->dead;
     ret_view->turn = program->turn_out;
+    ret_view->overflows = program->overflows;
     ret_view->pid = ret_view->attached ? program->guest.pid : 0;
     ret_view->seconds = program->turn_out || program->daemon->programless
                             ? (double)(events_now() - program->since) / (double)SGP_SECOND

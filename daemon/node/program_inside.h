@@ -49,6 +49,7 @@ struct program {
     bool jumped;    /* x is no continuation of the estimate of the turn before */
     bool same;      /* it is to hear of neighbours that make the same updates */
     uint64_t turn;
+    uint64_t overflows;                /* turns in which it left out a step: OVERFLOWED */
     sgp_time since;                    /* of the turn, or of its absence */
     sgp_round told;                    /* round of the turn before */
     struct sgp_attach_frame done;      /* of the turn that is taken back */

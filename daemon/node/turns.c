@@ -174,6 +174,7 @@ static void count_step(struct program *program, uint64_t update)
         .learning_rate = done->learning_rate,
         .update = sgp_update_chain(program->training.update, update)};
     program->taken++;
+    program->overflows += (done->flags & SGP_ATTACH_OVERFLOWED) != 0;
     program->training.samples += done->rows;
     program->training.learning_rate = done->learning_rate;
     program->training.update = training.update;

@@ -35,6 +35,7 @@ struct view_program { /* that trains through the daemon */
     bool turn;          /* it has its turn */
     int pid;            /* 0: none */
     const char *socket; /* where it attaches; outlives the call */
+    uint64_t overflows; /* turns in which it left out a step, since gradients had overflowed */
     double seconds;     /* that it has had its turn, or is waited for; NaN: neither */
     char name[64];      /* "" if none */
 };

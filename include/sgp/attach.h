@@ -66,6 +66,8 @@ enum sgp_attach_flag {
     SGP_ATTACH_OVER = 1024, /* WELCOME: the node has finished its run, and no turn will come */
     SGP_ATTACH_SAME_UPDATES =
         256, /* TURN: the updates of neighbours, which the text names, are another node's bit for bit; said once */
+    SGP_ATTACH_OVERFLOWED =
+        2048, /* DONE: gradients overflowed, so a gradient scaler left a step of this turn out */
 };
 
 /* Little-endian, without gaps. What a type does not name is zero. */
@@ -152,6 +154,7 @@ struct sgp_step { /* what a turn came to */
     uint64_t rows;
     double loss, epoch, learning_rate; /* NaN: not known */
     bool assigned;                     /* all tensors hold values */
+    bool overflowed; /* gradients did, so a gradient scaler left a step of this turn out */
 };
 
 struct sgp_mixed { /* what came of it */

@@ -54,6 +54,7 @@ class Step:
     epoch: Optional[float] = None
     learning_rate: Optional[float] = None
     assigned: bool = False
+    overflowed: bool = False  # gradients did, and a scaler left a step out
 
 
 @dataclasses.dataclass(frozen=True)
@@ -191,7 +192,9 @@ class Attachment:
         if self.over:
             return dataclasses.replace(self.mixed, exchanged=False, jumped=False, skipped=True, stop=True)
         if self.turn:
-            self._outbox = iter([Frame(Type.DONE, Flag.ASSIGNED if step.assigned else Flag.NONE, turn=self.turn,
+            flags = ((Flag.ASSIGNED if step.assigned else Flag.NONE) |
+                     (Flag.OVERFLOWED if step.overflowed else Flag.NONE))
+            self._outbox = iter([Frame(Type.DONE, flags, turn=self.turn,
                                        rows=step.rows, loss=number(step.loss), epoch=number(step.epoch),
                                        learning_rate=number(step.learning_rate)).pack()])
             self._answered, self.turn = max(self._answered, self.turn), 0

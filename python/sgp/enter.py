@@ -11,7 +11,7 @@ from .attachment import Alone, Attachment
 from .errors import Error, NoDaemon, TrainingWarning
 from .memory import Memory
 from .model import ArrayModel, Model
-from .node import Node
+from .node import Node, Scaler
 from .protocol import socket_of
 from .questions import Evaluate, Predict, Questions
 
@@ -24,8 +24,8 @@ def attach(model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
            optimizer: Optional[torch.optim.Optimizer] = None, *, name: Optional[str] = None,
            rounds: Optional[int] = None, required: bool = True, reconnect: bool = True, fresh: bool = False,
            timeout: Optional[float] = None, buffers: Literal["average", "local"] = "average",
-           params: Literal["trainable", "all"] = "trainable", on_evaluate: Optional[Evaluate] = None,
-           on_predict: Optional[Predict] = None) -> Node:
+           params: Literal["trainable", "all"] = "trainable", scaler: Optional[Scaler] = None,
+           on_evaluate: Optional[Evaluate] = None, on_predict: Optional[Predict] = None) -> Node:
     """Make this program a node of the fleet, with the daemon of this machine.
 
         with sgp.attach(model, optimizer, name="n0") as node:
@@ -61,6 +61,10 @@ def attach(model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
                "local": each node keeps its own. Integers stay local always.
     params     "trainable": what requires no gradient stays local, and must be the same on all nodes. "all": it travels.
 
+    scaler     The gradient scaler of a program that computes in fp16 (``torch.cuda.amp.GradScaler``, or any object with
+               ``get_scale()`` and ``update()``). The node counts the steps that it leaves out (Node.skipped_steps), and an
+               optimiser that wrap() knows mixes after them, too.
+
     on_evaluate  What ``sgpctl evaluate`` and ``sgp.Client.evaluate`` ask: a function of nothing that measures the model
                as it is and returns figures by name, of ``test_loss``, ``test_accuracy`` (0 to 1) and ``rows``.
     on_predict What ``sgpctl predict`` asks: a function of an array of numpy, float32 (rows, columns), whatever was
@@ -80,7 +84,7 @@ def attach(model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
     except Error as error:
         if required or name is not None or os.environ.get("SGP_SOCKET"):
             raise
-        return alone(rounds, optimizer, error)
+        return alone(rounds, optimizer, scaler, error)
     shared.share(memory)
     try:
         program = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] else "python"
@@ -90,15 +94,15 @@ def attach(model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
         shared.release()
         memory.close()
         if isinstance(error, NoDaemon) and not required:
-            return alone(rounds, optimizer, error)
+            return alone(rounds, optimizer, scaler, error)
         raise
-    return Node(fleet, shared, memory, optimizer)
+    return Node(fleet, shared, memory, optimizer, scaler)
 
 
-def alone(rounds: Optional[int], optimizer: Any, why: Error) -> Node:
+def alone(rounds: Optional[int], optimizer: Any, scaler: Optional[Scaler], why: Error) -> Node:
     """A fleet of one, which whoever called attach() is told of."""
     warnings.warn(f"{str(why).split('; start')[0]}: this program trains alone, on all rows", TrainingWarning, stacklevel=3)
-    return Node(Alone(rounds), None, None, optimizer)
+    return Node(Alone(rounds), None, None, optimizer, scaler)
 
 
 def model_of(model: Any, buffers: str, params: str) -> Model:

@@ -11,7 +11,7 @@ import pickle
 import types
 import warnings
 import weakref
-from typing import Any, Iterator, List, Optional, Sequence, SupportsFloat, Tuple, Type, Union, overload
+from typing import Any, Iterator, List, Optional, Protocol, Sequence, SupportsFloat, Tuple, Type, Union, overload
 
 from .attachment import Alone, Attachment, Finished, Mixed, Step
 from .decide import decided, means
@@ -39,13 +39,25 @@ class Tally:
         return self.losses / self.parts if self.parts and math.isfinite(self.losses) else None
 
 
+class Scaler(Protocol):
+    """What is used of a gradient scaler, as of torch.cuda.amp.GradScaler."""
+
+    def get_scale(self) -> float:
+        """The factor of the loss. It falls when gradients have overflowed, and then alone."""
+
+    def update(self) -> Any:
+        """Called once after each step, taken or left out."""
+
+
 class Node:
     """This program's node; made by sgp.attach(). As a context manager it finishes at a clean end, and detaches at an
     exception. One thread at a time uses it."""
 
     def __init__(self, fleet: Union[Attachment, Alone], model: Optional[Model], memory: Optional[Memory],
-                 optimizer: Optional[Any]) -> None:
+                 optimizer: Optional[Any], scaler: Optional[Scaler] = None) -> None:
         self._fleet, self._model, self._memory, self._optimizer = fleet, model, memory, optimizer
+        self._scaler, self._skipped_steps, self._skipped_told = scaler, 0, 0
+        self._scale = 0.0 if scaler is None else scaler.get_scale()
         self._tally = Tally()
         self._silent = 0  # how many accumulate() are open
         self._rows = self._step_rows = 0  # of all steps, and of the last one
@@ -120,6 +132,20 @@ class Node:
         older = self._fleet.parameters_round
         return self._fleet.first.round if older is None else older
 
+    @property
+    def skipped_steps(self) -> int:
+        """How many steps the `scaler` given to attach() left out since then, because gradients had overflowed. Such a
+        step changes no parameter, and is a step of its round all the same: mix() takes part in the exchange."""
+        self._look_at_scale()
+        return self._skipped_steps
+
+    def _look_at_scale(self) -> None:
+        """Once after each update of the scaler."""
+        if self._scaler is not None:
+            scale = self._scaler.get_scale()
+            self._skipped_steps += scale < self._scale
+            self._scale = scale
+
     # ---- steps
 
     def mix(self, *, loss: Optional[SupportsFloat] = None, rows: Optional[int] = None) -> Mixed:
@@ -132,6 +158,7 @@ class Node:
         A Ctrl-C while it waits is a KeyboardInterrupt as anywhere; the next call goes on waiting.
         Raises Disconnected, ViewsLost, NotFinite, and Refused where the daemon does not take this program back."""
         self._check_owner()
+        self._look_at_scale()
         self._tally.add(loss, rows)
         if self._silent:
             return Mixed(self.round, self.weight, stop=self.stopped)
@@ -144,8 +171,9 @@ class Node:
         self._rows += self._tally.rows
         self._step_rows = self._tally.rows
         self._passes += self._tally.rows / len(self._sampler) if self._sampler else 0
-        step = Step(self._tally.rows, self._tally.loss(), self.epoch, self._learning_rate(), assigned)
-        self._tally = Tally()
+        step = Step(self._tally.rows, self._tally.loss(), self.epoch, self._learning_rate(), assigned,
+                    overflowed=self._skipped_steps > self._skipped_told)
+        self._tally, self._skipped_told = Tally(), self._skipped_steps
         try:
             return self._follow(self._fleet.mix(step))
         except NotFinite:

@@ -59,6 +59,7 @@ class Flag(enum.IntFlag):
     SAME_UPDATES = 256
     FRESH = 512
     OVER = 1024
+    OVERFLOWED = 2048
 
 
 _FLAGS = sum(Flag)  # that this version knows

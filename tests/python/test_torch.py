@@ -15,6 +15,8 @@ import common
 import fake_daemon
 import sgp
 from fake_daemon import DONE, FakeDaemon
+from scaler import Scaler
+from sgp.protocol import Flag
 
 try:
     import torch
@@ -368,6 +370,23 @@ class TorchTest(unittest.TestCase):
             self.assertEqual([f["test_accuracy"] for f in daemon.of(fake_daemon.REPORT)], reports)
             self.assertTrue((flat(model) == 2).all())
 
+    def test_the_lines_on_half_precision(self):
+        """Those of docs/ATTACH.md, in bf16 where there is no GPU."""
+        with open(os.path.join(common.ROOT, "docs/ATTACH.md"), encoding="utf-8") as file:
+            code = re.search(r"```python\n(device = .*?)```", file.read(), re.DOTALL).group(1)
+        daemon = FakeDaemon()
+        self.addCleanup(daemon.close)
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        model = network().to(device)
+        before = flat(model).clone()
+        exec(compile(code.replace('"n0"', repr(daemon.path)), "docs/ATTACH.md", "exec"), {
+            "sgp": sgp, "torch": torch, "model": model, "optimizer": torch.optim.SGD(model.parameters(), lr=0.1),
+            "images": torch.randn(256, 6).to(device), "labels": torch.randint(2, (256,)).to(device),
+            "criterion": nn.CrossEntropyLoss()})
+        self.assertEqual([f["rows"] for f in daemon.of(DONE)], [64] * 4)
+        self.assertFalse(bool((flat(model) == before).any()))
+        self.assertTrue(all(p.dtype == torch.float32 for p in model.parameters()))
+
     # ---- loops that mix by themselves
 
     def test_wrapped_optimizers(self):
@@ -390,6 +409,47 @@ class TorchTest(unittest.TestCase):
             self.assertEqual(optimizer._step_count, 6)  # as the scheduler counts
         with self.assertRaisesRegex(ValueError, "every is 0"):
             sgp.wrap(optimizer, node, every=0)
+
+    def test_steps_that_a_scaler_leaves_out(self):
+        """They are steps all the same: mix() is called, or an optimiser that was wrapped mixes, and they are counted."""
+        overflows = {0, 2, 3, 6}
+        for wrapped in (False, True):
+            model, scaler = network(), Scaler(overflows)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            with self.attach(model, optimizer, scaler=scaler) as node:
+                self.assertEqual(node.skipped_steps, 0)
+                if wrapped:
+                    sgp.wrap(optimizer, node)
+                counted = []
+                for number in range(8):
+                    before = flat(model).clone()
+                    optimizer.zero_grad()
+                    scaler.scale(loss_of(model)).backward()
+                    scaler.step(optimizer)
+                    self.assertEqual(bool((flat(model) == before).all()), number in overflows)
+                    scaler.update()
+                    if not wrapped:
+                        node.mix()
+                    counted.append(node.skipped_steps)
+                self.assertEqual(counted, [1, 1, 2, 3, 3, 3, 4, 4])
+                self.assertEqual([bool(f["flags"] & Flag.OVERFLOWED) for f in self.fake.of(DONE)],
+                                 [number in overflows for number in range(8)])
+                self.assertEqual(scaler.get_scale(), 128, "halved four times, and doubled once")
+            self.assertEqual(len(self.fake.of(DONE)), 8)
+        self.assertIs(type(pickle.loads(pickle.dumps(scaler))), Scaler)
+
+    def test_a_scaler_and_every_second_step(self):
+        model, scaler = network(), Scaler({0, 3})
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with self.attach(model, optimizer, scaler=scaler) as node:
+            sgp.wrap(optimizer, node, every=2)
+            for _ in range(5):
+                optimizer.zero_grad()
+                scaler.scale(loss_of(model)).backward()
+                scaler.step(optimizer)
+                scaler.update()
+            self.assertEqual(len(self.fake.of(DONE)), 2)
+            self.assertEqual(node.skipped_steps, 2)
 
     def test_data_sets(self):
         data = torch.utils.data.TensorDataset(torch.arange(10.0), torch.arange(10))
