@@ -16,6 +16,7 @@
 #include "sgp/node.h"
 #include "sgp/optimizer.h"
 #include "sgp/outer.h"
+#include "sgp/precision.h"
 #include "sgp/schedule.h"
 #include "sgp/sink.h"
 #include "sgp/status.h"
@@ -65,6 +66,7 @@ struct config {
     uint64_t local_steps;
     uint64_t batch;
     uint64_t threads;
+    int precision; /* 1 + enum sgp_precision */
     uint64_t seed;
     double stop_at_accuracy;     /* NaN: no goal */
     uint64_t checkpoint_seconds; /* 0: only on request and at the end */
@@ -166,6 +168,9 @@ struct config {
         "rows in one step of this node")                                                           \
     X(THREADS, "train", "threads", CONFIG_COUNT, threads, "1", 1, 256, NULL,                       \
         "threads of the linear algebra library")                                                   \
+    X(PRECISION, "train", "precision", CONFIG_CHOICE, precision, "float32", 0, 0,                  \
+        SGP_PRECISION_WORDS,                                                                       \
+        "of the operands of matrix products; parameters and sums are float32 in any case")         \
     X(SEED, "train", "seed", CONFIG_COUNT, seed, "1", 0, 1e15, NULL,                               \
         "seed of the first parameters and of the shards; the same on every node")                  \
     X(STOP_AT_ACCURACY, "train", "stop_at_accuracy", CONFIG_REAL, stop_at_accuracy, "", 0, 1,      \

@@ -374,10 +374,18 @@ static int fail_learner(
         error, code, "%s: %s", p->config->file, why->code ? why->text : sgp_strerror(code));
 }
 
+static enum sgp_precision precision_of(const struct config *config)
+{
+    return (enum sgp_precision)(config->precision - 1);
+}
+
 static int prepare_settings(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
     struct sgp_error why = {0};
+    int code = sgp_precision_check(precision_of(config), &why);
+    if (code < 0)
+        return config_fail(config, CONFIG_ID_PRECISION, error, code, "%s", why.text);
     p->settings = (struct sgp_learner_settings){.model = p->model,
         .optimizer = {.kind = config->optimizer,
             .momentum = config->momentum,
@@ -394,12 +402,13 @@ static int prepare_settings(struct prepared *p, struct sgp_error *error)
             .momentum = config->outer_momentum},
         .batch = (uint32_t)config->batch,
         .threads = (uint32_t)config->threads,
+        .precision = precision_of(config),
         .seed = config->seed,
         .node = p->self,
         .train = p->data.train,
         .evaluation = p->data.test,
         .schedule = p->settings.schedule};
-    int code = sgp_learner_check(&p->settings, &why, &p->workspace_bytes);
+    code = sgp_learner_check(&p->settings, &why, &p->workspace_bytes);
     if (code < 0)
         return fail_learner(p, code, &why, error);
     code = sgp_topology_check_owners(p->topology, p->parameters, &why);

@@ -152,6 +152,8 @@ void prepared_print(FILE *stream, const struct prepared *p)
     char blas[SGP_BLAS_TEXT_BYTES];
     sgp_blas_text(&p->blas, blas);
     (void)fprintf(stream, "blas       %s\n", blas);
+    if (p->settings.precision == SGP_PRECISION_BF16)
+        (void)fprintf(stream, "precision  products of bf16 operands, float32 sums; by oneDNN\n");
     if (p->data.train) {
         (void)fprintf(stream,
             "training   %" PRId64 " rounds of %" PRIu64 " steps, %.6g epochs of %" PRIu64

@@ -13,7 +13,7 @@
  *
  * Thread: as every trainer, see sgp/trainer.h. Matrix products run in OpenBLAS, but for layers of few
  * outputs; its threads are the process's: two learners must not train at the same time. Nothing
- * allocates after create. */
+ * allocates after create, but for oneDNN within the products of SGP_PRECISION_BF16. */
 #ifndef SGP_LEARNER_H
 #define SGP_LEARNER_H
 
@@ -21,6 +21,7 @@
 #include "sgp/model.h"
 #include "sgp/optimizer.h"
 #include "sgp/outer.h"
+#include "sgp/precision.h"
 #include "sgp/schedule.h"
 #include "sgp/trainer.h"
 
@@ -34,6 +35,7 @@ struct sgp_learner_settings {
     struct sgp_schedule schedule;
     uint32_t batch;   /* at first: 1..SGP_BATCH_MAX; more than there are rows means all of them */
     uint32_t threads; /* 1..SGP_THREADS_MAX; sets OpenBLAS's for the whole process */
+    enum sgp_precision precision; /* of the matrix products, in training and evaluation alike */
     uint64_t seed; /* of the fleet: equal on all nodes, so that all start from equal parameters */
     uint32_t node; /* this node's index: nodes visit their rows in unlike orders */
     /* With labels or values; borrowed, outlives the learner. NULL: a relay's, which takes no steps; then optimiser and

@@ -289,7 +289,9 @@ static int check_settings(const struct sgp_learner_settings *settings, struct sg
     if (settings->threads == 0 || settings->threads > SGP_THREADS_MAX)
         return sgp_fail(error, SGP_E_CONFIG, "%u threads for training; give 1 to %u",
             settings->threads, SGP_THREADS_MAX);
-    int status = sgp_optimizer_check(&settings->optimizer, error);
+    int status = sgp_precision_check(settings->precision, error);
+    if (status == 0)
+        status = sgp_optimizer_check(&settings->optimizer, error);
     if (status == 0)
         status = sgp_outer_check(&settings->outer, error);
     if (status == 0 && settings->train)
@@ -339,7 +341,7 @@ int sgp_learner_check(
     const struct sgp_dataset *train = settings->train;
     uint32_t rows = rows_at_once(settings);
     uint64_t floats;
-    status = sgp_network_floats(&settings->model, rows, &floats);
+    status = sgp_network_floats(&settings->model, settings->precision, rows, &floats);
     if (status < 0)
         return fail_memory(status, error);
     *ret_workspace = floats * sizeof(float) + rows * sizeof(uint32_t);
@@ -362,7 +364,8 @@ static int allocate(struct sgp_learner *learner)
     learner->vector.trainer.tensors = (struct sgp_tensors){
         .ends = learner->ends, .count = sgp_model_tensors(&settings->model, learner->ends)};
     if (status == 0)
-        status = sgp_network_init(&learner->network, &settings->model, rows);
+        status = sgp_network_init(
+            &learner->network, &settings->model, settings->precision, rows, settings->threads);
     if (status == 0)
         status = sgp_optimizer_init(&learner->optimizer, &settings->optimizer,
             settings->model.parameters, &learner->vector.trainer.tensors);

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the memory of a batch on its way through a model and back. Thread: the only caller of BLAS. */
+/* Owns the memory of a batch on its way through a model and back. Thread: the trainer's. */
 #include "network.h"
 
 #include "activation.h"
 #include "sgp/buffer.h"
 #include "sgp/kernels.h"
-
-#include <cblas.h>
 
 #define LINE (SGP_BUFFER_ALIGNMENT / sizeof(float))
 
@@ -26,9 +24,29 @@ static uint64_t widest_floats(const struct sgp_model *model, uint32_t rows_max)
     return widest;
 }
 
-int sgp_network_floats(const struct sgp_model *model, uint32_t rows_max, uint64_t *ret_floats)
+/* The products of a layer. */
+static struct sgp_product_shape shape_of(const struct sgp_layer *layer, size_t rows)
 {
+    return (struct sgp_product_shape){
+        .rows = rows, .inputs = layer->inputs, .outputs = layer->outputs};
+}
+
+static struct sgp_product_room room_of(const struct sgp_model *model, uint32_t rows_max)
+{
+    struct sgp_product_room room = {0};
+    for (uint32_t l = 0; l < model->layer_count; l++) {
+        struct sgp_product_shape shape = shape_of(&model->layers[l], rows_max);
+        sgp_product_fit(&room, &shape);
+    }
+    return room;
+}
+
+int sgp_network_floats(const struct sgp_model *model, enum sgp_precision precision,
+    uint32_t rows_max, uint64_t *ret_floats)
+{
+    struct sgp_product_room room = room_of(model, rows_max);
     uint64_t total = floats(rows_max, model->inputs) + 2 * widest_floats(model, rows_max);
+    total += sgp_product_floats(precision, &room);
     for (uint32_t l = 0; l < model->layer_count; l++)
         total += floats(rows_max, model->layers[l].outputs);
     if (rows_max == 0 || total > SGP_WORKSPACE_FLOATS_MAX)
@@ -37,11 +55,12 @@ int sgp_network_floats(const struct sgp_model *model, uint32_t rows_max, uint64_
     return 0;
 }
 
-int sgp_network_init(struct sgp_network *network, const struct sgp_model *model, uint32_t rows_max)
+int sgp_network_init(struct sgp_network *network, const struct sgp_model *model,
+    enum sgp_precision precision, uint32_t rows_max, uint32_t threads)
 {
     *network = (struct sgp_network){0};
     uint64_t total;
-    int status = sgp_network_floats(model, rows_max, &total);
+    int status = sgp_network_floats(model, precision, rows_max, &total);
     if (status == 0)
         status = sgp_vector_create(total, &network->memory);
     if (status < 0)
@@ -56,41 +75,19 @@ int sgp_network_init(struct sgp_network *network, const struct sgp_model *model,
     }
     network->delta[0] = next;
     network->delta[1] = next + widest_floats(model, rows_max);
-    return 0;
+    next = network->delta[1] + widest_floats(model, rows_max);
+    struct sgp_product_room room = room_of(model, rows_max);
+    status = sgp_product_init(&network->product, precision, threads, &room, next);
+    if (status < 0)
+        sgp_network_finish(network);
+    return status;
 }
 
 void sgp_network_finish(struct sgp_network *network)
 {
+    sgp_product_finish(&network->product);
     sgp_vector_destroy(network->memory);
     *network = (struct sgp_network){0};
-}
-
-/* y = scale * features * W^T */
-static void multiply(const struct sgp_layer *layer, float *y, const float *features, const float *x,
-    float scale, size_t rows)
-{
-    int inputs = (int)layer->inputs;
-    int outputs = (int)layer->outputs;
-    if (layer->outputs <= SGP_NARROW_OUTPUTS_MAX)
-        sgp_kernels_best()->narrow_product(
-            y, features, x + layer->weights, scale, rows, layer->inputs, layer->outputs);
-    else
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)rows, outputs, inputs, scale,
-            features, inputs, x + layer->weights, inputs, 0.0f, y, outputs);
-}
-
-/* gradient of W = delta^T * features */
-static void multiply_gradient(const struct sgp_layer *layer, float *gradient, const float *delta,
-    const float *features, size_t rows)
-{
-    int inputs = (int)layer->inputs;
-    int outputs = (int)layer->outputs;
-    if (layer->outputs <= SGP_NARROW_OUTPUTS_MAX)
-        sgp_kernels_best()->narrow_gradient(
-            gradient + layer->weights, delta, features, rows, layer->inputs, layer->outputs);
-    else
-        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, outputs, inputs, (int)rows, 1.0f,
-            delta, outputs, features, inputs, 0.0f, gradient + layer->weights, inputs);
 }
 
 const float *sgp_network_forward(
@@ -101,7 +98,9 @@ const float *sgp_network_forward(
     for (uint32_t l = 0; l < network->model->layer_count; l++) {
         const struct sgp_layer *layer = &network->model->layers[l];
         float *y = network->activations[l + 1];
-        multiply(layer, y, network->activations[l], x, scale, rows);
+        struct sgp_product_shape shape = shape_of(layer, rows);
+        sgp_product_forward(
+            &network->product, &shape, y, network->activations[l], x + layer->weights, scale);
         sgp_activation_forward(
             layer->activation, y, x + layer->biases, scale, rows, layer->outputs);
     }
@@ -124,15 +123,14 @@ void sgp_network_backward(
     float *below = network->delta[1];
     for (uint32_t l = network->model->layer_count; l-- > 0;) {
         const struct sgp_layer *layer = &network->model->layers[l];
-        int inputs = (int)layer->inputs;
-        int outputs = (int)layer->outputs;
+        struct sgp_product_shape shape = shape_of(layer, rows);
         sgp_activation_backward(layer->activation, delta, gradient + layer->biases,
             network->activations[l + 1], rows, layer->outputs);
-        multiply_gradient(layer, gradient, delta, network->activations[l], rows);
+        sgp_product_gradient(
+            &network->product, &shape, gradient + layer->weights, delta, network->activations[l]);
         if (l == 0)
             break;
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)rows, inputs, outputs, scale,
-            delta, outputs, x + layer->weights, inputs, 0.0f, below, inputs);
+        sgp_product_back(&network->product, &shape, below, delta, x + layer->weights, scale);
         float *swapped = delta;
         delta = below;
         below = swapped;

@@ -2,33 +2,35 @@
 /* The passes of a model over a batch of rows, in memory set aside at init.
  *
  * The model used is the estimate z = x / w, but z is never written down: 1/w goes into the alpha of
- * each matrix product and into the bias. Gradients are those with respect to z.
+ * each matrix product (product.h) and into the bias. Gradients are those with respect to z.
  *
- * Thread: the only caller of BLAS, which has one pool of threads for the process. */
+ * Thread: the trainer's. */
 #ifndef SGP_TRAIN_NETWORK_H
 #define SGP_TRAIN_NETWORK_H
 
 #include "loss.h"
+#include "product.h"
 #include "sgp/model.h"
 
-/* Layers with so few outputs are for the kernels: a BLAS packs what it multiplies, in panels as wide. */
-#define SGP_NARROW_OUTPUTS_MAX 15u
 #define SGP_WORKSPACE_FLOATS_MAX ((uint64_t)1 << 34) /* activations of a batch, 64 GiB */
 
 struct sgp_network {
     const struct sgp_model *model; /* borrowed */
     uint32_t rows_max;
+    struct sgp_product product;
     float *memory;                          /* owns what the others point into */
     float *activations[SGP_LAYERS_MAX + 1]; /* [0] the features, [l + 1] what layer l puts out */
     float *delta[2]; /* gradients with respect to outputs, of this layer and the one below */
 };
 
 /* The floats of memory that batches of up to rows_max rows take. SGP_E_LIMIT. */
-int sgp_network_floats(const struct sgp_model *model, uint32_t rows_max, uint64_t *ret_floats);
+int sgp_network_floats(const struct sgp_model *model, enum sgp_precision precision,
+    uint32_t rows_max, uint64_t *ret_floats);
 
-/* Set memory aside for batches of up to rows_max rows. Returns 0, SGP_E_LIMIT or -ENOMEM; on
- * failure *network is all zero. */
-int sgp_network_init(struct sgp_network *network, const struct sgp_model *model, uint32_t rows_max);
+/* Set memory aside for batches of up to rows_max rows, and ready products of this precision on so many threads
+ * (sgp_product_init). Returns 0, SGP_E_LIMIT, SGP_E_CONFIG or -ENOMEM; on failure *network is all zero. */
+int sgp_network_init(struct sgp_network *network, const struct sgp_model *model,
+    enum sgp_precision precision, uint32_t rows_max, uint32_t threads);
 void sgp_network_finish(struct sgp_network *network);
 
 /* From the features in activations[0] (rows x inputs) to the outputs at x / weight: rows x outputs,

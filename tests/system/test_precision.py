@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mixed precision through real daemons: steps that a gradient scaler leaves out on one node, and the example."""
+"""Mixed precision through real daemons: steps that a gradient scaler leaves out on one node, the example, and a
+configuration that asks for bf16."""
 import os
 import re
 import subprocess
@@ -130,6 +131,23 @@ class Scaled(AttachTest):
         for node in f.nodes:
             self.assertEqual(node.status()["samples"], 1280)
         self.assertAlmostEqual(sum(node.status()["weight"] for node in f.nodes), 2, delta=1e-12)
+
+
+class Configured(fleet.FleetTest):
+    def test_bf16_is_refused_where_it_cannot_run(self):
+        """One line, which says why and what to write instead; where it runs, two nodes of unlike precision train together."""
+        f = self.fleet(2, phases=PAIR, own={1: {"train.precision": "bf16"}})
+        checked = subprocess.run([fleet.SGPD, "--check", "-c", f.nodes[1].configuration], text=True, capture_output=True,
+                                 check=False)
+        if checked.returncode == 0:
+            self.assertIn("precision  products of bf16 operands", checked.stdout)
+            f.start()
+            f.wait("both to finish", lambda: all((n.status() or {}).get("state") == "finished" for n in f.nodes))
+            self.assertEqual([node.status()["mismatch"] for node in f.nodes], [[], []])
+            return
+        self.assertEqual(checked.returncode, 6)
+        self.assertRegex(checked.stderr, r"^\S*n1.conf:\d+: \[train\] precision: bf16 cannot run here: .+; "
+                                         r"write precision = float32\n$|^sgpd: .*precision = float32\n$")
 
 
 fleet.main()

@@ -262,6 +262,35 @@ Test(prepare, the_summary_names_what_runs)
     config_finish(&config);
 }
 
+/* bf16 runs on few processors: refused elsewhere, on its line. */
+Test(prepare, bf16_is_told_or_refused)
+{
+    struct sgp_error error = {0}, why = {0};
+    struct config config;
+    struct prepared p;
+    int code = build((struct parts){.train = "precision = bf16"}, &config, &p, &error);
+    cr_assert(eq(int, code, sgp_precision_check(SGP_PRECISION_BF16, &why)));
+    char message[2 * SGP_TEXT_BYTES], *text = NULL;
+    (void)snprintf(message, sizeof message, "n.conf:6: [train] precision: %s", why.text);
+    if (code < 0)
+        cr_assert(strstr(error.text, message) != NULL, "%s, not %s", error.text, message);
+    else
+        prepared_finish(&p);
+    config_finish(&config);
+    cr_assert(eq(int, build((struct parts){0}, &config, &p, &error), 0));
+    cr_assert(eq(int, (int)p.settings.precision, (int)SGP_PRECISION_FLOAT32));
+    p.settings.precision = SGP_PRECISION_BF16;
+    size_t bytes = 0;
+    FILE *stream = open_memstream(&text, &bytes);
+    prepared_print(stream, &p);
+    (void)fclose(stream);
+    cr_assert(
+        strstr(text, "\nprecision  products of bf16 operands, float32 sums") != NULL, "%s", text);
+    free(text);
+    prepared_finish(&p);
+    config_finish(&config);
+}
+
 Test(prepare, the_rows_are_told_whatever_the_shards)
 {
     static const char *const cases[][2] = {
