@@ -204,4 +204,9 @@ void unit_check(const struct config *config, struct site *site)
             "there is no user " USER " for sgpd@.service to run as; run systemd-sysusers");
     look_at_files(config, user, site);
     look_at_directories(config, instance + 1, site);
+    if (config->precision == 1 + (int)SGP_PRECISION_BF16)
+        warn(config, CONFIG_ID_PRECISION, site,
+            "sgpd@.service does not let oneDNN run the code that it makes; unless you have done "
+            "so, "
+            "write MemoryDenyWriteExecute=no into a drop-in: systemctl edit sgpd@.service");
 }

@@ -74,6 +74,18 @@ Test(unit, homes_and_temporary_directories_are_hidden)
     cr_assert(strstr(site.warnings[0], "does not see it (PrivateTmp=)") != NULL);
 }
 
+Test(unit, bf16_needs_a_drop_in)
+{
+    look("/etc/sgpd/n0.conf", "/etc/passwd", "/usr/bin/env", "[train]\nprecision = float32");
+    cr_assert(eq(u32, site.warning_count, 0), "%s", site.warnings[0]);
+    look("/etc/sgpd/n0.conf", "/etc/passwd", "/usr/bin/env", "[train]\nprecision = bf16");
+    cr_assert(eq(u32, site.warning_count, 1));
+    expect(0,
+        "/etc/sgpd/n0.conf:12: [train] precision: sgpd@.service does not let oneDNN run the code "
+        "that it makes; unless you have done so, write MemoryDenyWriteExecute=no into a drop-in: "
+        "systemctl edit sgpd@.service");
+}
+
 Test(unit, a_configuration_that_no_unit_reads_is_left_alone)
 {
     look("/srv/n0.conf", "/home/me/fleet.dot", "/root/rows.csv", "[control]\nsocket = /srv/s");
