@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trains one model in one precision: `precision WORD EPOCHS SEED DATA`, with DATA the folder of Fashion-MNIST. WORD is
- * float32, bf16, or reference: bf16's operands multiplied as float32, on every processor. The model is an MLP 784-128-10;
- * batch 64, Nesterov's rule at 0.05, weight decay 1e-4, warm-up over an epoch, then a cosine. Prints one JSON object:
- * accuracy on the test rows, rows a second in training. Where bf16 cannot run, {"refused": why}. */
+/* Trains one model in one precision: `precision WORD EPOCHS SEED DATA`, with DATA the folder of
+ * Fashion-MNIST. WORD is float32, bf16, or reference: bf16's operands multiplied as float32, on
+ * every processor. The model is an MLP 784-128-10; batch 64, Nesterov's rule at 0.05, weight decay
+ * 1e-4, warm-up over an epoch, then a cosine. Prints one JSON object: accuracy on the test rows,
+ * rows a second in training. Where bf16 cannot run, {"refused": why}. */
 #include "sgp/learner.h"
 #include "stopwatch.h"
 

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Test accuracy after 10 epochs of Fashion-MNIST in each precision, by seed, on one thread.
 
-One process trains an MLP 784-128-10 (bench/precision.c). `reference` multiplies bf16's operands as float32, so its accuracy is
-that of bf16 on every processor, and its speed is nobody's. bf16 itself is measured where it runs. --runs is the number of
-seeds. The last line says by how many points the mean accuracy differs from float32's, and fails above 0.3.
+One process trains an MLP 784-128-10 (bench/precision.c). `reference` multiplies bf16's operands as float32: its accuracy
+is that of bf16 on every processor, its speed is of no use. bf16 itself is measured where it runs. --runs is the number
+of seeds. The last line says by how many points the mean accuracy differs from float32's, and fails above 0.3.
 """
 import os
 import statistics

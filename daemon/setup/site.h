@@ -12,7 +12,7 @@
 
 #include "config.h"
 
-#define SITE_WARNINGS_MAX 20u /* of a place, five; of a unit, one for each path, one for bf16 and one */
+#define SITE_WARNINGS_MAX 20u /* of a place, five; of a unit, one for each path and two */
 
 struct site {
     bool running; /* an sgpd uses the state directory now */

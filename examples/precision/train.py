@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fashion-MNIST in half precision, as one node of a fleet, or alone where no daemon is: in fp16 with a gradient scaler on
-a GPU, in bf16 on the processor."""
+"""Fashion-MNIST in half precision, as one node of a fleet, or alone where no daemon is: in fp16 with a gradient scaler
+on a GPU, in bf16 on the processor."""
 import argparse
 import gzip
 import os

@@ -27,8 +27,9 @@ struct sgp_network {
 int sgp_network_floats(const struct sgp_model *model, enum sgp_precision precision,
     uint32_t rows_max, uint64_t *ret_floats);
 
-/* Set memory aside for batches of up to rows_max rows, and ready products of this precision on so many threads
- * (sgp_product_init). Returns 0, SGP_E_LIMIT, SGP_E_CONFIG or -ENOMEM; on failure *network is all zero. */
+/* Set memory aside for batches of up to rows_max rows, and ready products of this precision on
+ * so many threads (sgp_product_init). Returns 0, SGP_E_LIMIT, SGP_E_CONFIG or -ENOMEM; on failure
+ * *network is all zero. */
 int sgp_network_init(struct sgp_network *network, const struct sgp_model *model,
     enum sgp_precision precision, uint32_t rows_max, uint32_t threads);
 void sgp_network_finish(struct sgp_network *network);

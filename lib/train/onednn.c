@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the loaded oneDNN and its matmul primitives; see onednn.h. Blocks on the library's file once. */
+/* Owns the loaded oneDNN and its matmul primitives; see onednn.h. Blocks on the library's file
+ * once. */
 #include "onednn.h"
 
 #include <dlfcn.h>
@@ -52,6 +53,9 @@ struct sgp_onednn {
 
 static int load(struct sgp_error *error)
 {
+    static bool loaded;
+    if (loaded)
+        return 0;
     void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL)
         return sgp_fail(error, SGP_E_CONFIG, "%s cannot be loaded (package libdnnl2)", LIBRARY);
@@ -62,6 +66,7 @@ static int load(struct sgp_error *error)
     FUNCTIONS(X)
 #undef X
     *(void **)&calls.omp_set_num_threads = dlsym(library, "omp_set_num_threads");
+    loaded = all;
     return all ? 0
                : sgp_fail(error, SGP_E_CONFIG, "%s is another oneDNN than version 2.6", LIBRARY);
 }
@@ -93,7 +98,8 @@ static dnnl_status_t describe(const struct sgp_onednn *onednn, enum sgp_onednn_f
     return status;
 }
 
-/* One primitive for all sizes: batches differ at the end of an epoch, and nothing is to be prepared in a step. */
+/* One primitive for all sizes: batches differ at the end of an epoch, and nothing is to be prepared
+ * in a step. */
 static dnnl_status_t prepare(struct sgp_onednn *onednn, enum sgp_onednn_form form)
 {
     const dnnl_dim_t any = DNNL_RUNTIME_DIM_VAL;
@@ -173,7 +179,8 @@ static dnnl_status_t begin(struct sgp_onednn *onednn)
     return status;
 }
 
-/* oneDNN makes its code at the first product, and refuses that where memory may not be made executable. */
+/* oneDNN makes its code at the first product, and refuses that where memory may not be made
+ * executable. */
 static int try_product(struct sgp_onednn *onednn, struct sgp_error *error)
 {
     const float ones[2] = {1.0f, 1.0f};

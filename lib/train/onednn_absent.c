@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In the place of onednn.c where the build does not know oneDNN: nothing can be created, so nothing multiplies. */
+/* In the place of onednn.c where the build does not know oneDNN: nothing can be created, so nothing
+ * multiplies. */
 #include "onednn.h"
 
 int sgp_onednn_create(enum sgp_onednn_operands operands, uint32_t threads, struct sgp_error *error,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The matrix products of layers: float32, bfloat16, and bfloat16's slow reference; see product.h. */
+/* The matrix products of layers: float32, bfloat16, and bfloat16's slow reference; see
+ * product.h. */
 #include "product.h"
 
 #include "onednn.h"
@@ -77,7 +78,8 @@ void sgp_product_finish(struct sgp_product *product)
 
 /* ---- operands ---- */
 
-/* The nearest bfloat16 of each scale * from[i]: as bfloat16, or as the float32 of the same value. */
+/* The nearest bfloat16 of each scale * from[i]: as bfloat16, or as the float32 of the same
+ * value. */
 static void round_values(
     const struct sgp_product *product, float *to, const float *from, float scale, size_t count)
 {
@@ -94,7 +96,8 @@ static void round_values(
     }
 }
 
-/* One product by oneDNN. If it fails, for want of memory, no number is right: the result has none, and the loss tells. */
+/* One product by oneDNN. If it fails, for want of memory, no number is right: the result has none,
+ * and the loss tells. */
 static void multiply_rounded(struct sgp_product *product, enum sgp_onednn_form form, float *c,
     size_t rows, size_t columns, size_t inner)
 {

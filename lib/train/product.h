@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The matrix products of layers, in one precision (sgp/precision.h).
  *
- * A layer has weights W, outputs x inputs, and passes rows of features. All matrices are row-major without padding.
- * `scale` is 1/w, which turns the weights of x into those of the estimate z = x / w. Where operands are rounded, it is
- * scale * W that is rounded, so the operand is that of z whatever the push-sum weight. Every value of a result is
- * written; results overlap no operands.
+ * A layer has weights W, outputs x inputs, and passes rows of features. All matrices are row-major
+ * without padding. `scale` is 1/w, which turns the weights of x into those of the estimate z = x /
+ * w. Where operands are rounded, it is scale * W that is rounded, so the operand is that of z
+ * whatever the push-sum weight. Every value of a result is written; results overlap no operands.
  *
- * float32: layers of at most SGP_NARROW_OUTPUTS_MAX outputs take the narrow kernels, others OpenBLAS.
+ * float32: layers of at most SGP_NARROW_OUTPUTS_MAX outputs take the narrow kernels, others
+ * OpenBLAS.
  *
  * Thread: the trainer's, the only caller of BLAS, which has one pool of threads for the process. */
 #ifndef SGP_TRAIN_PRODUCT_H
@@ -14,7 +15,8 @@
 
 #include "sgp/precision.h"
 
-/* Layers with so few outputs are for the kernels: a BLAS packs what it multiplies, in panels as wide. */
+/* Layers with so few outputs are for the kernels: a BLAS packs what it multiplies, in panels as
+ * wide. */
 #define SGP_NARROW_OUTPUTS_MAX 15u
 
 struct sgp_product_shape {
@@ -38,8 +40,9 @@ void sgp_product_fit(struct sgp_product_room *room, const struct sgp_product_sha
 /* Floats of memory that operands take: 0 for float32. Whole cache lines. */
 uint64_t sgp_product_floats(enum sgp_precision precision, const struct sgp_product_room *room);
 
-/* `memory` has sgp_product_floats floats, begins on a cache line and outlives the product. `threads` are those of oneDNN;
- * OpenBLAS's are the process's. Returns 0; SGP_E_CONFIG where sgp_precision_check refuses the precision; -ENOMEM. */
+/* `memory` has sgp_product_floats floats, begins on a cache line and outlives the product.
+ * `threads` are those of oneDNN; OpenBLAS's are the process's. Returns 0; SGP_E_CONFIG where
+ * sgp_precision_check refuses the precision; -ENOMEM. */
 int sgp_product_init(struct sgp_product *product, enum sgp_precision precision, uint32_t threads,
     const struct sgp_product_room *room, float *memory);
 void sgp_product_finish(struct sgp_product *product);

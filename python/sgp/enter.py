@@ -61,9 +61,9 @@ def attach(model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
                "local": each node keeps its own. Integers stay local always.
     params     "trainable": what requires no gradient stays local, and must be the same on all nodes. "all": it travels.
 
-    scaler     The gradient scaler of a program that computes in fp16 (``torch.cuda.amp.GradScaler``, or any object with
-               ``get_scale()`` and ``update()``). The node counts the steps that it leaves out (Node.skipped_steps), and an
-               optimiser that wrap() knows mixes after them, too.
+    scaler     The gradient scaler of a program that computes in fp16 (``torch.cuda.amp.GradScaler``, or any object
+               with ``get_scale()`` and ``update()``). The node counts the steps that it leaves out
+               (Node.skipped_steps), and an optimiser that wrap() knows mixes after them, too.
 
     on_evaluate  What ``sgpctl evaluate`` and ``sgp.Client.evaluate`` ask: a function of nothing that measures the model
                as it is and returns figures by name, of ``test_loss``, ``test_accuracy`` (0 to 1) and ``rows``.

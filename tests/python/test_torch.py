@@ -411,7 +411,7 @@ class TorchTest(unittest.TestCase):
             sgp.wrap(optimizer, node, every=0)
 
     def test_steps_that_a_scaler_leaves_out(self):
-        """They are steps all the same: mix() is called, or an optimiser that was wrapped mixes, and they are counted."""
+        """They are steps all the same: mix() is called, or a wrapped optimiser mixes, and they are counted."""
         overflows = {0, 2, 3, 6}
         for wrapped in (False, True):
             model, scaler = network(), Scaler(overflows)

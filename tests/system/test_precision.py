@@ -30,7 +30,8 @@ class Scaled(AttachTest):
             optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
             scaler = scaler_of(i) if scaler_of else Scaler(OVERFLOWS if i == 1 else ())
             x, y = (part[i::n].to(device) for part in rows())
-            with sgp.attach(model, optimizer, scaler=scaler, name=self.path(f, i), rounds=STEPS, timeout=fleet.PATIENCE) as node:
+            with sgp.attach(model, optimizer, scaler=scaler, name=self.path(f, i), rounds=STEPS,
+                            timeout=fleet.PATIENCE) as node:
                 if wrapped:
                     sgp.wrap(optimizer, node)
                 while not node.stopped:
@@ -105,7 +106,8 @@ class Scaled(AttachTest):
     @unittest.skipUnless(torch is not None and torch.cuda.is_available(), "no GPU that PyTorch can use")
     def test_the_scaler_of_pytorch(self):
         """Its first scale overflows, and falls until it does not."""
-        f, results = self.train(PAIR, 2, scaler_of=lambda _: torch.cuda.amp.GradScaler(init_scale=2.0 ** 127), device="cuda")
+        f, results = self.train(PAIR, 2, device="cuda",
+                                scaler_of=lambda _: torch.cuda.amp.GradScaler(init_scale=2.0 ** 127))
         for _, skipped in results:
             self.assertGreater(skipped, 0)
             self.assertLess(skipped, STEPS)
@@ -123,7 +125,8 @@ class Scaled(AttachTest):
             self.addCleanup(program.kill)
         said = [program.communicate(timeout=4 * fleet.PATIENCE)[0] for program in programs]
         self.assertEqual([program.returncode for program in programs], [0, 0], said)
-        results = [re.search(r"n(\d): (cuda|cpu), (\d+) steps left out, test accuracy (0\.\d+)\n$", text) for text in said]
+        results = [re.search(r"n(\d): (cuda|cpu), (\d+) steps left out, test accuracy (0\.\d+)\n$", text)
+                   for text in said]
         self.assertTrue(all(results), said)
         self.assertEqual([result.group(1) for result in results], ["0", "1"])
         self.assertEqual(results[0].group(4), results[1].group(4), "one model")
@@ -135,10 +138,10 @@ class Scaled(AttachTest):
 
 class Configured(fleet.FleetTest):
     def test_bf16_is_refused_where_it_cannot_run(self):
-        """One line, which says why and what to write instead; where it runs, two nodes of unlike precision train together."""
+        """One line, which says why and what to write instead. Where it runs, nodes of unlike precision train together."""
         f = self.fleet(2, phases=PAIR, own={1: {"train.precision": "bf16"}})
-        checked = subprocess.run([fleet.SGPD, "--check", "-c", f.nodes[1].configuration], text=True, capture_output=True,
-                                 check=False)
+        checked = subprocess.run([fleet.SGPD, "--check", "-c", f.nodes[1].configuration], text=True,
+                                 capture_output=True, check=False)
         if checked.returncode == 0:
             self.assertIn("precision  products of bf16 operands", checked.stdout)
             f.start()

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products in each precision: float32 to the bit of OpenBLAS and the narrow kernels, bfloat16 against loops that round by
- * another rule, and oneDNN's layouts and refusals. */
+/* Products in each precision: float32 to the bit of OpenBLAS and the narrow kernels, bfloat16
+ * against loops that round by another rule, and oneDNN's layouts and refusals. */
 #include "sgp/kernels.h"
 #include "sgp/learner.h"
 #include "sgp/random.h"
@@ -121,7 +121,8 @@ struct side { /* element (i, j) of a matrix is values[i * down + j * right] */
     float scale;
 };
 
-/* Each value of c is the float64 sum of products of rounded operands, to the rounding of as many float32 additions. */
+/* Each value of c is the float64 sum of products of rounded operands, to the rounding of as many
+ * float32 additions. */
 static void expect(const char *what, const float *c, size_t rows, size_t columns, size_t inner,
     struct side a, struct side b)
 {
@@ -317,7 +318,8 @@ Test(product, a_model_learns_in_bf16_as_in_float32)
     sgp_dataset_destroy(data);
 }
 
-/* A step of less than half a bfloat16 is no step of a bfloat16 parameter; the float32 one takes it. */
+/* A step of less than half a bfloat16 is no step of a bfloat16 parameter; the float32 one takes
+ * it. */
 Test(product, small_steps_count_under_bf16)
 {
     struct sgp_dataset *data = rows_of_two_classes();
