@@ -154,7 +154,6 @@ struct sgp_step { /* what a turn came to */
     uint64_t rows;
     double loss, epoch, learning_rate; /* NaN: not known */
     bool assigned;                     /* all tensors hold values */
-    bool overflowed; /* gradients did, so a gradient scaler left a step of this turn out */
 };
 
 struct sgp_mixed { /* what came of it */
