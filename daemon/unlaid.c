@@ -4,6 +4,7 @@
 
 #include "control/control.h"
 #include "node/early_stop.h"
+#include "node/program.h"
 #include "util/notify.h"
 
 #include "sgp/kernels.h"
@@ -143,6 +144,12 @@ static void on_entered(void *context, struct guest *guest)
     door_refuse(guest, code, error.text);
 }
 
+static void identify(void *context, struct sgp_attach_frame *frame)
+{
+    const struct unlaid *unlaid = context;
+    program_identify(unlaid->config, unlaid->prepared, frame);
+}
+
 static void on_watchdog(uv_timer_t *timer)
 {
     struct unlaid *unlaid = timer->data;
@@ -170,7 +177,8 @@ static int open_all(struct unlaid *unlaid, struct sgp_error *error)
         .reload = reload};
     struct view_model model;
     prepared_view_model(unlaid->prepared, &model);
-    int code = door_open(&unlaid->loop, config->attach, on_entered, unlaid, error, &unlaid->door);
+    const struct door_events events = {.entered = on_entered, .identify = identify};
+    int code = door_open(&unlaid->loop, config->attach, &events, unlaid, error, &unlaid->door);
     if (code < 0)
         return code;
     code = control_open(&unlaid->loop, config->socket, &actions, &model, error, &unlaid->control);

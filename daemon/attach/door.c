@@ -27,7 +27,7 @@ struct door {
     uv_poll_t accepting;
     uint32_t handles;
     bool closing;
-    door_entered entered;
+    struct door_events events;
     void *context;
     TAILQ_HEAD(, stranger) strangers; /* the oldest first */
     uint32_t count;
@@ -76,6 +76,11 @@ static int read_hello(struct guest *guest, struct sgp_error *error)
 {
     int descriptor = -1;
     int code = sgp_attach_receive(guest->socket, &guest->hello, &descriptor);
+    if (code == 0 && guest->hello.type == SGP_ATTACH_IDENTIFY) {
+        if (descriptor >= 0)
+            (void)close(descriptor);
+        return 0;
+    }
     if (code == 0 && (guest->hello.type != SGP_ATTACH_HELLO || descriptor < 0))
         code = sgp_fail(
             error, SGP_E_PROTOCOL, "a program says HELLO first, with the descriptor of its memory");
@@ -97,6 +102,15 @@ static int read_hello(struct guest *guest, struct sgp_error *error)
     return code;
 }
 
+/* Which node this is, for a program that has no model yet. */
+static void answer(struct door *door, int socket)
+{
+    struct sgp_attach_frame frame = {.type = SGP_ATTACH_IDENTITY};
+    door->events.identify(door->context, &frame);
+    (void)sgp_attach_send(socket, &frame, -1);
+    (void)close(socket);
+}
+
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
     (void)status;
@@ -115,8 +129,10 @@ static void on_readable(uv_poll_t *poll, int status, int events)
         guest.pid = peer.pid;
     if (code < 0)
         door_refuse(&guest, code, error.text);
+    else if (guest.hello.type == SGP_ATTACH_IDENTIFY)
+        answer(door, guest.socket);
     else
-        door->entered(door->context, &guest);
+        door->events.entered(door->context, &guest);
 }
 
 static void on_acceptable(uv_poll_t *poll, int status, int events)
@@ -152,7 +168,7 @@ static void on_closed(uv_handle_t *handle)
     free_if_closed(door);
 }
 
-int door_open(uv_loop_t *loop, const char *path, door_entered entered, void *context,
+int door_open(uv_loop_t *loop, const char *path, const struct door_events *events, void *context,
     struct sgp_error *error, struct door **ret_door)
 {
     struct door *door = calloc(1, sizeof *door);
@@ -168,7 +184,7 @@ int door_open(uv_loop_t *loop, const char *path, door_entered entered, void *con
     *door = (struct door){.loop = loop,
         .path = copy,
         .listener = listener,
-        .entered = entered,
+        .events = *events,
         .context = context,
         .handles = 1};
     TAILQ_INIT(&door->strangers);

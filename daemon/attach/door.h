@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The socket at which a program attaches (sgp/attach.h): accepts it, and finds out what it brings.
  *
- * A stranger says hello in one frame with its memory. More than DOOR_STRANGERS_MAX that have not, and the oldest is
+ * A stranger says hello in one frame with its memory, or asks which node this is: IDENTIFY, then IDENTITY, and the
+ * connection ends. More than DOOR_STRANGERS_MAX that have not, and the oldest is
  * closed. Whoever does not speak the protocol, or brings a memory that is none, is told why in one line and costs one
  * connection. Fails: at open, with one line. Thread: the loop thread. */
 #ifndef SGPD_DOOR_H
@@ -24,10 +25,14 @@ struct guest {  /* a program that has said hello */
 
 struct door; /* opaque */
 
-/* Whoever attaches: the guest is the callee's, to be taken in or refused. */
-typedef void (*door_entered)(void *context, struct guest *guest);
+struct door_events {
+    /* Whoever attaches: the guest is the callee's, to be taken in or refused. */
+    void (*entered)(void *context, struct guest *guest);
+    /* Fill in IDENTITY for a program that asks which node this is. */
+    void (*identify)(void *context, struct sgp_attach_frame *frame);
+};
 
-int door_open(uv_loop_t *loop, const char *path, door_entered entered, void *context,
+int door_open(uv_loop_t *loop, const char *path, const struct door_events *events, void *context,
     struct sgp_error *error, struct door **ret_door);
 /* The socket file is removed; the rest goes with the loop. NULL is fine. */
 void door_close(struct door *door);

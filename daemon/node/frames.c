@@ -2,6 +2,8 @@
 /* What is told to the program that trains through this daemon; see program_inside.h. */
 #include "program_inside.h"
 
+#include <stdio.h>
+
 void program_say_with(struct program *program, struct sgp_attach_frame *frame, int descriptor)
 {
     const struct sgp_node_status status = daemon_status(program->daemon);
@@ -14,6 +16,17 @@ void program_say_with(struct program *program, struct sgp_attach_frame *frame, i
     }
     if (!program->dead && sgp_attach_send(program->guest.socket, frame, descriptor) < 0)
         program->lose(program, "its socket takes no more");
+}
+
+void program_identify(
+    const struct config *config, const struct prepared *prepared, struct sgp_attach_frame *frame)
+{
+    frame->index = prepared_rank(prepared);
+    frame->size = sgp_topology_trainers(prepared->topology);
+    frame->rounds = prepared->rounds > 0 ? prepared->rounds : -1;
+    frame->local_steps = (uint32_t)config->local_steps;
+    frame->seed = config->seed;
+    (void)snprintf(frame->text, sizeof frame->text, "%s", config->name);
 }
 
 void program_say(struct program *program, struct sgp_attach_frame *frame)

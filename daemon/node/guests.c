@@ -18,10 +18,8 @@ static void welcome(struct program *program, bool resumed)
     bool over = resumed && program_state(program) == SGP_NODE_FINISHED;
     struct sgp_attach_frame frame = {.type = SGP_ATTACH_WELCOME,
         .flags = (resumed ? SGP_ATTACH_RESUMED : 0u) | (over ? SGP_ATTACH_OVER : 0u),
-        .parameters = prepared->parameters,
-        .local_steps = (uint32_t)program->daemon->config->local_steps,
-        .seed = program->daemon->config->seed};
-    (void)snprintf(frame.text, sizeof frame.text, "%s", program->daemon->config->name);
+        .parameters = prepared->parameters};
+    program_identify(program->daemon->config, prepared, &frame);
     program_say(program, &frame);
 }
 
@@ -191,6 +189,14 @@ void guests_on_entered(void *context, struct guest *guest)
     door_refuse(guest, code, error.text);
     if (program->daemon->resets)
         events_settle(program->daemon); /* daemon.c orders the end */
+}
+
+void guests_identify(void *context, struct sgp_attach_frame *frame)
+{
+    const struct program *program = context;
+    bool over = program_state(program) == SGP_NODE_FINISHED;
+    frame->flags = over ? SGP_ATTACH_OVER : 0u;
+    program_identify(program->daemon->config, program->daemon->prepared, frame);
 }
 
 static void on_report(struct program *program, const struct sgp_attach_frame *frame)

@@ -7,6 +7,7 @@
 #include "events.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -493,6 +494,9 @@ void notes_status_line(struct daemon *daemon)
         status.leaving ? "leaving" : sgp_node_state_name(status.state), status.round);
     if (!status.open)
         used += snprintf(text + used, sizeof text - (size_t)used, " of %" PRId64, status.rounds);
+    if (isfinite(daemon->figures.training.loss))
+        used += snprintf(
+            text + used, sizeof text - (size_t)used, ", loss %.4g", daemon->figures.training.loss);
     if (daemon->programless)
         used += snprintf(text + used, sizeof text - (size_t)used, ", no program is attached");
     used += tell_deafness(daemon, text + used, sizeof text - (size_t)used);

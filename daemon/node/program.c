@@ -108,8 +108,9 @@ int program_open(struct daemon *daemon, struct guest *guest, struct sgp_error *e
         .questions.figures = &daemon->figures,
         .lose = guests_lose,
         .bury = guests_bury};
-    int code = door_open(
-        &daemon->loop, daemon->config->attach, guests_on_entered, program, error, &program->door);
+    const struct door_events events = {.entered = guests_on_entered, .identify = guests_identify};
+    int code =
+        door_open(&daemon->loop, daemon->config->attach, &events, program, error, &program->door);
     if (code < 0) {
         free(program);
         return code;

@@ -21,6 +21,10 @@
 int program_open(struct daemon *daemon, struct guest *guest, struct sgp_error *error);
 void program_close(struct daemon *daemon); /* after worker_stop */
 
+/* Fill in which node this is: IDENTITY, but for its rounds. Also before a program has brought its model. */
+void program_identify(
+    const struct config *config, const struct prepared *prepared, struct sgp_attach_frame *frame);
+
 /* Fill in evaluate and predict: the program is asked between two of its turns. */
 void program_offer(const struct prepared *prepared, struct view_actions *actions);
 

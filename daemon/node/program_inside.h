@@ -127,6 +127,7 @@ void decision_end(struct program *program);
 
 void guests_take_in(struct program *program, struct guest *guest, bool resumed);
 void guests_on_entered(void *context, struct guest *guest);
+void guests_identify(void *context, struct sgp_attach_frame *frame);
 void guests_lose(struct program *program, const char *why);
 /* The last that is done of one that is gone: who came meanwhile takes its place. */
 void guests_bury(struct program *program);

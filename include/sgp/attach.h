@@ -47,6 +47,8 @@ enum sgp_attach_type { /* of a frame; > from the program, < from the daemon */
     SGP_ATTACH_KEEP, /* > the program keeps its own state of this round: the daemon is to write a checkpoint */
     SGP_ATTACH_AWAITS,  /* > for whom does the node wait? */
     SGP_ATTACH_AWAITED, /* < text: names of nodes, each with a reason; "": for nobody */
+    SGP_ATTACH_IDENTIFY, /* > in the place of HELLO: which node is this? Also while another program is attached */
+    SGP_ATTACH_IDENTITY, /* < index, size, rounds, local_steps, seed, flags (OVER), text: the node's name. The connection ends */
 };
 
 enum sgp_attach_flag {

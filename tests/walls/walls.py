@@ -72,7 +72,7 @@ DOOR_SYMBOLS = {
 
 # Libraries that only some files may know of: a pattern of the include, then of these files.
 PRIVATE_HEADERS = [
-    (r"uv\.h$", r"daemon/"),
+    (r"uv\.h$", r"(daemon/|ctl/launch)"),
     (r"cblas\.h$", r"lib/(tensor|train)/"),
     (r"(oneapi/)?dnnl", r"lib/train/onednn"),
     (r"msgpack(\.h$|/)", r"lib/(wire|journal)/"),

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `sgpctl launch -n N -- PROGRAM`: a fleet on this machine, of N daemons and N programs; see launch.h. */
+#include "launch.h"
+
+#include <string.h>
+
+enum { NODES, TOPOLOGY, ALGORITHM, SEED, SET, KEEP, KEEP_GOING, OPTION_COUNT };
+
+static const struct ctl_option options[OPTION_COUNT + 1] = {
+    [NODES] = {"--nodes", .value = "N", .summary = "how many nodes; -n N is short for it"},
+    [TOPOLOGY] = {"--topology", .value = "FAMILY|FILE",
+        .summary = "who gives to whom: a family of sgpctl topology generate, or a DOT file, which "
+                   "says how many nodes there are (base)"},
+    [ALGORITHM] = {"--algorithm", .value = "NAME",
+        .summary = "how nodes train together: [train] algorithm (sgp)"},
+    [SEED] = {"--seed", .value = "S", .summary = "of the fleet: [train] seed (1)"},
+    [SET] = {"--set", .value = "SECTION.KEY=VALUE",
+        .summary = "any key of sgpd.conf(5), for all daemons", .repeats = true},
+    [KEEP] = {"--keep", .value = "DIRECTORY",
+        .summary = "where the daemons' files are, and stay: models, checkpoints, logs; a later "
+                   "launch with it goes on from there"},
+    [KEEP_GOING] = {"--keep-going", .summary = "when a program fails, let the others train on"},
+    {0},
+};
+
+/* Each --set; the parser of options keeps the last one alone. */
+static enum ctl_exit take_settings(struct ctl *ctl, int argc, char **argv, struct launch_plan *plan)
+{
+    enum ctl_exit status = CTL_DONE;
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0 && status == CTL_DONE; i++) {
+        const char *text = NULL;
+        if (strncmp(argv[i], "--set=", 6) == 0)
+            text = argv[i] + 6;
+        else if (strcmp(argv[i], "--set") == 0 && i + 1 < argc)
+            text = argv[++i];
+        if (text == NULL)
+            continue;
+        char label[128], section[64], key[64];
+        const char *dot = strchr(text, '.'), *equals = strchr(text, '=');
+        if (dot == NULL || equals == NULL || dot > equals || dot == text || equals == dot + 1)
+            return ctl_usage(ctl, "--set takes SECTION.KEY=VALUE, not '%.100s'", text);
+        (void)snprintf(label, sizeof label, "--set %.100s", text);
+        (void)snprintf(section, sizeof section, "%.*s", (int)(dot - text), text);
+        (void)snprintf(key, sizeof key, "%.*s", (int)(equals - dot - 1), dot + 1);
+        status = launch_plan_set(ctl, plan, label, section, key, equals + 1);
+    }
+    return status;
+}
+
+/* An option that is a key of [train]. */
+static enum ctl_exit take_key(
+    struct ctl *ctl, const struct ctl_given *option, const char *key, struct launch_plan *plan)
+{
+    char label[128];
+    if (!option->given)
+        return CTL_DONE;
+    (void)snprintf(label, sizeof label, "%s %.100s", option->name, option->value);
+    return launch_plan_set(ctl, plan, label, "train", key, option->value);
+}
+
+/* -n is the name of a daemon in all other commands, and so has been taken already. */
+static enum ctl_exit take_nodes(
+    struct ctl *ctl, const struct ctl_given *option, struct launch_plan *plan)
+{
+    struct ctl_given given = *option;
+    uint64_t nodes = 0;
+    if (ctl->socket)
+        return ctl_usage(ctl, "-s names a daemon, and launch starts its own");
+    if (ctl->name && given.given)
+        return ctl_usage(ctl, "-n and --nodes are the same; give one of them");
+    if (ctl->name)
+        given = (struct ctl_given){.name = "-n", .given = true, .value = ctl->name};
+    enum ctl_exit status = ctl_option_u64(ctl, &given, 1, LAUNCH_NODES_MAX, &nodes);
+    plan->nodes = (uint32_t)nodes;
+    return status;
+}
+
+static enum ctl_exit take_options(struct ctl *ctl, int argc, char **argv, struct launch_plan *plan)
+{
+    struct ctl_given given[OPTION_COUNT] = {0};
+    enum ctl_exit status = take_settings(ctl, argc, argv, plan);
+    if (status == CTL_DONE)
+        status = ctl_options_take(ctl, &argc, argv, given, OPTION_COUNT, 0, INT_MAX);
+    if (status == CTL_DONE && argc == 0)
+        status =
+            ctl_usage(ctl, "a program is missing: sgpctl launch -n 4 -- PROGRAM [ARGUMENT ...]");
+    if (status == CTL_DONE)
+        status = take_nodes(ctl, &given[NODES], plan);
+    if (status == CTL_DONE)
+        status = take_key(ctl, &given[ALGORITHM], "algorithm", plan);
+    if (status == CTL_DONE)
+        status = take_key(ctl, &given[SEED], "seed", plan);
+    argv[argc] = NULL; /* behind the operands, which moved to the front */
+    plan->program = argv;
+    plan->topology = given[TOPOLOGY].given ? given[TOPOLOGY].value : "base";
+    plan->keep = given[KEEP].value;
+    plan->keep_going = given[KEEP_GOING].given;
+    return status;
+}
+
+/* With the place made: whatever happens from here on, the guard removes it. */
+static enum ctl_exit launch_in_place(struct ctl *ctl, struct launch_plan *plan)
+{
+    struct launch_guard guard;
+    int code = launch_guard_start(&plan->place, &guard);
+    if (code < 0) {
+        (void)launch_place_remove(&plan->place);
+        return ctl_fail(ctl, CTL_FAILED, "a process cannot be started: %s", sgp_strerror(code));
+    }
+    enum ctl_exit status = launch_plan_write(ctl, plan);
+    if (status == CTL_DONE)
+        status = launch_run(ctl, plan, &guard);
+    if (!launch_guard_end(&guard)) {
+        enum ctl_exit left = ctl_fail(
+            ctl, CTL_FAILED, "%s and %s cannot be removed", plan->place.files, plan->place.sockets);
+        status = status == CTL_DONE ? left : status;
+    }
+    return status;
+}
+
+static enum ctl_exit run(struct ctl *ctl, int argc, char **argv)
+{
+    static struct launch_plan plan;
+    enum ctl_exit status = take_options(ctl, argc, argv, &plan);
+    if (status == CTL_DONE)
+        status = launch_plan_prepare(ctl, &plan);
+    if (status == CTL_DONE)
+        status = launch_place_make(ctl, plan.keep, &plan.place);
+    if (status == CTL_DONE)
+        status = launch_in_place(ctl, &plan);
+    launch_plan_finish(&plan);
+    return status;
+}
+
+const struct ctl_command ctl_launch_command = {.words = "launch",
+    .operands = "-- PROGRAM [ARGUMENT ...]",
+    .options = options,
+    .summary = "train a program on several nodes of this machine",
+    .help =
+        "Starts N daemons, and N times the program, each attached to a daemon of its own. Nothing "
+        "has\n"
+        "to be configured, and nothing is left behind:\n"
+        "\n"
+        "  sgpctl launch -n 4 -- python3 train.py --epochs 10\n"
+        "\n"
+        "What the programs print comes line by line, with the node's name in front. On a terminal "
+        "a\n"
+        "line below tells rounds and loss. When a program fails, all are ended. Ctrl-C ends all: "
+        "the\n"
+        "programs get SIGINT, and after 5 s, or with another Ctrl-C, SIGKILL. If the launcher is\n"
+        "killed, daemons and programs are, too.\n"
+        "\n"
+        "A program finds in its environment\n"
+        "\n"
+        "  SGP_SOCKET             where it attaches; sgp.attach() and sgp.join() look there\n"
+        "  SGP_NODE, SGP_NODES    the node's name, as n2, and how many there are\n"
+        "  RANK, WORLD_SIZE       the node's index from 0, and how many there are\n"
+        "  LOCAL_RANK, LOCAL_WORLD_SIZE\n"
+        "                         the same, of this machine\n"
+        "  OMP_NUM_THREADS        processors by nodes, unless it is set already\n"
+        "  PYTHONUNBUFFERED       1, unless it is set already\n"
+        "\n"
+        "Exit status: the greatest of the programs', as of a shell (128 + N: ended by signal N); "
+        "of\n"
+        "programs that launch has ended it does not count. 130 after Ctrl-C. If a daemon fails, "
+        "1.\n"
+        "With --json the last line is an object with the status of each program.\n"
+        "\n"
+        "Sockets lie in a directory below XDG_RUNTIME_DIR, all other files below TMPDIR or in "
+        "--keep.\n"
+        "At most 256 nodes.\n",
+    .run = run};

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Child processes and their groups; see launch.h.
+ *
+ * uv_spawn cannot set what a child gets when its parent dies, nor a group of its own without a session. */
+#include "launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define NOT_FOUND 127 /* as of a shell */
+#define NOT_RUN 126
+
+static const int handled[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
+
+/* In the child: only what is safe between fork and exec. */
+static _Noreturn void become(
+    const struct launch_command *command, pid_t parent, const sigset_t *mask)
+{
+    (void)setpgid(0, 0);
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) /* it died before prctl */
+        _exit(NOT_RUN);
+    int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (nothing < 0 || dup2(nothing, 0) < 0 || dup2(command->output, 1) < 0 ||
+        dup2(command->error, 2) < 0)
+        _exit(NOT_RUN);
+    for (size_t i = 0; i < sizeof handled / sizeof *handled; i++)
+        (void)signal(handled[i], SIG_DFL);
+    (void)sigprocmask(SIG_SETMASK, mask, NULL);
+    (void)execve(command->path, command->arguments, command->environment);
+    int code = errno;
+    const char *why = strerrordesc_np(code);
+    (void)!write(2, command->path, strlen(command->path));
+    (void)!write(2, ": ", 2);
+    (void)!write(2, why, strlen(why));
+    (void)!write(2, "\n", 1);
+    _exit(code == ENOENT ? NOT_FOUND : NOT_RUN);
+}
+
+pid_t launch_start(const struct launch_command *command)
+{
+    sigset_t all, before;
+    pid_t parent = getpid();
+    (void)sigfillset(&all);
+    /* A handler of libuv that ran in the child would write into the parent's loop. */
+    (void)sigprocmask(SIG_SETMASK, &all, &before);
+    pid_t pid = fork();
+    int code = errno;
+    if (pid == 0)
+        become(command, parent, &before);
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+    if (pid < 0)
+        return -code;
+    (void)setpgid(pid, pid); /* whoever comes first, so that a signal finds the group */
+    return pid;
+}
+
+pid_t launch_reap(int *ret_status)
+{
+    siginfo_t ended = {.si_pid = 0};
+    if (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) < 0 || ended.si_pid == 0)
+        return 0;
+    /* Until it is waited for, its number is no other process's. */
+    launch_signal(ended.si_pid, SIGKILL);
+    (void)waitpid(ended.si_pid, NULL, 0);
+    *ret_status = ended.si_code == CLD_EXITED ? ended.si_status : 128 + ended.si_status;
+    return ended.si_pid;
+}
+
+void launch_signal(pid_t leader, int number)
+{
+    if (leader > 0)
+        (void)kill(-leader, number);
+}
+
+void launch_adopt(void)
+{
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+static bool is_known(pid_t pid, const pid_t *known, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (known[i] == pid)
+            return true;
+    return false;
+}
+
+unsigned launch_kill_adopted(const pid_t *known, size_t count)
+{
+    char path[64];
+    unsigned killed = 0;
+    int pid;
+    (void)snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    FILE *file = fopen(path, "re"); /* a kernel without it has no such file: then none is found */
+    while (file && fscanf(file, "%d", &pid) == 1)
+        if (!is_known(pid, known, count))
+            killed += kill(pid, SIGKILL) == 0;
+    if (file)
+        (void)fclose(file);
+    return killed;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the programs print, line by line, and the line of progress below it; see launch.h.
+ *
+ * Lines are written as they come, without buffering beyond a line: a reader that is slow slows the programs. */
+#include "launch.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define COLOURS 6u
+#define FIRST_COLOUR 31u /* red; black and white are the terminal's own */
+#define WIDTH_USUAL 80u
+
+void launch_lines_init(const struct ctl *ctl, struct launch_lines *lines)
+{
+    const char *term = getenv("TERM");
+    bool dumb = term == NULL || strcmp(term, "dumb") == 0;
+    *lines = (struct launch_lines){
+        .progress = !ctl->json && !dumb && isatty(STDERR_FILENO) == 1, .colour = ctl->colour};
+}
+
+/* ---- progress ---- */
+
+void launch_lines_clear(struct launch_lines *lines)
+{
+    if (lines->shown)
+        (void)fputs("\r\x1b[K", stderr);
+    lines->shown = false;
+}
+
+static void draw(struct launch_lines *lines)
+{
+    struct winsize size;
+    unsigned width =
+        ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : WIDTH_USUAL;
+    if (!lines->progress || lines->text[0] == '\0')
+        return;
+    (void)fprintf(stderr, "\r\x1b[K%.*s", (int)width - 1, lines->text); /* a full line would wrap */
+    lines->shown = true;
+}
+
+void launch_lines_show(struct launch_lines *lines, const char *text)
+{
+    (void)snprintf(lines->text, sizeof lines->text, "%s", text);
+    draw(lines);
+}
+
+/* ---- lines ---- */
+
+static void print(struct launch_stream *stream, const char *text, size_t bytes)
+{
+    launch_lines_clear(stream->lines);
+    (void)fputs(stream->prefix, stream->to);
+    (void)fwrite(text, 1, bytes, stream->to);
+    (void)putc('\n', stream->to);
+}
+
+/* Print the lines that end in text[from..used), and keep the rest. A line that fills the buffer is cut. */
+static void print_lines(struct launch_stream *stream, size_t from)
+{
+    size_t first = 0;
+    for (size_t i = from; i < stream->used; i++) {
+        char byte = stream->text[i];
+        bool continues = byte == '\n' && stream->returned && i == first; /* "\r\n" is one end */
+        stream->returned = byte == '\r';
+        if (byte != '\n' && byte != '\r')
+            continue;
+        /* A progress bar begins with '\r': that is no line. */
+        if (!continues && (byte == '\n' || i > first))
+            print(stream, stream->text + first, i - first);
+        first = i + 1;
+    }
+    if (first == 0 && stream->used == LAUNCH_LINE_BYTES) {
+        print(stream, stream->text, stream->used);
+        first = stream->used;
+    }
+    stream->used -= first;
+    memmove(stream->text, stream->text + first, stream->used);
+    (void)fflush(stream->to);
+}
+
+/* ---- streams ---- */
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buffer)
+{
+    struct launch_stream *stream = handle->data;
+    (void)suggested;
+    *ret_buffer =
+        uv_buf_init(stream->text + stream->used, (unsigned)(LAUNCH_LINE_BYTES - stream->used));
+}
+
+static void on_read(uv_stream_t *pipe, ssize_t count, const uv_buf_t *buffer)
+{
+    struct launch_stream *stream = pipe->data;
+    (void)buffer;
+    if (count < 0) {
+        launch_stream_close(stream);
+        return;
+    }
+    size_t from = stream->used;
+    stream->used += (size_t)count;
+    print_lines(stream, from);
+    draw(stream->lines);
+}
+
+int launch_stream_open(struct launch_stream *stream, struct launch_lines *lines, uv_loop_t *loop,
+    int descriptor, const char *name, uint32_t index, FILE *to)
+{
+    stream->lines = lines;
+    stream->to = to;
+    stream->text = malloc(LAUNCH_LINE_BYTES);
+    if (lines->colour)
+        (void)snprintf(stream->prefix, sizeof stream->prefix, "\x1b[%um%s|\x1b[0m ",
+            FIRST_COLOUR + index % COLOURS, name);
+    else
+        (void)snprintf(stream->prefix, sizeof stream->prefix, "%s| ", name);
+    if (stream->text == NULL)
+        return -ENOMEM;
+    (void)uv_pipe_init(loop, &stream->pipe, 0);
+    stream->pipe.data = stream;
+    stream->open = true;
+    int code = uv_pipe_open(&stream->pipe, descriptor);
+    return code < 0 ? code : uv_read_start((uv_stream_t *)&stream->pipe, on_alloc, on_read);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct launch_stream *stream = handle->data;
+    free(stream->text);
+    stream->text = NULL;
+}
+
+void launch_stream_close(struct launch_stream *stream)
+{
+    if (!stream->open)
+        return;
+    stream->open = false;
+    if (stream->used > 0)
+        print(stream, stream->text, stream->used);
+    stream->used = 0;
+    (void)fflush(stream->to);
+    uv_close((uv_handle_t *)&stream->pipe, on_closed);
+    if (stream->ended)
+        stream->ended(stream->context);
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Topology, ports and configurations of a launch; see launch.h. */
+#include "launch.h"
+
+#include "sgp/dot.h"
+#include "sgp/generate.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define HOST "127.0.0.1" /* of every node: the fleet is on this machine */
+#define OWN_KEYS 7u      /* of a configuration, that launch writes itself */
+#define KEYS_MAX (OWN_KEYS + LAUNCH_SETTINGS_MAX)
+
+extern char **environ;
+
+/* ---- settings ---- */
+
+static const char *const own_keys[OWN_KEYS] = {"node.name", "node.state_directory", "topology.file",
+    "model.kind", "network.listen", "control.socket", "control.attach"};
+
+enum ctl_exit launch_plan_set(struct ctl *ctl, struct launch_plan *plan, const char *label,
+    const char *section, const char *key, const char *value)
+{
+    struct launch_setting setting = {.value = value};
+    char name[sizeof setting.section + sizeof setting.key + 1];
+    int bytes = snprintf(setting.label, sizeof setting.label, "%s", label);
+    bytes = snprintf(name, sizeof name, "%s.%s", section, key);
+    if (bytes >= (int)sizeof name || strpbrk(value, "\n\r") != NULL)
+        return ctl_usage(ctl, "%s: no key and value of one line", setting.label);
+    for (size_t i = 0; i < OWN_KEYS; i++)
+        if (strcmp(own_keys[i], name) == 0)
+            return ctl_usage(ctl, "%s: launch decides %s itself", setting.label, name);
+    (void)snprintf(setting.section, sizeof setting.section, "%s", section);
+    (void)snprintf(setting.key, sizeof setting.key, "%s", key);
+    for (size_t i = 0; i < plan->setting_count; i++)
+        if (strcmp(plan->settings[i].section, setting.section) == 0 &&
+            strcmp(plan->settings[i].key, setting.key) == 0)
+            return ctl_usage(ctl, "%s: %s says %s, too; give one of them", setting.label,
+                plan->settings[i].label, name);
+    if (plan->setting_count == LAUNCH_SETTINGS_MAX)
+        return ctl_usage(ctl, "more than %u settings", LAUNCH_SETTINGS_MAX);
+    plan->settings[plan->setting_count++] = setting;
+    return CTL_DONE;
+}
+
+/* ---- the topology ---- */
+
+static bool is_family(const char *name)
+{
+    const struct sgp_generate_family *family = sgp_generate_families;
+    while (family->name && strcmp(family->name, name) != 0)
+        family++;
+    return family->name != NULL;
+}
+
+static enum ctl_exit generate(struct ctl *ctl, struct launch_plan *plan)
+{
+    struct sgp_error error = {0};
+    if (plan->nodes == 0)
+        return ctl_usage(ctl, "-n N is missing, the number of nodes");
+    int code =
+        sgp_generate(&(struct sgp_generate_options){.family = plan->topology, .nodes = plan->nodes},
+            &error, &plan->graph);
+    return code < 0 ? ctl_usage(ctl, "--topology %s: %s", plan->topology,
+                          error.text[0] != '\0' ? error.text : sgp_strerror(code))
+                    : CTL_DONE;
+}
+
+static enum ctl_exit read_file(struct ctl *ctl, struct launch_plan *plan)
+{
+    if (access(plan->topology, F_OK) < 0)
+        return ctl_usage(ctl,
+            "--topology is a family of sgpctl topology generate, or a DOT file; '%s' is neither",
+            plan->topology);
+    enum ctl_exit status = ctl_read_topology(ctl, plan->topology, &plan->graph);
+    if (status != CTL_DONE)
+        return status;
+    if (plan->nodes > 0 && plan->nodes != plan->graph->node_count)
+        return ctl_usage(ctl, "-n is %u, and %s has %u nodes; leave out -n", plan->nodes,
+            plan->topology, plan->graph->node_count);
+    plan->nodes = plan->graph->node_count;
+    for (uint32_t i = 0; i < plan->nodes; i++)
+        if (plan->graph->nodes[i].name[0] == '.' || strchr(plan->graph->nodes[i].name, '/'))
+            return ctl_fail(ctl, CTL_INVALID, "%s: a node cannot be called '%s'", plan->topology,
+                plan->graph->nodes[i].name);
+    if (plan->nodes > LAUNCH_NODES_MAX)
+        return ctl_usage(ctl, "%s has %u nodes; one machine runs at most %u", plan->topology,
+            plan->nodes, LAUNCH_NODES_MAX);
+    return CTL_DONE;
+}
+
+enum ctl_exit launch_plan_prepare(struct ctl *ctl, struct launch_plan *plan)
+{
+    for (size_t i = 0; i < LAUNCH_NODES_MAX; i++)
+        plan->ports[i] = -1;
+    if (!launch_find(plan->program[0], plan->program_path))
+        return ctl_usage(ctl, "there is no program '%s'", plan->program[0]);
+    if (!launch_find_sgpd(plan->sgpd))
+        return ctl_fail(ctl, CTL_FAILED,
+            "sgpd is neither beside sgpctl nor in PATH; install package sgpd, or build it");
+    if (!launch_find_package(plan->package))
+        plan->package[0] = '\0';
+    return is_family(plan->topology) ? generate(ctl, plan) : read_file(ctl, plan);
+}
+
+/* ---- ports ---- */
+
+/* Hold a free port for a node. The socket is bound and does not listen, so the kernel gives the port to nobody
+ * who asks for any, and the daemon, which sets SO_REUSEADDR as well, can listen there. */
+static int hold_port(struct sgp_topology_node *node)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t bytes = sizeof address;
+    int yes = 1, descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    (void)inet_pton(AF_INET, HOST, &address.sin_addr);
+    if (descriptor < 0)
+        return -errno;
+    if (setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) < 0 ||
+        bind(descriptor, (const struct sockaddr *)&address, sizeof address) < 0 ||
+        getsockname(descriptor, (struct sockaddr *)&address, &bytes) < 0) {
+        int code = errno;
+        (void)close(descriptor);
+        return -code;
+    }
+    (void)snprintf(
+        node->address, sizeof node->address, HOST ":%u", (unsigned)ntohs(address.sin_port));
+    return descriptor;
+}
+
+static enum ctl_exit hold_ports(struct ctl *ctl, struct launch_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->nodes; i++) {
+        plan->ports[i] = hold_port(&plan->graph->nodes[i]);
+        if (plan->ports[i] < 0)
+            return ctl_fail(
+                ctl, CTL_FAILED, "no port is free on " HOST ": %s", sgp_strerror(plan->ports[i]));
+    }
+    return CTL_DONE;
+}
+
+/* ---- files ---- */
+
+void launch_plan_path(
+    const char *folder, const struct sgp_topology_node *node, const char *end, char path[PATH_MAX])
+{
+    if (snprintf(path, PATH_MAX, "%s/%s%s", folder, node->name, end) >= PATH_MAX)
+        path[0] = '\0';
+}
+
+/* A key of a configuration, and the number of its line in the file. */
+struct line {
+    const char *section, *key, *value;
+    unsigned number;
+};
+
+/* Write each section once, with all of its keys. */
+static int write_lines(const char *path, struct line *lines, size_t count)
+{
+    FILE *file = fopen(path, "we");
+    unsigned number = 0;
+    if (file == NULL)
+        return -errno;
+    for (size_t i = 0; i < count; i++) {
+        if (lines[i].number > 0) /* of a section that is written */
+            continue;
+        (void)fprintf(file, "[%s]\n", lines[i].section);
+        number++;
+        for (size_t j = i; j < count; j++)
+            if (strcmp(lines[j].section, lines[i].section) == 0) {
+                (void)fprintf(file, "%s = %s\n", lines[j].key, lines[j].value);
+                lines[j].number = ++number;
+            }
+    }
+    bool bad = ferror(file) != 0;
+    return fclose(file) != 0 || bad ? -EIO : 0;
+}
+
+/* The configuration of a node. numbers[i] is the line of plan->settings[i]. */
+static int write_configuration(
+    const struct launch_plan *plan, uint32_t index, unsigned numbers[LAUNCH_SETTINGS_MAX])
+{
+    const struct sgp_topology_node *node = &plan->graph->nodes[index];
+    char path[PATH_MAX], state[PATH_MAX], control[PATH_MAX], attach[PATH_MAX];
+    launch_plan_path(plan->place.files, node, ".conf", path);
+    launch_plan_path(plan->place.files, node, "", state);
+    launch_plan_path(plan->place.sockets, node, ".control", control);
+    launch_plan_path(plan->place.sockets, node, ".attach", attach);
+    struct line lines[KEYS_MAX] = {{"node", "name", node->name, 0},
+        {"node", "state_directory", state, 0}, {"topology", "file", plan->place.topology, 0},
+        {"model", "kind", "attached", 0}, {"network", "listen", node->address, 0},
+        {"control", "socket", control, 0}, {"control", "attach", attach, 0}};
+    for (size_t i = 0; i < plan->setting_count; i++)
+        lines[OWN_KEYS + i] = (struct line){.section = plan->settings[i].section,
+            .key = plan->settings[i].key,
+            .value = plan->settings[i].value};
+    int code = write_lines(path, lines, OWN_KEYS + plan->setting_count);
+    for (size_t i = 0; i < plan->setting_count; i++)
+        numbers[i] = lines[OWN_KEYS + i].number;
+    return code;
+}
+
+static int write_topology(const struct launch_plan *plan)
+{
+    FILE *file = fopen(plan->place.topology, "we");
+    if (file == NULL)
+        return -errno;
+    int code = sgp_dot_write(file, plan->graph, NULL);
+    return fclose(file) != 0 && code == 0 ? -errno : code;
+}
+
+/* ---- the check ---- */
+
+/* What `sgpd --check` says of a configuration, its first line; its exit status, or -errno. */
+static int run_check(const struct launch_plan *plan, char *file, char *text, size_t capacity)
+{
+    char program[] = "sgpd", check[] = "--check", option[] = "-c";
+    char *const arguments[] = {program, check, option, file, NULL};
+    int ends[2], status = 0;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -errno;
+    pid_t pid = launch_start(&(struct launch_command){.path = plan->sgpd,
+        .arguments = arguments,
+        .environment = environ,
+        .output = ends[1],
+        .error = ends[1]});
+    (void)close(ends[1]);
+    size_t used = 0;
+    ssize_t count = 0;
+    while (used + 1 < capacity && pid > 0 &&
+           (count = read(ends[0], text + used, capacity - 1 - used)) > 0)
+        used += (size_t)count;
+    (void)close(ends[0]);
+    text[used] = '\0';
+    text[strcspn(text, "\n")] = '\0';
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return pid < 0 ? (int)pid : WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+/* "sgpd: FILE:LINE: text": the option that wrote the line, in the place of the file. */
+static enum ctl_exit tell_refusal(struct ctl *ctl, const struct launch_plan *plan, const char *said,
+    const char *file, const unsigned *numbers)
+{
+    const char *text = strncmp(said, "sgpd: ", 6) == 0 ? said + 6 : said;
+    size_t length = strlen(file);
+    unsigned number = 0;
+    int behind = 0;
+    if (strncmp(text, file, length) == 0 &&
+        sscanf(text + length, ":%u: %n", &number, &behind) == 1 && behind > 0)
+        text += length + (size_t)behind;
+    for (size_t i = 0; i < plan->setting_count && number > 0; i++)
+        if (numbers[i] == number)
+            return ctl_usage(ctl, "%s: %s", plan->settings[i].label, text);
+    return ctl_fail(ctl, CTL_USAGE, "sgpd refuses this: %s", text);
+}
+
+static enum ctl_exit check(struct ctl *ctl, const struct launch_plan *plan, const unsigned *numbers)
+{
+    char file[PATH_MAX], said[SGP_TEXT_BYTES];
+    launch_plan_path(plan->place.files, &plan->graph->nodes[0], ".conf", file);
+    int status = run_check(plan, file, said, sizeof said);
+    if (status < 0)
+        return ctl_fail(ctl, CTL_FAILED, "%s: %s", plan->sgpd, sgp_strerror(status));
+    return status == 0 ? CTL_DONE : tell_refusal(ctl, plan, said, file, numbers);
+}
+
+enum ctl_exit launch_plan_write(struct ctl *ctl, struct launch_plan *plan)
+{
+    unsigned numbers[LAUNCH_SETTINGS_MAX];
+    enum ctl_exit status = hold_ports(ctl, plan);
+    if (status != CTL_DONE)
+        return status;
+    int code = write_topology(plan);
+    for (uint32_t i = 0; i < plan->nodes && code == 0; i++)
+        code = write_configuration(plan, i, numbers);
+    if (code < 0)
+        return ctl_fail(ctl, CTL_FAILED, "%s: %s", plan->place.files, sgp_strerror(code));
+    return check(ctl, plan, numbers);
+}
+
+void launch_plan_finish(struct launch_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->nodes; i++)
+        if (plan->ports[i] >= 0)
+            (void)close(plan->ports[i]);
+    sgp_topology_destroy(plan->graph);
+    plan->graph = NULL;
+}
