@@ -69,6 +69,39 @@ class Seat:
     resumed: bool
 
 
+def dial(path: str, patience: float, timeout: Optional[float]) -> Connection:
+    """A daemon that is not there yet is looked for again, for `patience` seconds. Raises NoDaemon, Error."""
+    end = time.monotonic() + patience
+    while True:
+        try:
+            return Connection(path, timeout)
+        except (FileNotFoundError, ConnectionRefusedError) as error:
+            if time.monotonic() >= end:
+                raise NoDaemon(f"no daemon listens at {path}: {error.strerror}{others_than(path)}; "
+                               "start sgpd, or attach with required=False to train alone") from None
+        except OSError as error:
+            raise Error(f"cannot connect to {path}: {error.strerror or error}") from error
+        time.sleep(_RETRY_SECONDS)
+
+
+def identify(path: str, timeout: Optional[float]) -> Seat:
+    """Which node the daemon behind a socket is, whether a program is attached or not. `timeout` in seconds, until the daemon
+    is there and has answered; None: it must be there now. Raises NoDaemon, TimeoutError, Error."""
+    connection = dial(path, timeout or 0.0, timeout)
+    try:
+        connection.send(Frame(Type.IDENTIFY))
+        frame = connection.receive(timeout)
+    except Closed:
+        raise Error(f"the daemon at {path} hung up without an answer; its journal says why") from None
+    finally:
+        connection.close()
+    if frame.type == Type.REFUSED:
+        raise Refused(frame.text, frame.code)
+    if frame.type != Type.IDENTITY:
+        raise Error(f"the daemon answered IDENTIFY with {frame.type.name}")
+    return Seat(frame.text, frame.index, frame.size, frame.seed, frame.local_steps, False)
+
+
 class Attachment:
     """The program's side of docs/ATTACH.md. `turn` is the turn that it has, 0 while the memory is the daemon's."""
 
@@ -105,20 +138,6 @@ class Attachment:
 
     # ---- attaching
 
-    def _dial(self, patience: float) -> Connection:
-        """A daemon that is not there yet is looked for again, for so many seconds."""
-        end = time.monotonic() + patience
-        while True:
-            try:
-                return Connection(self._path, self._timeout)
-            except (FileNotFoundError, ConnectionRefusedError) as error:
-                if time.monotonic() >= end:
-                    raise NoDaemon(f"no daemon listens at {self._path}: {error.strerror}{others_than(self._path)}; "
-                                   "start sgpd, or attach with required=False to train alone") from None
-            except OSError as error:
-                raise Error(f"cannot connect to {self._path}: {error.strerror or error}") from error
-            time.sleep(_RETRY_SECONDS)
-
     def _enter(self, fresh: bool) -> Seat:
         """HELLO, which may ask for another run. A daemon that starts anew, for that or to forget a model, is greeted again."""
         patience, anew = self._timeout or 0.0, fresh
@@ -137,7 +156,7 @@ class Attachment:
 
     def _greet(self, patience: float, flags: Flag = Flag.NONE) -> Seat:
         """HELLO with the memory, and WELCOME."""
-        connection = self._dial(patience)
+        connection = dial(self._path, patience, self._timeout)
         try:
             connection.send(Frame(Type.HELLO, self._questions.flags | flags, parameters=self._memory.layout.parameters, text=self._program,
                                   rounds=-1 if self._wanted is None else self._wanted), [self._memory.descriptor])
@@ -395,6 +414,47 @@ class Attachment:
         if self._connection is not None:
             self._connection.close()
         self._connection, self._reconnect, self.turn = None, False, 0
+
+
+class Seated:
+    """A node whose program has no model yet: it knows who it is, and can do nothing."""
+
+    def __init__(self, seat: Seat) -> None:
+        self.seat = seat
+        self.rounds: Optional[int] = None
+        self.over = False
+        self.turn = 0
+        self.same_updates: Optional[str] = None
+        self.parameters_round: Optional[int] = None
+        self.mixed = self.first = Mixed(round=0, weight=1.0)
+
+    def _refuse(self) -> Error:
+        return Error(f"{self.seat.name}: no model is attached yet; node.attach(model, optimizer) comes first")
+
+    def mix(self, step: Step) -> Mixed:
+        raise self._refuse()
+
+    def decide(self, word: str, timeout: Optional[float]) -> List[str]:
+        raise self._refuse()
+
+    def finish(self, timeout: Optional[float]) -> Finished:
+        raise self._refuse()
+
+    def report(self, test_loss: Optional[float], test_accuracy: Optional[float], epoch: Optional[float],
+               others: str) -> None:
+        raise self._refuse()
+
+    def keep(self) -> None:
+        raise self._refuse()
+
+    def enough(self, why: str) -> None:
+        raise self._refuse()
+
+    def detach(self) -> None:
+        """Nobody knows of it."""
+
+    def forget(self) -> None:
+        """There is nothing to close."""
 
 
 class Alone:

@@ -2,18 +2,15 @@
 """How a program becomes a node."""
 from __future__ import annotations
 
-import os
-import sys
 import warnings
 from typing import TYPE_CHECKING, Any, Literal, Mapping, Optional, Union
 
-from .attachment import Alone, Attachment
+from .attachment import Alone, Seat, Seated, identify
+from .entry import entered, model_of
 from .errors import Error, NoDaemon, TrainingWarning
-from .memory import Memory
-from .model import ArrayModel, Model
 from .node import Node, Scaler
 from .protocol import socket_of
-from .questions import Evaluate, Predict, Questions
+from .questions import Evaluate, Predict
 
 if TYPE_CHECKING:
     import numpy
@@ -45,7 +42,8 @@ def attach(model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
                are copied; change them in place, or replace them in the mapping.
     optimizer  Whose learning rate the status tells, and whose momentum is forgotten when the parameters are suddenly
                another's. It may be any, and may be made before or after.
-    name       The node's name ("n0": /run/sgpd/n0/attach.sock) or the path of a socket. None: $SGP_SOCKET.
+    name       The node's name ("n0": /run/sgpd/n0/attach.sock) or the path of a socket. None: $SGP_SOCKET, which
+               ``sgpctl launch`` sets; else the only node of this machine.
     rounds     How many rounds this node trains. None: as the daemon is configured, else until finish().
     required   False: where no daemon is, the node is a fleet of one and the script trains alone, on all rows. A
                TrainingWarning says so, for the name may be mistyped.
@@ -80,40 +78,45 @@ def attach(model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
     shared = model_of(model, buffers, params)
     try:
         path = socket_of(name)
-        memory = Memory(shared.layout, shared.tags)
-    except Error as error:
-        if required or name is not None or os.environ.get("SGP_SOCKET"):
+        fleet, memory = entered(path, shared, rounds=rounds, reconnect=reconnect, fresh=fresh, timeout=timeout,
+                                on_evaluate=on_evaluate, on_predict=on_predict)
+    except NoDaemon as error:
+        if required:
             raise
-        return alone(rounds, optimizer, scaler, error)
-    shared.share(memory)
+        warn_alone(error)
+        return Node(Alone(rounds), None, None, optimizer, scaler=scaler)
+    return Node(fleet, shared, memory, optimizer, scaler=scaler)
+
+
+def join(*, name: Optional[str] = None, required: bool = True, timeout: Optional[float] = None) -> Node:
+    """Which node of the fleet this program is, before there is a model.
+
+        with sgp.join() as node:
+            torch.manual_seed(node.seed)
+            loader = node.loader(train_set, batch_size=32)
+            model = build(classes=count_classes(loader))
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            node.attach(model, optimizer)
+            for images, labels in loader:
+                ...
+
+    The node knows its name, index, size and seed, and gives samplers and loaders. It begins with node.attach(); until then nobody
+    waits for it, and other calls raise Error. ``sgp.attach(model, optimizer)`` is join() and attach() in one.
+
+    name, required  As in sgp.attach().
+    timeout         Seconds until the daemon must be there, and answer. None: it must be there now.
+
+    Raises NoDaemon, TimeoutError, Error."""
     try:
-        program = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] else "python"
-        fleet = Attachment(path, memory, Questions(shared, on_evaluate, on_predict), program=program, rounds=rounds,
-                           timeout=timeout, reconnect=reconnect, fresh=fresh)
-    except BaseException as error:
-        shared.release()
-        memory.close()
-        if isinstance(error, NoDaemon) and not required:
-            return alone(rounds, optimizer, scaler, error)
-        raise
-    return Node(fleet, shared, memory, optimizer, scaler)
+        path = socket_of(name)
+        return Node(Seated(identify(path, timeout)), None, None, None, path)
+    except NoDaemon as error:
+        if required:
+            raise
+        warn_alone(error)
+        return Node(Seated(Seat("alone", 0, 1, 0, 1, False)), None, None, None)
 
 
-def alone(rounds: Optional[int], optimizer: Any, scaler: Optional[Scaler], why: Error) -> Node:
-    """A fleet of one, which whoever called attach() is told of."""
+def warn_alone(why: Error) -> None:
+    """A fleet of one, which whoever called attach() or join() is told of."""
     warnings.warn(f"{str(why).split('; start')[0]}: this program trains alone, on all rows", TrainingWarning, stacklevel=3)
-    return Node(Alone(rounds), None, None, optimizer, scaler)
-
-
-def model_of(model: Any, buffers: str, params: str) -> Model:
-    """The model behind its seam. Raises Error for what is none, and ValueError for a word that is none."""
-    if buffers not in ("average", "local"):
-        raise ValueError(f"buffers is {buffers!r}; 'average' or 'local'")
-    if params not in ("trainable", "all"):
-        raise ValueError(f"params is {params!r}; 'trainable' or 'all'")
-    if isinstance(model, Mapping):
-        return ArrayModel(model)
-    if hasattr(model, "named_parameters"):
-        from .torch_model import TorchModel
-        return TorchModel(model, buffers, params)  # type: ignore[arg-type]
-    raise Error(f"a {type(model).__name__} cannot be trained; give a module of PyTorch, or float32 arrays by name")

@@ -11,14 +11,20 @@ import pickle
 import types
 import warnings
 import weakref
-from typing import Any, Iterator, List, Optional, Protocol, Sequence, SupportsFloat, Tuple, Type, Union, overload
+from typing import TYPE_CHECKING, Any, Iterator, List, Literal, Mapping, Optional, Protocol, Sequence, SupportsFloat, Tuple, Type, Union, overload
 
-from .attachment import Alone, Attachment, Finished, Mixed, Step
+from .attachment import Alone, Attachment, Finished, Mixed, Seated, Step
 from .decide import decided, means
+from .entry import entered, model_of
 from .errors import Error, NotFinite, TrainingWarning
 from .memory import Memory
 from .model import Model
-from .rows import Sampler, batches, length_of
+from .questions import Evaluate, Predict
+from .rows import Sampler, batches, is_stream, length_of
+
+if TYPE_CHECKING:
+    import numpy
+    import torch
 
 @dataclasses.dataclass
 class Tally:
@@ -50,14 +56,16 @@ class Scaler(Protocol):
 
 
 class Node:
-    """This program's node; made by sgp.attach(). As a context manager it finishes at a clean end, and detaches at an
-    exception. One thread at a time uses it."""
+    """This program's node; made by sgp.attach() or sgp.join(). As a context manager it finishes at a clean end, and detaches
+    at an exception. One thread at a time uses it."""
 
-    def __init__(self, fleet: Union[Attachment, Alone], model: Optional[Model], memory: Optional[Memory],
-                 optimizer: Optional[Any], scaler: Optional[Scaler] = None) -> None:
+    def __init__(self, fleet: Union[Attachment, Alone, Seated], model: Optional[Model], memory: Optional[Memory],
+                 optimizer: Optional[Any], path: Optional[str] = None, scaler: Optional[Scaler] = None) -> None:
+        """`path` is the socket at which a node that is only seated attaches its model; None: it trains alone."""
         self._fleet, self._model, self._memory, self._optimizer = fleet, model, memory, optimizer
-        self._scaler, self._skipped_steps, self._skipped_told = scaler, 0, 0
-        self._scale = 0.0 if scaler is None else scaler.get_scale()
+        self._path = path
+        self._skipped_steps = self._skipped_told = 0
+        self._use_scaler(scaler)
         self._tally = Tally()
         self._silent = 0  # how many accumulate() are open
         self._rows = self._step_rows = 0  # of all steps, and of the last one
@@ -68,6 +76,28 @@ class Node:
         self._owner = os.getpid()
         _attached.add(self)
         self._follow(fleet.first)
+
+    def attach(self, model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
+               optimizer: Optional[torch.optim.Optimizer] = None, *, rounds: Optional[int] = None, reconnect: bool = True,
+               fresh: bool = False, timeout: Optional[float] = None, buffers: Literal["average", "local"] = "average",
+               params: Literal["trainable", "all"] = "trainable", on_evaluate: Optional[Evaluate] = None,
+               on_predict: Optional[Predict] = None, scaler: Optional[Scaler] = None) -> Node:
+        """After sgp.join(): attach a model, and wait until the node is ready. What it takes and raises is as in sgp.attach();
+        Error, too, where the node has a model. Returns the node itself. Samplers and loaders stay as they are."""
+        self._check_owner()
+        if not isinstance(self._fleet, Seated) or self._detached:
+            raise Error(f"{self.name}: a node gets one model, and this one has had it; join again with sgp.join()")
+        shared = model_of(model, buffers, params)
+        if self._path is None:
+            self._fleet = Alone(rounds)
+        else:
+            self._fleet, self._memory = entered(self._path, shared, rounds=rounds, reconnect=reconnect, fresh=fresh,
+                                                timeout=timeout, on_evaluate=on_evaluate, on_predict=on_predict)
+            self._model = shared
+        self._optimizer = optimizer
+        self._use_scaler(scaler)
+        self._follow(self._fleet.first)
+        return self
 
     # ---- who it is
 
@@ -80,6 +110,11 @@ class Node:
     def index(self) -> int:
         """Its place among the nodes of the topology that train, from 0. A reload may change it."""
         return self._fleet.seat.index
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it is the first of these: the one that writes files and logs which the fleet needs once."""
+        return self.index == 0
 
     @property
     def size(self) -> int:
@@ -138,6 +173,10 @@ class Node:
         step changes no parameter, and is a step of its round all the same: mix() takes part in the exchange."""
         self._look_at_scale()
         return self._skipped_steps
+
+    def _use_scaler(self, scaler: Optional[Scaler]) -> None:
+        self._scaler = scaler
+        self._scale = 0.0 if scaler is None else scaler.get_scale()
 
     def _look_at_scale(self) -> None:
         """Once after each update of the scaler."""
@@ -234,6 +273,31 @@ class Node:
         self._sampler = Sampler(length_of(data), self, shuffle, seed)
         return self._sampler
 
+    def loader(self, data: Any, batch_size: int = 1, *, shuffle: bool = True, seed: int = 0, **options: Any) -> Any:
+        """A DataLoader of PyTorch over this node's rows; `options` are its own (num_workers, collate_fn, drop_last, ...).
+
+            loader = node.loader(train_set, batch_size=32, num_workers=2)
+            for epoch in range(10):
+                for images, labels in loader:
+
+        `data` is a data set of PyTorch, with a length or iterable; or arrays or tensors, one alone, several side by side as a
+        tuple, or by name as a dictionary, and the batches are alike. Each iter() is another epoch, in another order if
+        `shuffle`; set_epoch() says which is next. It ends early when training is over.
+
+        Of an iterable data set each node takes every `size`-th item, so it must yield the same items in the same order on all
+        nodes; `shuffle` and `seed` have no effect. As in PyTorch, a data set that is read by several workers divides its items
+        among them itself. A reload counts from the next epoch on if there are workers, else from the next items on.
+
+        Raises Error where there are fewer rows than nodes, for an option that says which rows come, and without torch."""
+        try:
+            from .loader import rows_loader, stream_loader
+        except ImportError:
+            raise Error("a loader is PyTorch's DataLoader, and torch is not installed; node.shard() reads arrays of "
+                        "numpy without") from None
+        if is_stream(data):
+            return stream_loader(data, self, batch_size, options)
+        return rows_loader(data, self.sampler(data, shuffle=shuffle, seed=seed), batch_size, options)
+
     def _trained(self) -> Tuple[int, int]:
         """The rows that mix() was told of: of all steps, and of the last one."""
         return self._rows + self._tally.rows, self._tally.rows or self._step_rows
@@ -241,9 +305,11 @@ class Node:
     def shard(self, data: Any, *, batch_size: int, shuffle: bool = True, seed: int = 0) -> Iterator[Any]:
         """One epoch over this node's rows, in batches; it ends early when training is over.
 
-        `data` is an array or tensor (batches are rows of it), a tuple of such side by side (batches are tuples), or a
-        data set of PyTorch (batches are what its DataLoader makes). Each call is another epoch over all of them, in
+        `data` is an array or tensor (batches are rows of it), a tuple of such side by side (batches are tuples), a dictionary
+        of such by name (batches are dictionaries), or a data set of PyTorch (batches are what its DataLoader makes). Each call is another epoch over all of them, in
         another order if `shuffle`, also after a ``break``. Raises Error where there are fewer rows than nodes."""
+        if is_stream(data):
+            return iter(self.loader(data, batch_size))
         sampler = self.sampler(data, shuffle=shuffle, seed=seed)
         sampler.set_epoch(self._epochs)
         self._epochs += 1
@@ -385,7 +451,7 @@ class Node:
     def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
                  trace: Optional[types.TracebackType]) -> None:
         try:
-            if kind is None and not self._detached:
+            if kind is None and not self._detached and not isinstance(self._fleet, Seated):
                 self.finish()
         finally:
             self.detach()

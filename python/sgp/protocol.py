@@ -6,13 +6,14 @@ import array
 import collections
 import dataclasses
 import enum
+import glob
 import math
 import os
 import socket
 import struct
 from typing import Iterator, Optional, Sequence
 
-from .errors import Error
+from .errors import Error, NoDaemon
 
 MAGIC, VERSION = 0x41504753, 1
 LAYOUT = struct.Struct("<IHHIiQqqQQddddIIIIQddd376s")
@@ -44,6 +45,8 @@ class Type(enum.IntEnum):
     KEEP = 18
     AWAITS = 19
     AWAITED = 20
+    IDENTIFY = 21
+    IDENTITY = 22
 
 
 class Flag(enum.IntFlag):
@@ -189,12 +192,25 @@ class Connection:
         self._socket.close()
 
 
+def only_socket(file: str) -> str:
+    """The socket of the only node of this machine. Raises NoDaemon, Error."""
+    paths = sorted(glob.glob(f"{RUN}/*/{file}"))
+    if len(paths) == 1:
+        return paths[0]
+    if not paths:
+        raise NoDaemon(f"no node is named, and there is no {RUN}/NAME/{file}; start the script with sgpctl launch, or "
+                       "start sgpd, or give a name or a socket's path, or set $SGP_SOCKET")
+    names = ", ".join(os.path.basename(os.path.dirname(path)) for path in paths)
+    raise Error(f"several nodes are here ({names}); name one of them, or set $SGP_SOCKET")
+
+
 def socket_of(name: Optional[str], file: str = "attach.sock") -> str:
-    """The path of a daemon's socket: of its name, a path as it is, or by $SGP_SOCKET (which names attach.sock).
-    Raises Error if nothing names it, or if it is longer than a Unix socket's path may be."""
+    """The path of a daemon's socket: of its name, a path as it is, or by $SGP_SOCKET (which names attach.sock). If nothing
+    names it, that of the only node of this machine. Raises NoDaemon if there is none, and Error if there are several, or if
+    the path is longer than a Unix socket's may be."""
     name = name if name is not None else os.environ.get("SGP_SOCKET", "")
     if not name:
-        raise Error("no node is named: give its name or a socket's path, or set $SGP_SOCKET")
+        name = only_socket(file)
     path = name if "/" in name else f"{RUN}/{name}/{file}"
     if name.endswith(".owner") and "/" not in name and not os.path.exists(path):
         path = f"{RUN}/{name.removesuffix('.owner')}/{file}.owner"  # beside a node that trains

@@ -17,7 +17,7 @@ LAYOUT = struct.Struct("<IHHIiQqqQQddddIIIIQddd376s")
 NAMES = ("magic version type flags code turn round rounds parameters rows loss epoch learning_rate weight index size "
          "local_steps columns seed test_loss test_accuracy distance text").split()
 HELLO, WELCOME, REFUSED, TURN, DONE, STOP, FINISH, FINISHED, REPORT, ENOUGH, DETACH, \
-    EVALUATE, EVALUATED, PREDICT, PREDICTED, TELL, TOLD, KEEP = range(1, 19)
+    EVALUATE, EVALUATED, PREDICT, PREDICTED, TELL, TOLD, KEEP, AWAITS, AWAITED, IDENTIFY, IDENTITY = range(1, 23)
 RESUMED, EXCHANGED, JUMPED, SKIPPED, ASSIGNED, DISAGREES, EVALUATES, PREDICTS = (1 << bit for bit in range(8))
 SEALS = 1 | 2 | 4  # F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW
 DIVERGED = -1017
@@ -156,6 +156,10 @@ class FakeDaemon:
             elif frame["type"] == ENOUGH:
                 self.enough = True
             elif frame["type"] == DETACH:
+                return
+            elif frame["type"] == IDENTIFY:
+                self.say(IDENTITY, index=self.index, size=self.size, rounds=self.rounds, local_steps=self.local_steps, seed=7,
+                         text=f"n{self.index}")
                 return
             else:
                 assert frame["type"] in (REPORT, KEEP), frame
