@@ -83,10 +83,13 @@ static enum ctl_exit read_file(struct ctl *ctl, struct launch_plan *plan)
     enum ctl_exit status = ctl_read_topology(ctl, plan->topology, &plan->graph);
     if (status != CTL_DONE)
         return status;
-    if (plan->nodes > 0 && plan->nodes != plan->graph->node_count)
-        return ctl_usage(ctl, "-n is %u, and %s has %u nodes; leave out -n", plan->nodes,
-            plan->topology, plan->graph->node_count);
-    plan->nodes = plan->graph->node_count;
+    uint32_t count = 0; /* an owner beside a node is behind all others, and no daemon of its own */
+    while (count < plan->graph->node_count && !plan->graph->nodes[count].beside)
+        count++;
+    if (plan->nodes > 0 && plan->nodes != count)
+        return ctl_usage(
+            ctl, "-n is %u, and %s has %u nodes; leave out -n", plan->nodes, plan->topology, count);
+    plan->nodes = count;
     for (uint32_t i = 0; i < plan->nodes; i++)
         if (plan->graph->nodes[i].name[0] == '.' || strchr(plan->graph->nodes[i].name, '/'))
             return ctl_fail(ctl, CTL_INVALID, "%s: a node cannot be called '%s'", plan->topology,
@@ -245,17 +248,28 @@ static int run_check(const struct launch_plan *plan, char *file, char *text, siz
     return pid < 0 ? (int)pid : WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-/* "sgpd: FILE:LINE: text": the option that wrote the line, in the place of the file. */
+/* "FILE:LINE: text": the text, and the number of the line; "FILE: text": the text. */
+static const char *behind_place(const char *text, const char *file, unsigned *ret_number)
+{
+    size_t length = strlen(file);
+    int behind = 0;
+    if (strncmp(text, file, length) != 0)
+        return text;
+    if (sscanf(text + length, ":%u: %n", ret_number, &behind) == 1 && behind > 0)
+        return text + length + behind;
+    return strncmp(text + length, ": ", 2) == 0 ? text + length + 2 : text;
+}
+
+/* The option that wrote the line, in the place of a file that the user has not written. */
 static enum ctl_exit tell_refusal(struct ctl *ctl, const struct launch_plan *plan, const char *said,
     const char *file, const unsigned *numbers)
 {
-    const char *text = strncmp(said, "sgpd: ", 6) == 0 ? said + 6 : said;
-    size_t length = strlen(file);
-    unsigned number = 0;
-    int behind = 0;
-    if (strncmp(text, file, length) == 0 &&
-        sscanf(text + length, ":%u: %n", &number, &behind) == 1 && behind > 0)
-        text += length + (size_t)behind;
+    const char *message = strncmp(said, "sgpd: ", 6) == 0 ? said + 6 : said;
+    unsigned number = 0, ignored = 0;
+    const char *text = behind_place(message, plan->place.topology, &ignored);
+    if (text != message)
+        return ctl_usage(ctl, "--topology %s: %s", plan->topology, text);
+    text = behind_place(message, file, &number);
     for (size_t i = 0; i < plan->setting_count && number > 0; i++)
         if (numbers[i] == number)
             return ctl_usage(ctl, "%s: %s", plan->settings[i].label, text);

@@ -1,26 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fleet behind scripts/demo --example: daemons on loopback, and a program of examples/ attached to each.
-
-Everything lies in a temporary directory. It ends when all programs have, with what they said last, and recomputes how
-far apart the daemons' models are."""
+"""scripts/demo --example: `sgpctl launch` with a program of examples/, and what the fleet ended with."""
 import os
 import re
 import subprocess
 import sys
 import time
 
-from demo_nodes import ROOT, Failure, disagreement_of, parser_of, perform, start_nodes
+from demo_nodes import ROOT, SGPCTL, Failure, disagreement, parser_of, perform, read_safetensors
 
-CONFIGURATION = """\
-[train]
-start = all
-seed = 1
-when_done = serve
-[model]
-kind = attached
-"""
 EXAMPLES = os.path.join(ROOT, "examples")
-LINE_SECONDS = 5.0
 
 
 def names():
@@ -37,27 +25,22 @@ def parse_arguments():
     return arguments
 
 
-class Program:
-    """A program and what it says."""
+class Launch:
+    """The program, by itself or launched, whose lines are printed and kept."""
 
-    def __init__(self, arguments, log, environment):
-        self.log = log
-        command = [sys.executable, os.path.join(EXAMPLES, arguments.name, "train.py"), *arguments.more]
-        with open(log, "wb") as file:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file,
-                                            env={**os.environ, "OPENBLAS_NUM_THREADS": "1", **environment})
+    def __init__(self, command, environment):
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+                                        errors="replace", env={**os.environ, **environment})
 
-    def last_line(self):
-        with open(self.log, encoding="utf-8", errors="replace") as file:
-            lines = file.read().splitlines()
-        return lines[-1] if lines else "nothing"
-
-    def ended(self):
-        """Whether it has ended well; raises Failure where it has not."""
-        status = self.process.poll()
-        if status:
-            raise Failure(f"{self.log}: the program ended with status {status}; it said: {self.last_line()}")
-        return status == 0
+    def lines(self):
+        """All that it says, until its end. Raises Failure for a bad one."""
+        said = []
+        for line in self.process.stdout:
+            print(line, end="", flush=True)
+            said.append(line.rstrip("\n"))
+        if self.process.wait() != 0:
+            raise Failure(f"the program ended with status {self.process.returncode}")
+        return said
 
     def stop(self):
         if self.process.poll() is None:
@@ -65,42 +48,37 @@ class Program:
             self.process.wait()
 
 
-def watch(nodes, programs):
-    """Until all programs have ended; a line about the fleet now and then."""
-    told = time.monotonic()
-    while not all([program.ended() for program in programs]):
-        time.sleep(0.1)
-        if nodes and time.monotonic() - told > LINE_SECONDS:
-            told = time.monotonic()
-            for node in nodes:
-                node.refresh()
-            print("  ".join(f"{node.name} round {node.status.get('round') or 0} loss {node.status.get('loss') or 0:.3f}"
-                            for node in nodes), flush=True)
+def fleet_of(arguments, directory):
+    """The options of launch that say who gives to whom."""
+    if arguments.isolated:
+        path = os.path.join(directory, "isolated.dot")
+        with open(path, "w", encoding="ascii") as file:
+            file.write("digraph isolated { %s }\n" % "; ".join(f"n{i}" for i in range(arguments.nodes)))
+        return ["--topology", path]
+    size = [] if os.path.exists(arguments.topology) else ["--nodes", str(arguments.nodes)]
+    return [*size, "--topology", arguments.topology]
 
 
 def run(arguments, directory, started):
     """Start everything and wait; returns the summary."""
-    nodes = [] if arguments.alone else start_nodes(arguments, directory, CONFIGURATION, started)
+    program = [sys.executable, os.path.join(EXAMPLES, arguments.name, "train.py"), *arguments.more]
+    fleet = os.path.join(directory, "fleet")
+    launch = [SGPCTL, "launch", *fleet_of(arguments, directory), "--keep", fleet, "--set",
+              f"network.compression={arguments.compression}", "--"]
+    alone = {"SGP_SOCKET": "none", "SGP_NODES": "1", "OMP_NUM_THREADS": "1"}
     start = time.monotonic()
-    sockets = {node.name: os.path.join(node.directory, "attach.sock") for node in nodes} or {"alone": ""}
-    programs = []
-    for name, socket in sockets.items():
-        environment = {"SGP_SOCKET": socket, "SGP_NODES": str(len(sockets))}
-        programs.append(Program(arguments, os.path.join(directory, name + ".out"), environment))
-        started.append(programs[-1])
-    watch(nodes, programs)
-    said = [program.last_line() for program in programs]
-    summary = {"example": arguments.name, "seconds": round(time.monotonic() - start, 1),
-               "results": [float(re.search(r"([\d.]+)$", line).group(1)) for line in said]}
-    print("\n".join(said))
-    for node in nodes:
-        node.refresh()
-    if nodes:
-        summary["nodes"], summary["rounds"] = len(nodes), max(node.status["round"] for node in nodes)
-        summary["total_weight"] = sum(node.status["weight"] for node in nodes)
-        summary["disagreement"] = disagreement_of(nodes, directory)
-        print(f"{len(nodes)} nodes, {summary['rounds']} rounds, {summary['seconds']:.0f} s; disagreement of the "
-              f"exported models {summary['disagreement']:.1e}, total weight {summary['total_weight']:.12f}")
+    started.append(Launch(program if arguments.alone else [*launch, *program], alone if arguments.alone else {}))
+    said = started[-1].lines()
+    results = [float(found.group(1)) for line in said if (found := re.search(r"^(?:n\d+\| )?\w+: .* ([\d.]+)$", line))]
+    summary = {"example": arguments.name, "seconds": round(time.monotonic() - start, 1), "results": results}
+    if not arguments.alone:
+        models = [read_safetensors(os.path.join(fleet, name, "model.safetensors"))
+                  for name in sorted(os.listdir(fleet)) if os.path.isdir(os.path.join(fleet, name))]
+        summary["nodes"], summary["rounds"] = len(models), max(int(metadata["round"]) for metadata, _ in models)
+        summary["total_weight"] = sum(float(metadata["weight"]) for metadata, _ in models)
+        summary["disagreement"] = disagreement([values for _, values in models])
+        print(f"{len(models)} nodes, {summary['rounds']} rounds, {summary['seconds']:.0f} s; disagreement of the "
+              f"models {summary['disagreement']:.1e}, total weight {summary['total_weight']:.12f}")
     return summary
 
 

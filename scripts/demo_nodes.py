@@ -154,25 +154,30 @@ def start_nodes(arguments, directory, configuration, started):
 
 
 def read_safetensors(path):
-    """All float32 values of a safetensors file, tensors in order of name, as one float64 vector."""
+    """Of a safetensors file the metadata, and all float32 values, tensors in order of name, as one float64 vector."""
     with open(path, "rb") as file:
         header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
         body = file.read()
-    header.pop("__metadata__", None)
+    metadata = header.pop("__metadata__", {})
     tensors = [numpy.frombuffer(body[slice(*header[name]["data_offsets"])], dtype="<f4")
                for name in sorted(header)]
-    return numpy.concatenate(tensors).astype(numpy.float64)
+    return metadata, numpy.concatenate(tensors).astype(numpy.float64)
+
+
+def disagreement(models):
+    """max over models of |z_i - mean| / |mean|, Euclidean."""
+    mean = numpy.mean(models, axis=0)
+    return max(float(numpy.linalg.norm(model - mean)) for model in models) / float(numpy.linalg.norm(mean))
 
 
 def disagreement_of(nodes, directory):
-    """max over nodes of |z_i - mean| / |mean|, Euclidean, of the models that the nodes export."""
+    """That of the models that the nodes export."""
     models = []
     for node in nodes:
         path = os.path.join(directory, node.name + ".safetensors")
         sgpctl("-s", node.socket, "export", path)
-        models.append(read_safetensors(path))
-    mean = numpy.mean(models, axis=0)
-    return max(float(numpy.linalg.norm(model - mean)) for model in models) / float(numpy.linalg.norm(mean))
+        models.append(read_safetensors(path)[1])
+    return disagreement(models)
 
 
 def perform(arguments, run):

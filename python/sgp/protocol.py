@@ -205,9 +205,11 @@ def only_socket(file: str) -> str:
 
 
 def socket_of(name: Optional[str], file: str = "attach.sock") -> str:
-    """The path of a daemon's socket: of its name, a path as it is, or by $SGP_SOCKET (which names attach.sock). If nothing
-    names it, that of the only node of this machine. Raises NoDaemon if there is none, and Error if there are several, or if
+    """The path of a daemon's socket: of its name, a path as it is, or by $SGP_SOCKET (which names attach.sock, or is "none", for
+    no daemon at all). If nothing names it, that of the only node of this machine. Raises NoDaemon if there is none, and Error if there are several, or if
     the path is longer than a Unix socket's may be."""
+    if name is None and os.environ.get("SGP_SOCKET") == "none":
+        raise NoDaemon("$SGP_SOCKET is none; start the script without it, or attach with required=False to train alone")
     name = name if name is not None else os.environ.get("SGP_SOCKET", "")
     if not name:
         name = only_socket(file)

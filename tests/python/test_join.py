@@ -127,6 +127,14 @@ class JoinTest(unittest.TestCase):
         os.environ["SGP_SOCKET"] = self.daemon(index=1, size=6).path
         self.assertEqual(sgp.join().name, "n1")
 
+    def test_the_environment_may_say_that_there_is_none(self):
+        self.daemon_of("n5", index=5, size=6)
+        os.environ["SGP_SOCKET"] = "none"
+        with self.assertRaisesRegex(sgp.NoDaemon, r"^\$SGP_SOCKET is none; "):
+            sgp.join()
+        with self.assertWarnsRegex(sgp.TrainingWarning, r"^\$SGP_SOCKET is none: this program trains alone"):
+            self.assertEqual(sgp.attach(arrays(), required=False, timeout=60).name, "alone")
+
     def test_of_several_one_must_be_named(self):
         self.daemon_of("n5", index=5, size=8)
         self.daemon_of("n7", index=7, size=8)

@@ -1,0 +1,435 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sgpctl launch` with real daemons and programs: they train and agree, and whatever happens, nothing keeps running and no
+file stays. test_launch.py SGPCTL."""
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import uuid
+
+import tap
+
+SGPCTL = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 and os.path.exists(sys.argv[1]) else "sgpctl"
+PATIENCE = 60.0
+PYTHON = sys.executable
+
+# Least squares with numpy: every node has rows of its own, and all end with one model.
+TRAIN = """
+import os, sys, time, numpy, sgp
+draw = numpy.random.default_rng(1)
+x = draw.standard_normal((64, 3)).astype(numpy.float32)
+y = x @ numpy.array([1, -2, 3], numpy.float32)
+model = {"w": numpy.zeros(3, numpy.float32)}
+steps, pause = int(sys.argv[1]), float(sys.argv[2])
+fails = sys.argv[3] if len(sys.argv) > 3 else ""
+with sgp.attach(model, timeout=60) as node:
+    print("begins", flush=True)
+    done = 0
+    while done < steps and not node.stopped:
+        for rows, targets in node.shard((x, y), batch_size=8):
+            error = rows @ model["w"] - targets
+            model["w"] -= 0.1 * rows.T @ error / len(rows)
+            node.mix(loss=float((error ** 2).mean()), rows=len(rows))
+            done += 1
+            time.sleep(pause)
+            if done == 5 and node.name == fails:
+                os._exit(3)
+            if done == steps:
+                break
+print("model", *("%.6f" % value for value in model["w"]))
+"""
+
+
+def processes(marker):
+    """The command lines of what was started with this marker in its environment, zombies aside."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                environment = file.read()
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                command = file.read().replace(b"\0", b" ").decode(errors="replace").strip()
+        except OSError:
+            continue
+        if marker.encode() in environment and command:
+            found[int(pid)] = command
+    return found
+
+
+class LaunchTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="sgp-")
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.marker = f"LAUNCH_TEST={uuid.uuid4()}"
+        for name in ("run", "tmp"):
+            os.mkdir(os.path.join(self.folder, name))
+        self.environment = {**os.environ, "LAUNCH_TEST": self.marker.split("=")[1], "TERM": "xterm",
+                            "XDG_RUNTIME_DIR": os.path.join(self.folder, "run"),
+                            "TMPDIR": os.path.join(self.folder, "tmp")}
+        self.train = self.script(TRAIN)
+        self.addCleanup(self.kill_all)
+
+    def kill_all(self):
+        for pid in processes(self.marker):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+    def script(self, text, name="train.py"):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def until(self, what, condition):
+        end = time.monotonic() + PATIENCE
+        while not (value := condition()):
+            self.assertLess(time.monotonic(), end, f"waited in vain for {what}: {processes(self.marker)}")
+            time.sleep(0.02)
+        return value
+
+    def start(self, *arguments, **options):
+        return subprocess.Popen([SGPCTL, "launch", *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, env=self.environment, **options)
+
+    def launch(self, *arguments, status=0):
+        """Run to the end: what came on standard output and standard error. Nothing is left."""
+        process = self.start(*arguments)
+        output, error = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, status, (output, error))
+        self.expect_nothing_left()
+        return output.decode(errors="replace"), error.decode(errors="replace")
+
+    def left(self):
+        return [os.path.join(name, path) for name in ("run", "tmp") for path in os.listdir(os.path.join(self.folder, name))]
+
+    def expect_nothing_left(self):
+        self.assertEqual(processes(self.marker), {})
+        self.assertEqual(self.left(), [])
+
+    def programs(self, word):
+        return [pid for pid, command in processes(self.marker).items()
+                if word in command and "sgpctl launch" not in command]
+
+    # ---- training
+
+    def test_four_train_and_agree(self):
+        output, error = self.launch("-n", "4", "--", PYTHON, self.train, "100", "0")
+        models = re.findall(r"^n(\d)\| model (.*)$", output, re.MULTILINE)
+        self.assertEqual(sorted(index for index, _ in models), ["0", "1", "2", "3"])
+        vectors = [[float(value) for value in text.split()] for _, text in models]
+        for vector in vectors:
+            for value, first, wanted in zip(vector, vectors[0], (1, -2, 3)):
+                self.assertLess(abs(value - first), 1e-3)
+                self.assertLess(abs(value - wanted), 0.1)
+        self.assertEqual(len(output.splitlines()), 8, output)
+        self.assertRegex(error, r"^sgpctl: 4 nodes, [\d.]+ s\n$")
+
+    def test_join_and_loader_of_pytorch(self):
+        if subprocess.run([PYTHON, "-c", "import torch"], stderr=subprocess.DEVNULL, check=False).returncode:
+            self.skipTest("not installed: python3-torch")
+        script = self.script("""
+import torch, sgp
+with sgp.join() as node:
+    torch.manual_seed(1)
+    x = torch.randn(64, 3)
+    data = {"x": x, "y": x @ torch.tensor([1.0, -2.0, 3.0])}
+    loader = node.loader(data, batch_size=8)
+    model = torch.nn.Linear(3, 1, bias=False)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    node.attach(model, optimizer, timeout=60)
+    for _ in range(20):
+        for batch in loader:
+            loss = (model(batch["x"])[:, 0] - batch["y"]).pow(2).mean()
+            optimizer.zero_grad(); loss.backward(); optimizer.step()
+            node.mix(loss=loss, rows=8)
+    first = node.is_first
+if first:
+    print(*("%.3f" % value for value in model.weight[0]))
+""")
+        output, _ = self.launch("-n", "2", "--", PYTHON, script)
+        self.assertEqual(output, "n0| 1.000 -2.000 3.000\n")
+
+    def test_what_a_program_is_told(self):
+        self.environment.update({"OMP_NUM_THREADS": "7"})
+        self.environment.pop("PYTHONUNBUFFERED", None)
+        output, _ = self.launch("-n", "3", "--", "sh", "-c", "echo $SGP_NODE $SGP_NODES $RANK $WORLD_SIZE $LOCAL_RANK "
+                                "$LOCAL_WORLD_SIZE $OMP_NUM_THREADS $PYTHONUNBUFFERED; test -S $SGP_SOCKET; "
+                                "stat -c %a $(dirname $SGP_SOCKET) $TMPDIR/sgpctl-*; echo $NOTIFY_SOCKET")
+        self.assertEqual(sorted(output.splitlines()), sorted(
+            f"n{i}| {line}" for i in range(3) for line in (f"n{i} 3 {i} 3 {i} 3 7 1", "700", "700", "")))
+
+    def test_topologies(self):
+        """A family, a file whose nodes have names and addresses of their own, and one node."""
+        path = os.path.join(self.folder, "fleet.dot")
+        with open(path, "w", encoding="ascii") as file:
+            file.write('digraph { ada [address="10.0.0.1:7311"]; bob [address="10.0.0.2:7311"]; ada -> bob; bob -> ada }\n')
+        for options, names in ((["-n", "3", "--topology", "ring"], ["n0", "n1", "n2"]), (["--topology", path], ["ada", "bob"]),
+                               (["--nodes", "1"], ["n0"])):
+            output, _ = self.launch(*options, "--", PYTHON, self.train, "3", "0")
+            self.assertEqual(sorted(set(line.split("|")[0] for line in output.splitlines())), names)
+
+    def test_options_reach_the_daemons(self):
+        output, _ = self.launch("-n", "2", "--algorithm", "osgp", "--seed", "5", "--set", "train.overlap=2",
+                                "--set=train.rounds=4", "--set", "network.compression=fp16", "--", "sh", "-c",
+                                "cat $TMPDIR/sgpctl-*/$SGP_NODE.conf")
+        for key in ("algorithm = osgp", "seed = 5", "overlap = 2", "rounds = 4", "compression = fp16"):
+            self.assertEqual(len(re.findall(rf"^n\d\| {key}$", output, re.MULTILINE)), 2, output)
+        self.assertEqual(len(re.findall(r"\[train\]", output)), 2)  # each section once
+
+    def test_two_launches_at_once(self):
+        """Each has ports of its own."""
+        several = [self.start("-n", "4", "--", PYTHON, self.train, "5", "0") for _ in range(3)]
+        for process in several:
+            output, error = process.communicate(timeout=PATIENCE)
+            self.assertEqual(process.returncode, 0, (output, error))
+        self.expect_nothing_left()
+
+    def test_kept_files_go_on(self):
+        keep = os.path.join(self.folder, "keep")
+        script = self.script("""
+import numpy, sgp
+model = {"w": numpy.zeros(3, numpy.float32)}
+with sgp.attach(model, timeout=60) as node:
+    print(node.resumed, node.round)
+    model["w"] += 1
+    for _ in range(4):
+        node.mix()
+    node.save(__file__ + "." + node.name)
+    node.detach()
+""")
+        for resumed in (False, True):
+            output, error = self.launch("-n", "2", "--keep", keep, "--", PYTHON, script)
+            said = re.findall(r"^n(\d)\| (\w+) (\d+)$", output, re.MULTILINE)
+            self.assertEqual(sorted((index, word) for index, word, _ in said), [(str(i), str(resumed)) for i in range(2)])
+            for _, _, round in said:
+                self.assertGreaterEqual(int(round), 4 if resumed else 0)
+            self.assertIn(f", kept in {keep}", error)
+        self.assertEqual(os.stat(keep).st_mode & 0o777, 0o700)
+        self.assertTrue({"n0", "n0.conf", "n0.log", "n1", "topology.dot"} <= set(os.listdir(keep)), os.listdir(keep))
+
+    # ---- what they print
+
+    def test_lines_of_any_kind(self):
+        script = self.script(r"""
+import os
+os.write(1, b"\x00\xff\xfe binary\n\n")
+os.write(1, b"\rbar 1\rbar 2\r\n")
+os.write(1, b"x" * 200000 + b"\n")
+os.write(2, b"to standard error\n")
+os.write(1, b"no end")
+""")
+        process = self.start("-n", "1", "--", PYTHON, script)
+        output, error = process.communicate(timeout=PATIENCE)
+        lines = output.split(b"\n")
+        self.assertEqual(lines[:4], [b"n0| \x00\xff\xfe binary", b"n0| ", b"n0| bar 1", b"n0| bar 2"])
+        self.assertEqual([len(line) for line in lines[4:8]], [65536 + 4] * 3 + [200000 - 3 * 65536 + 4])
+        self.assertEqual(b"".join(line[4:] for line in lines[4:8]), b"x" * 200000)
+        self.assertEqual(lines[8:], [b"n0| no end", b""])
+        self.assertIn(b"n0| to standard error\n", error)
+        self.expect_nothing_left()
+
+    def test_lines_stay_whole(self):
+        """Of four programs that print at once, each in pieces."""
+        output, _ = self.launch("-n", "4", "--", PYTHON, "-c", "import os\nfor i in range(500):\n    "
+                                "os.write(1, b'a%03d' % i); os.write(1, b'b' * 50 + b'\\n')")
+        lines = output.splitlines()
+        for node in range(4):
+            self.assertEqual([line for line in lines if line.startswith(f"n{node}| ")],
+                             [f"n{node}| a{i:03d}" + "b" * 50 for i in range(500)])
+        self.assertEqual(len(lines), 2000)
+
+    def terminal(self, *arguments):
+        """The launcher on a terminal of its own: its pid, and the terminal's other end."""
+        pid, master = pty.fork()
+        if pid == 0:
+            os.execve(SGPCTL, [SGPCTL, "launch", *arguments], self.environment)
+        self.addCleanup(os.close, master)
+        return pid, master
+
+    def read_all(self, master, until=None):
+        """What comes on a terminal, to its end or until it has said `until`."""
+        text = b""
+        while until is None or until not in text:
+            try:
+                more = os.read(master, 65536)
+            except OSError:  # its end, on Linux
+                break
+            if not more:
+                break
+            text += more
+        return text
+
+    def test_progress_on_a_terminal(self):
+        """It stands below the lines, which are whole, and is gone at the end."""
+        pid, master = self.terminal("-n", "2", "--", PYTHON, self.train, "60", "0.05")
+        text = self.read_all(master).decode()
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0, text)
+        plain = re.sub(r"\x1b\[[\d;]*m", "", text)
+        self.assertRegex(plain, r"\r\x1b\[K2 programs, rounds? \d+( to \d+)?, loss [\d.e-]+, \d+ s")
+        shown = [line.split("\r\x1b[K")[-1] for line in plain.replace("\r\n", "\n").split("\n")]
+        self.assertEqual([re.sub(" model.*", " model", line) for line in sorted(shown[:-2])],
+                         ["n0| begins", "n0| model", "n1| begins", "n1| model"])
+        self.assertRegex(shown[-2], r"^sgpctl: 2 nodes, [\d.]+ s$")
+        self.expect_nothing_left()
+
+    # ---- ends
+
+    def test_a_program_that_fails_ends_all(self):
+        output, error = self.launch("-n", "3", "--", PYTHON, self.train, "100000", "0.01", "n1", status=3)
+        self.assertIn("sgpctl: n1: the program ended with status 3; so all are ended\n", error)
+        self.assertEqual(error.count("the program ended"), 1, error)  # those that launch ended are not told
+
+    def test_a_program_that_is_killed(self):
+        process = self.start("-n", "2", "--", PYTHON, self.train, "100000", "0.01")
+        self.until("both programs to begin", lambda: len(self.programs("train.py")) == 2)
+        os.kill(self.programs("train.py")[0], signal.SIGKILL)
+        _, error = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 137, error)
+        self.assertRegex(error.decode(), r"sgpctl: n[01]: the program was ended by signal 9 \(Killed\); so all are ended\n")
+        self.expect_nothing_left()
+
+    def test_the_worst_status_counts(self):
+        _, error = self.launch("-n", "3", "--keep-going", "--", "sh", "-c", "exit $((RANK * 2))", status=4)
+        self.assertRegex(error, "n1: the program ended with status 2\n")
+        self.assertRegex(error, "n2: the program ended with status 4\n")
+
+    def test_keep_going(self):
+        """The others train to the end, and agree."""
+        output, error = self.launch("-n", "4", "--keep-going", "--", PYTHON, self.train, "40", "0.01", "n2", status=3)
+        models = dict(re.findall(r"^(n\d)\| model (.*)$", output, re.MULTILINE))
+        self.assertEqual(sorted(models), ["n0", "n1", "n3"], (output, error))
+        for text in models.values():
+            for value, wanted in zip(text.split(), (1, -2, 3)):
+                self.assertLess(abs(float(value) - wanted), 0.2)
+        self.assertIn("sgpctl: n2: the program ended with status 3\n", error)
+
+    def test_a_daemon_that_dies(self):
+        process = self.start("-n", "2", "--", PYTHON, self.train, "100000", "0.01")
+        self.until("both programs to begin", lambda: len(self.programs("train.py")) == 2)
+        os.kill(self.programs("n1.conf")[0], signal.SIGKILL)
+        _, error = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 1, error)
+        self.assertRegex(error.decode(), r"sgpctl: n1: sgpd ended with status 137: ")
+        self.expect_nothing_left()
+
+    def test_ctrl_c(self):
+        """On a terminal: the programs are interrupted as if they were alone there, once."""
+        script = self.script(TRAIN.replace("with sgp.attach", "import atexit\natexit.register(print, 'cleaned up')\nwith "
+                                           "sgp.attach"))
+        pid, master = self.terminal("-n", "2", "--", PYTHON, script, "100000", "0.01")
+        text = b""
+        while text.count(b"begins") < 2:
+            text += self.read_all(master, b"begins")
+        os.write(master, b"\x03")
+        text += self.read_all(master)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 130, text)
+        plain = re.sub(r"\x1b\[[\d;]*[mK]", "", text.decode())
+        self.assertEqual(plain.count("KeyboardInterrupt"), 2, plain)
+        self.assertEqual(plain.count("cleaned up"), 2, plain)
+        self.assertNotIn("sgpctl:", plain)
+        self.expect_nothing_left()
+
+    def test_programs_that_do_not_want_to_end(self):
+        """Another signal is enough."""
+        process = self.start("-n", "2", "--", "sh", "-c", "trap '' INT TERM; echo begins; sleep 1000; sleep 1000")
+        for _ in range(2):
+            self.assertIn(b"begins", process.stdout.readline())
+        process.send_signal(signal.SIGTERM)
+        self.until("the first signal to be taken", lambda: int(re.search(
+            r"SigPnd:\s+(\w+)", open(f"/proc/{process.pid}/status").read()).group(1), 16) == 0)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 143)
+        self.expect_nothing_left()
+
+    def test_a_launcher_that_is_killed(self):
+        """Daemons, programs and what these have started end with it, and the directories are removed."""
+        process = self.start("-n", "2", "--", "sh", "-c", f"{PYTHON} {self.train} 100000 0.01; true")
+        for _ in range(2):
+            self.assertIn(b"begins", process.stdout.readline())
+        self.assertEqual(len(self.left()), 2)
+        self.assertGreaterEqual(len(processes(self.marker)), 8)
+        process.kill()
+        process.communicate(timeout=PATIENCE)
+        self.until("all to be gone", lambda: processes(self.marker) == {} and self.left() == [])
+
+    def test_the_reader_goes_away(self):
+        process = self.start("-n", "2", "--", PYTHON, self.train, "100000", "0.01")
+        self.assertIn(b"begins", process.stdout.readline())
+        process.stdout.close()
+        os.kill(self.until("a program", lambda: self.programs("train.py"))[0], signal.SIGINT)  # which then prints
+        process.wait(PATIENCE)
+        process.stderr.close()
+        self.until("all to be gone", lambda: processes(self.marker) == {} and self.left() == [])
+
+    def test_what_programs_leave_running(self):
+        """In their group, or in a session of its own, with the output still open."""
+        output, _ = self.launch("-n", "2", "--", "sh", "-c", "sleep 1000 & setsid sleep 1000 & echo done")
+        self.assertEqual(sorted(output.splitlines()), ["n0| done", "n1| done"])
+
+    # ---- the command line
+
+    def test_bad_options(self):
+        """One line each, before anything is started."""
+        usage = "; see sgpctl launch --help"
+        with open(os.path.join(self.folder, "owner.dot"), "w", encoding="ascii") as file:
+            file.write('digraph { a [owns="all"]; a -> b; b -> a }\n')
+        for options, said, status in (
+                ([], "-n N is missing, the number of nodes", 2),
+                (["-n", "0"], "-n is a whole number from 1 to 256, not '0'", 2),
+                (["-n", "four"], "-n is a whole number from 1 to 256, not 'four'", 2),
+                (["--nodes", "999"], "--nodes is a whole number from 1 to 256, not '999'", 2),
+                (["-n", "2", "--nodes", "2"], "-n and --nodes are the same; give one of them", 2),
+                (["-s", "x", "--nodes", "2"], "-s names a daemon, and launch starts its own", 2),
+                (["-n", "2", "--topology", "none-such"],
+                 "--topology is a family of sgpctl topology generate, or a DOT file; 'none-such' is neither", 2),
+                (["-n", "3", "--topology", os.path.join(self.folder, "owner.dot")], "owner.dot has 2 nodes; leave out -n", 2),
+                (["-n", "2", "--topology", "owner"], "--topology owner: .*owns the vector", 2),
+                (["-n", "2", "--algorithm", "frob"], '--algorithm frob: .*"frob" does not exist; choose one of sgp', 2),
+                (["-n", "2", "--seed", "x"], r"--seed x: \[train\] seed", 2),
+                (["-n", "2", "--set", "train.frob=1"], r"--set train.frob=1: \[train\] frob: unknown key", 2),
+                (["-n", "2", "--set", "frob"], "--set takes SECTION.KEY=VALUE, not 'frob'", 2),
+                (["-n", "2", "--set", "train.patience=x"], "--set train.patience=x: ", 2),
+                (["-n", "2", "--set", "node.name=x"], "--set node.name=x: launch decides node.name itself", 2),
+                (["-n", "2", "--set", "train.seed=1", "--seed", "2"],
+                 "--seed 2: --set train.seed=1 says train.seed, too; give one of them", 2),
+                (["-n", "2", "--keep", "/proc/none/such"], "--keep /proc/none/such: No such file or directory", 1),
+                (["-n", "2", "--keep", "/dev/null"], "--keep /dev/null: ", 1),
+                (["-n", "2", "--frob"], "unknown option '--frob'", 2)):
+            with self.subTest(options=options):
+                output, error = self.launch(*options, "--", "sh", "-c", "echo started", status=status)
+                self.assertEqual(output, "")
+                self.assertRegex(error, f"^sgpctl: .*{said}.*\n$")
+                self.assertEqual(error.endswith(usage + "\n"), status == 2 and "refuses" not in said, error)
+        for words, said in (([], "a program is missing"), (["none-such"], "there is no program 'none-such'"),
+                            (["/etc/passwd"], "there is no program '/etc/passwd'")):
+            _, error = self.launch("-n", "2", "--", *words, status=2)
+            self.assertRegex(error, f"^sgpctl: {said}.*\n$")
+
+    def test_a_temporary_directory_whose_path_is_too_long(self):
+        self.environment["XDG_RUNTIME_DIR"] = path = os.path.join(self.folder, "x" * 90)
+        os.mkdir(path)
+        _, error = self.launch("-n", "1", "--", "true", status=1)
+        self.assertRegex(error, "too long for sockets, whose paths have at most 107 bytes; set a shorter TMPDIR")
+        self.assertEqual(os.listdir(path), [])
+
+    def test_json(self):
+        output, error = self.launch("--json", "-n", "2", "--keep-going", "--", "sh", "-c", "exit $RANK", status=1)
+        lines = output.splitlines()
+        self.assertEqual(json.loads(lines[0])["error"]["message"], "n1: the program ended with status 1")
+        summary = json.loads(lines[1])
+        self.assertEqual((summary["nodes"], summary["statuses"], summary["kept"]), (2, {"n0": 0, "n1": 1}, None))
+        self.assertEqual((len(lines), error), (2, ""))
+
+
+if __name__ == "__main__":
+    tap.run_cases(sys.argv[1:])
