@@ -96,21 +96,24 @@ static void print_common(void)
     fill(patience, 0, 0);
 }
 
-/* The line behind "usage: ": of many options only that there are some. */
+/* The line behind "usage: ": of many options only that there are some. Operands behind a `--` come last. */
 static void usage(const struct ctl_command *command, char *text, size_t capacity)
 {
     const struct ctl_option *options = command->options;
+    bool last = strncmp(command->operands, "--", 2) == 0;
     size_t count = 0, used = 0;
     while (options && options[count].name)
         count++;
     used += (size_t)snprintf(text, capacity, "sgpctl %s%s%s", command->words,
-        command->operands[0] ? " " : "", command->operands);
+        command->operands[0] && !last ? " " : "", last ? "" : command->operands);
     if (count > USAGE_OPTIONS_MAX)
-        (void)snprintf(text + used, capacity - used, " [OPTION ...]");
+        used += (size_t)snprintf(text + used, capacity - used, " [OPTION ...]");
     for (size_t i = 0; i < count && count <= USAGE_OPTIONS_MAX; i++)
         used += (size_t)snprintf(text + used, capacity - used, " %s%s%s%s%s",
             options[i].required ? "" : "[", options[i].name, options[i].value ? " " : "",
             options[i].value ? options[i].value : "", options[i].required ? "" : "]");
+    if (last)
+        (void)snprintf(text + used, capacity - used, " %s", command->operands);
 }
 
 static void print_choice(const struct ctl_command *command)

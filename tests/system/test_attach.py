@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ import unittest
 
 import fleet
 from attached import IRREGULAR, LIGHT, LOCK, RING, AttachTest, flat, loss_of, network, nn, rows, sgp, step, torch
+from sgp.protocol import Frame, Type
 
 LINEAR = os.path.abspath(sys.argv.pop(2))
 
@@ -484,6 +486,39 @@ class Faults(AttachTest):
 
     def predict(self, node, body):
         return json.loads(node.get("/v1/predict", "POST", body)[1])
+
+    def test_who_asks_which_node_it_is(self):
+        """Before any program has come, while one is attached, and when the run is over; whatever comes with the question."""
+        f = self.daemons(2, [[(0, 1), (1, 0)]], {"train.seed": "9"})
+        f.wait("the sockets", lambda: all(os.path.exists(self.path(f, i)) for i in range(2)))
+
+        def ask(i):
+            node = sgp.join(name=self.path(f, i), timeout=fleet.PATIENCE)
+            return node.name, node.index, node.size, node.seed
+        before = [ask(i) for i in range(2)]
+        self.assertEqual([who[:3] for who in before], [("n0", 0, 2), ("n1", 1, 2)])
+
+        def act(i):
+            model = network()
+            with sgp.join(name=self.path(f, i)) as node:
+                sampler = node.sampler(range(8), shuffle=False)
+                node.attach(model, timeout=fleet.PATIENCE)
+                for row in sampler:
+                    node.mix(rows=1)
+                self.assertEqual((ask(i), node.seed, node.epoch), (before[i], before[i][3], 1.0))
+            return list(sampler)
+        self.assertEqual(self.each(2, act), [[], []])  # over: no row comes
+        f.wait_state("finished")
+        self.assertEqual([ask(i) for i in range(2)], before)
+        descriptors = f"/proc/{f.nodes[0].process.pid}/fd"
+        count = len(os.listdir(descriptors))
+        for _ in range(100):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as asker:
+                asker.connect(self.path(f, 0))
+                socket.send_fds(asker, [Frame(Type.IDENTIFY).pack()], [0])
+                self.assertEqual(Frame.unpack(asker.recv(512)).type, Type.IDENTITY)
+                self.assertEqual(asker.recv(512), b"")  # it hangs up
+        f.wait("all to be closed", lambda: len(os.listdir(descriptors)) <= count)
 
     def test_linear_in_c(self):
         f = self.daemons(2, [[(0, 1), (1, 0)]])
