@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `sgpctl launch -n N -- PROGRAM`: a fleet on this machine, of N daemons and N programs; see launch.h. */
+/* `sgpctl launch -n N -- PROGRAM`: a fleet on this machine, of N daemons and N programs; see
+ * launch.h. */
 #include "launch.h"
 
 #include <string.h>

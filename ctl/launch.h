@@ -9,6 +9,7 @@
  *   launch_lines.c  what the programs print, and the line of progress
  *   launch_guard.c  a process that cleans up when the launcher is gone
  *   launch_child.c  child processes and their groups
+ *   launch_environment.c  what they find in their environment
  *   launch_place.c  directories, and where programs lie
  *
  * Thread: the only one. Everything that fails is told by ctl_fail, in one line. */
@@ -37,8 +38,8 @@ struct launch_place {
     bool keeps;              /* `files` is the user's, and stays */
 };
 
-/* Make both directories, with mode 0700. `keep` is the user's directory, which may be there already, or
- * NULL for a temporary one. What was made before a failure is removed again. */
+/* Make both directories, with mode 0700. `keep` is the user's directory, which may be there
+ * already, or NULL for a temporary one. What was made before a failure is removed again. */
 enum ctl_exit launch_place_make(struct ctl *ctl, const char *keep, struct launch_place *ret_place);
 /* Remove what is not to be kept. Whether nothing is left. */
 bool launch_place_remove(const struct launch_place *place);
@@ -50,6 +51,25 @@ bool launch_find_sgpd(char path[PATH_MAX]);
 /* The folder of package sgp in the source tree, if sgpctl runs from a build folder of it. */
 bool launch_find_package(char path[PATH_MAX]);
 
+/* ---- launch_environment.c ---- */
+
+#define LAUNCH_VARIABLES_MAX 12u /* that a child has beside this process's */
+
+/* This process's variables without those that are set anew. */
+struct launch_environment {
+    char *own[LAUNCH_VARIABLES_MAX]; /* owned */
+    size_t count;
+    char **all; /* owned; ends with NULL */
+};
+
+void launch_environment_set(
+    struct launch_environment *environment, const char *name, const char *text);
+void launch_environment_set_number(
+    struct launch_environment *environment, const char *name, uint64_t number);
+/* Fill in `all`, once the own ones are set. Whether there was memory. */
+bool launch_environment_inherit(struct launch_environment *environment);
+void launch_environment_free(struct launch_environment *environment);
+
 /* ---- launch_child.c ---- */
 
 struct launch_command {
@@ -59,12 +79,12 @@ struct launch_command {
     int output, error; /* descriptors that become 1 and 2; 0 is /dev/null */
 };
 
-/* Start a program as the leader of a process group. The kernel kills it when the launcher dies. Its pid, or
- * -errno. An `exec` that fails is told on its descriptor 2, with status 127 or 126. */
+/* Start a program as the leader of a process group. The kernel kills it when the launcher dies.
+ * Its pid, or -errno. An `exec` that fails is told on its descriptor 2, with status 127 or 126. */
 pid_t launch_start(const struct launch_command *command);
 
-/* A child that has ended, without waiting; 0: none. Those of its group that are left are killed first. Its
- * exit status is as of a shell: 128 + N if signal N ended it. */
+/* A child that has ended, without waiting; 0: none. Those of its group that are left are killed
+ * first. Its exit status is as of a shell: 128 + N if signal N ended it. */
 pid_t launch_reap(int *ret_status);
 
 /* Send a signal to a group; nothing happens if it is gone. */
@@ -77,8 +97,8 @@ unsigned launch_kill_adopted(const pid_t *known, size_t count);
 
 /* ---- launch_guard.c ---- */
 
-/* A process of its own that outlives a launcher that is killed. It ends the groups that it knows, and
- * removes the place. So the place is removed there, and nowhere else. */
+/* A process of its own that outlives a launcher that is killed. It ends the groups that it
+ * knows, and removes the place. So the place is removed there, and nowhere else. */
 struct launch_guard {
     pid_t pid;
     int pipe; /* its end tells the guard that the launcher is gone */
@@ -121,8 +141,9 @@ void launch_lines_clear(struct launch_lines *lines);
 /* Print the line of progress anew. */
 void launch_lines_show(struct launch_lines *lines, const char *text);
 
-/* Read from a descriptor, which becomes the stream's, until its end; then `ended(context)`. Whole lines go
- * to `to`, with the prefix. A '\r' ends a line, too, as a progress bar's does. Returns 0 or a code of libuv. */
+/* Read from a descriptor, which becomes the stream's, until its end; then `ended(context)`.
+ * Whole lines go to `to`, with the prefix. A '\r' ends a line, too, as a progress bar's does.
+ * Returns 0 or a code of libuv. */
 int launch_stream_open(struct launch_stream *stream, struct launch_lines *lines, uv_loop_t *loop,
     int descriptor, const char *name, uint32_t index, FILE *to);
 /* Print what is left, and stop reading. */
@@ -171,7 +192,8 @@ void launch_plan_path(
 
 /* ---- launch_run.c ---- */
 
-/* Run the plan, whose files are written, to its end. Returns the worst exit status of the programs. */
+/* Run the plan, whose files are written, to its end. Returns the worst exit status of the
+ * programs. */
 enum ctl_exit launch_run(
     struct ctl *ctl, const struct launch_plan *plan, const struct launch_guard *guard);
 

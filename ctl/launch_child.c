@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Child processes and their groups; see launch.h.
  *
- * uv_spawn cannot set what a child gets when its parent dies, nor a group of its own without a session. */
+ * uv_spawn cannot set what a child gets when its parent dies, nor a group of its own without a
+ * session. */
 #include "launch.h"
 
 #include <errno.h>

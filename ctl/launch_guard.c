@@ -33,7 +33,8 @@ static void take(struct groups *groups, pid_t word)
         groups->leader[groups->count++] = leader;
 }
 
-/* Kill what is left, and remove the place. A process that dies may still write a file: so it is tried again. */
+/* Kill what is left, and remove the place. A process that dies may still write a file: so it is
+ * tried again. */
 static bool clean_up(const struct groups *groups, const struct launch_place *place)
 {
     const struct timespec pause = {.tv_nsec = RETRY_NS};
@@ -48,7 +49,8 @@ static bool clean_up(const struct groups *groups, const struct launch_place *pla
     return gone;
 }
 
-/* The launcher says a word for each group: its leader when it starts, and less than 0 when it has ended. */
+/* The launcher says a word for each group: its leader when it starts, and less than 0 when it
+ * has ended. */
 static _Noreturn void guard(int pipe, const struct launch_place *place)
 {
     static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};

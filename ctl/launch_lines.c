@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the programs print, line by line, and the line of progress below it; see launch.h.
  *
- * Lines are written as they come, without buffering beyond a line: a reader that is slow slows the programs. */
+ * Lines are written as they come, without buffering beyond a line: a reader that is slow slows
+ * the programs. */
 #include "launch.h"
 
 #include <stdlib.h>
@@ -57,7 +58,8 @@ static void print(struct launch_stream *stream, const char *text, size_t bytes)
     (void)putc('\n', stream->to);
 }
 
-/* Print the lines that end in text[from..used), and keep the rest. A line that fills the buffer is cut. */
+/* Print the lines that end in text[from..used), and keep the rest. A line that fills the buffer
+ * is cut. */
 static void print_lines(struct launch_stream *stream, size_t from)
 {
     size_t first = 0;

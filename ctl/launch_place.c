@@ -119,11 +119,13 @@ bool launch_find(const char *name, char path[PATH_MAX])
 /* The folder of this program. */
 static bool own_folder(char folder[PATH_MAX])
 {
-    ssize_t length = readlink("/proc/self/exe", folder, PATH_MAX - 1);
+    char path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
     if (length <= 0)
         return false;
-    folder[length] = '\0';
-    *strrchr(folder, '/') = '\0';
+    path[length] = '\0';
+    *strrchr(path, '/') = '\0';
+    (void)snprintf(folder, PATH_MAX, "%s", path);
     return true;
 }
 

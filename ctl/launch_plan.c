@@ -116,8 +116,9 @@ enum ctl_exit launch_plan_prepare(struct ctl *ctl, struct launch_plan *plan)
 
 /* ---- ports ---- */
 
-/* Hold a free port for a node. The socket is bound and does not listen, so the kernel gives the port to nobody
- * who asks for any, and the daemon, which sets SO_REUSEADDR as well, can listen there. */
+/* Hold a free port for a node. The socket is bound and does not listen, so the kernel gives the
+ * port to nobody who asks for any, and the daemon, which sets SO_REUSEADDR as well, can listen
+ * there. */
 static int hold_port(struct sgp_topology_node *node)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};

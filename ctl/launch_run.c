@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The loop of a launch: starts daemons and programs, watches them, and ends them; see launch.h.
  *
- * Stages follow one another in the order of `enum stage`. step() looks after each event whether the next one is
- * due. Daemons speak sd_notify(3) to a socket of the launcher: when they are ready, and their line of status. */
+ * Stages follow one another in the order of `enum stage`. step() looks after each event whether
+ * the next one is due. Daemons speak sd_notify(3) to a socket of the launcher: when they are
+ * ready, and their line of status. */
 #include "launch.h"
 
 #include <errno.h>
@@ -19,9 +20,6 @@
 #define DRAIN_MS 2000u  /* for what the programs have printed last */
 #define SHOW_MS 500u    /* between two lines of progress */
 #define WORD_BYTES 1024 /* of a daemon's word */
-#define VARIABLES 12u   /* of a program, beside its parent's */
-
-extern char **environ;
 
 enum stage {
     STARTING, /* the daemons */
@@ -241,57 +239,8 @@ static int open_words(struct node *node, char path[PATH_MAX])
 
 /* ---- starting ---- */
 
-/* An environment: this process's without the variables that are set anew. */
-struct environment {
-    char *own[VARIABLES]; /* owned */
-    size_t count;
-    char **all; /* owned; ends with NULL */
-};
-
-static void set(struct environment *environment, const char *name, const char *text)
-{
-    char *variable = NULL;
-    sgp_assert(environment->count < VARIABLES);
-    if (asprintf(&variable, "%s=%s", name, text) > 0)
-        environment->own[environment->count++] = variable;
-}
-
-static void set_number(struct environment *environment, const char *name, uint64_t number)
-{
-    char text[24];
-    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)number);
-    set(environment, name, text);
-}
-
-/* Put this process's variables behind the own ones, but for those of the same names. Whether there was memory. */
-static bool inherit(struct environment *environment)
-{
-    size_t count = 0, kept = environment->count;
-    while (environ[count])
-        count++;
-    environment->all = calloc(count + environment->count + 1, sizeof *environment->all);
-    if (environment->all == NULL)
-        return false;
-    memcpy(environment->all, environment->own, kept * sizeof *environment->own);
-    for (size_t i = 0; i < count; i++) {
-        size_t length = strcspn(environ[i], "=") + 1, j = 0;
-        while (j < environment->count && strncmp(environment->own[j], environ[i], length) != 0)
-            j++;
-        if (j == environment->count)
-            environment->all[kept++] = environ[i];
-    }
-    return true;
-}
-
-static void free_environment(struct environment *environment)
-{
-    for (size_t i = 0; i < environment->count; i++)
-        free(environment->own[i]);
-    free(environment->all);
-}
-
 /* What a program is told: its node, and where it attaches. */
-static void describe(const struct node *node, struct environment *environment)
+static void describe(const struct node *node, struct launch_environment *environment)
 {
     const struct launch_plan *plan = node->launch->plan;
     const char *before = getenv("PYTHONPATH");
@@ -299,39 +248,40 @@ static void describe(const struct node *node, struct environment *environment)
     char path[PATH_MAX], packages[2 * PATH_MAX];
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     launch_plan_path(plan->place.sockets, &plan->graph->nodes[node->index], ".attach", path);
-    set(environment, "SGP_SOCKET", path);
-    set(environment, "SGP_NODE", node->name);
-    set_number(environment, "SGP_NODES", count);
-    set_number(environment, "RANK", node->index);
-    set_number(environment, "WORLD_SIZE", count);
-    set_number(environment, "LOCAL_RANK", node->index); /* all are on this machine */
-    set_number(environment, "LOCAL_WORLD_SIZE", count);
+    launch_environment_set(environment, "SGP_SOCKET", path);
+    launch_environment_set(environment, "SGP_NODE", node->name);
+    launch_environment_set_number(environment, "SGP_NODES", count);
+    launch_environment_set_number(environment, "RANK", node->index);
+    launch_environment_set_number(environment, "WORLD_SIZE", count);
+    launch_environment_set_number(
+        environment, "LOCAL_RANK", node->index); /* all are on this machine */
+    launch_environment_set_number(environment, "LOCAL_WORLD_SIZE", count);
     if (getenv("PYTHONUNBUFFERED") == NULL) /* else a line comes when some thousand others have */
-        set(environment, "PYTHONUNBUFFERED", "1");
+        launch_environment_set(environment, "PYTHONUNBUFFERED", "1");
     if (getenv("OMP_NUM_THREADS") == NULL) /* else every program takes all processors */
-        set_number(environment, "OMP_NUM_THREADS",
+        launch_environment_set_number(environment, "OMP_NUM_THREADS",
             processors > (long)count ? (uint64_t)processors / count : 1);
     (void)snprintf(packages, sizeof packages, "%s%s%s", plan->package,
         before && before[0] ? ":" : "", before ? before : "");
     if (plan->package[0] != '\0')
-        set(environment, "PYTHONPATH", packages);
+        launch_environment_set(environment, "PYTHONPATH", packages);
 }
 
 static int start_daemon(struct node *node)
 {
     struct launch *launch = node->launch;
     const struct sgp_topology_node *place = &launch->plan->graph->nodes[node->index];
-    struct environment environment = {.count = 0};
+    struct launch_environment environment = {.count = 0};
     char name[] = "sgpd", option[] = "-c", file[PATH_MAX], log[PATH_MAX], words[PATH_MAX];
     char *const arguments[] = {name, option, file, NULL};
     launch_plan_path(launch->plan->place.files, place, ".conf", file);
     launch_plan_path(launch->plan->place.files, place, ".log", log);
     int code = open_words(node, words);
     int output = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    set(&environment, "NOTIFY_SOCKET", words);
+    launch_environment_set(&environment, "NOTIFY_SOCKET", words);
     if (code == 0 && output < 0)
         code = -errno;
-    if (code == 0 && !inherit(&environment))
+    if (code == 0 && !launch_environment_inherit(&environment))
         code = -ENOMEM;
     if (code == 0)
         code = launch_start(&(struct launch_command){.path = launch->plan->sgpd,
@@ -341,7 +291,7 @@ static int start_daemon(struct node *node)
             .error = output});
     if (output >= 0)
         (void)close(output);
-    free_environment(&environment);
+    launch_environment_free(&environment);
     if (code < 0)
         return code;
     node->daemon = code;
@@ -377,12 +327,12 @@ static int open_stream(struct node *node, struct launch_stream *stream, FILE *to
 static int start_program(struct node *node)
 {
     struct launch *launch = node->launch;
-    struct environment environment = {.count = 0};
+    struct launch_environment environment = {.count = 0};
     int output = open_stream(node, &node->output, stdout);
     int error = output < 0 ? output : open_stream(node, &node->error, stderr);
     int code = error < 0 ? error : 0;
     describe(node, &environment);
-    if (code == 0 && !inherit(&environment))
+    if (code == 0 && !launch_environment_inherit(&environment))
         code = -ENOMEM;
     if (code == 0)
         code = launch_start(&(struct launch_command){.path = launch->plan->program_path,
@@ -394,7 +344,7 @@ static int start_program(struct node *node)
         (void)close(output);
     if (error >= 0)
         (void)close(error);
-    free_environment(&environment);
+    launch_environment_free(&environment);
     if (code < 0)
         return code;
     node->program = code;
