@@ -457,7 +457,7 @@ def test_every_command_has_help():
                 .split("\n\n")[0].splitlines()]
     assert {"status", "peers", "topology", "metrics", "wait", "watch", "pause", "resume", "stop", "leave", "reset",
             "checkpoint", "reload", "evaluate", "predict", "export", "topology check", "topology show",
-            "topology generate", "key generate", "key show", "scaling", "simulate", "compare", "run", "replay", "token restore",
+            "topology generate", "key generate", "key show", "scaling", "simulate", "compare", "run", "launch", "replay", "token restore",
             "config schedule"} == set(commands), commands
     for command in commands:
         out, err = ctl(*command.split(), "--help")
