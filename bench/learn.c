@@ -61,8 +61,8 @@ int main(int count, char **arguments)
         .seed = 1};
     int code = sgp_dataset_read_idx(rows, labels, NULL, 0, &error, &data);
     if (code == 0)
-        code = sgp_model_init(
-            &settings.model, arguments[1], SGP_LOSS_CROSS_ENTROPY, data->features, &error);
+        code = sgp_model_init_shaped(
+            &settings.model, arguments[1], SGP_LOSS_CROSS_ENTROPY, data->shape, &error);
     settings.train = data;
     if (code == 0)
         code = fit(arguments, &settings, &error, &blas);

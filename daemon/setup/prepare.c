@@ -216,8 +216,8 @@ static int prepare_data(struct prepared *p, struct sgp_error *error)
     int relay = check_rows(p, error);
     if (relay < 0 || is_relay(p))
         return relay;
-    /* With one input, to know the outputs before the data; prepare_model knows the inputs. */
-    int code = sgp_model_init(&p->model, config->layers, config->loss, 1, &why);
+    /* To know the outputs before the data; prepare_model knows the inputs. */
+    int code = sgp_model_read(&p->model, config->layers, config->loss, &why);
     if (code < 0)
         return config_fail(config, CONFIG_ID_LAYERS, error, code, "%s", why.text);
     code = count_classes(p, error);
@@ -252,7 +252,7 @@ static int warn_about_columns(struct prepared *p, struct sgp_error *error)
 {
     struct sgp_reach reach;
     char narrowest[128] = "";
-    if (is_relay(p))
+    if (is_relay(p) || sgp_model_vocabulary(&p->model) > 0)
         return 0;
     int code = sgp_dataset_reach(p->data.train, &reach);
     if (code < 0)
@@ -291,8 +291,10 @@ static int prepare_model(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
     struct sgp_error why = {0};
-    uint32_t inputs = is_relay(p) ? (uint32_t)config->inputs : p->data.train->features;
-    int code = sgp_model_init(&p->model, config->layers, config->loss, inputs, &why);
+    struct sgp_shape input = {(uint32_t)config->inputs, 1, 1};
+    if (!is_relay(p))
+        input = p->data.train->shape;
+    int code = sgp_model_init_shaped(&p->model, config->layers, config->loss, input, &why);
     if (code < 0)
         return config_fail(config, CONFIG_ID_LAYERS, error, code, "%s", why.text);
     p->parameters = p->model.parameters;

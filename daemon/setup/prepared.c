@@ -178,14 +178,14 @@ void prepared_warn_of_compression(struct prepared *p)
 
 int prepared_name_tensors(struct prepared *p, struct sgp_error *error)
 {
-    uint32_t count = p->layout ? p->layout->tensor_count : 2 * p->model.layer_count;
+    uint32_t count = p->layout ? p->layout->tensor_count : SGP_MODEL_TENSORS_MAX;
     p->ends = calloc(count > 0 ? count : 1, sizeof *p->ends);
     if (p->ends == NULL)
         return prepared_no_memory(p, error);
     if (p->layout)
         sgp_model_file_tensors(p->layout, shared_values_from(p->layout), p->ends);
     else
-        (void)sgp_model_tensors(&p->model, p->ends);
+        count = sgp_model_ends(&p->model, p->ends);
     p->tensors = (struct sgp_tensors){.ends = p->ends, .count = count};
     return 0;
 }

@@ -8,13 +8,18 @@
 #include <stdio.h>
 #include <string.h>
 
-static void add_tensor(struct export *export, uint32_t layer, const char *kind, uint64_t rows,
-    uint64_t columns, uint64_t first)
+static void add_tensors(struct export *export, const struct sgp_model *model)
 {
-    struct sgp_file_tensor *tensor = &export->own[export->tensor_count++];
-    *tensor = (struct sgp_file_tensor){
-        .shape = {rows, columns}, .first = first, .count = rows * (columns ? columns : 1)};
-    (void)snprintf(tensor->name, sizeof tensor->name, "layers.%" PRIu32 ".%s", layer, kind);
+    struct sgp_model_tensor tensors[SGP_MODEL_TENSORS_MAX];
+    uint32_t count = model->layer_count > 0 ? sgp_model_tensors(model, tensors) : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct sgp_model_tensor *from = &tensors[i];
+        struct sgp_file_tensor *tensor = &export->own[export->tensor_count++];
+        *tensor = (struct sgp_file_tensor){.first = from->first, .count = from->count};
+        memcpy(tensor->shape, from->shape, from->dimensions * sizeof *from->shape);
+        (void)snprintf(tensor->name, sizeof tensor->name, "layers.%" PRIu32 ".%s", from->layer,
+            from->name);
+    }
 }
 
 static void add_tag(struct export *export, const char *key, const char *value)
@@ -29,11 +34,7 @@ void export_init(struct export *export, const struct sgp_model *model,
 {
     *export = (struct export){.tensors = layout ? layout->tensors : export->own,
         .tensor_count = layout ? layout->tensor_count : 0};
-    for (uint32_t i = 0; i < model->layer_count; i++) {
-        const struct sgp_layer *layer = &model->layers[i];
-        add_tensor(export, i, "weight", layer->outputs, layer->inputs, layer->weights);
-        add_tensor(export, i, "bias", layer->outputs, 0, layer->biases);
-    }
+    add_tensors(export, model);
     (void)snprintf(export->node, sizeof export->node, "%s", node);
     (void)snprintf(export->round, sizeof export->round, "%" PRId64, round);
     (void)snprintf(export->weight, sizeof export->weight, "%.17g", weight);

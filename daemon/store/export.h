@@ -2,9 +2,10 @@
 /* A model as a safetensors file: its tensors and tags, alike for GET /v1/model and for
  * model.safetensors in the state directory.
  *
- * Tensors are layers.N.weight (outputs x inputs) and layers.N.bias (outputs). Tags: node, round,
- * weight (push-sum's, of the moment), layers, loss, and classes if they have names. A program's
- * model has the tensors that it brought, and the first three tags.
+ * Tensors are layers.N.NAME with the names and shapes of sgp_model_tensors, N from 0: those of a
+ * torch.nn.Sequential of the same layers. Tags: node, round, weight (push-sum's, of the moment),
+ * layers, loss, and classes if they have names. A program's model has the tensors that it brought,
+ * and the first three tags.
  *
  * Any thread; the struct is plain memory, and borrows the layout alone. */
 #ifndef SGPD_EXPORT_H
@@ -20,7 +21,7 @@
 struct export
 {
     const struct sgp_file_tensor *tensors; /* of a program's layout, borrowed; else the next */
-    struct sgp_file_tensor own[2 * SGP_LAYERS_MAX];
+    struct sgp_file_tensor own[SGP_MODEL_TENSORS_MAX];
     uint32_t tensor_count;
     struct sgp_file_tag tags[EXPORT_TAGS_MAX]; /* values point into the texts below */
     uint32_t tag_count;

@@ -13,6 +13,7 @@
 #ifndef SGP_DATASET_H
 #define SGP_DATASET_H
 
+#include "sgp/shape.h"
 #include "sgp/status.h"
 
 #define SGP_ROWS_MAX UINT32_MAX                /* rows of a dataset: an index is 32 bits */
@@ -27,6 +28,7 @@
 struct sgp_dataset {
     uint64_t rows;
     uint32_t features;
+    struct sgp_shape shape; /* of a row: IDX rows are images, others are flat */
     uint32_t classes; /* 0 for regression */
     uint32_t targets; /* outputs per row; 1 for classes; 0 if the rows carry no labels (predict) */
 
@@ -48,6 +50,11 @@ struct sgp_dataset {
 SGP_API int sgp_dataset_create_memory(const float *features, const uint32_t *labels,
     const float *values, uint64_t rows, uint32_t feature_count, uint32_t classes, uint32_t targets,
     struct sgp_dataset **ret_dataset);
+
+/* Whether all features of all rows are whole numbers below `bound`; bytes are the numbers that they
+ * are. If not, the first that is none: its row, and its value. */
+SGP_API bool sgp_dataset_is_whole(
+    const struct sgp_dataset *dataset, uint32_t bound, uint64_t *ret_row, float *ret_value);
 
 /* Free a dataset; NULL is fine. */
 SGP_API void sgp_dataset_destroy(struct sgp_dataset *dataset);
@@ -95,7 +102,8 @@ SGP_API int sgp_dataset_reach(const struct sgp_dataset *dataset, struct sgp_reac
 
 /* ---- IDX (the format of MNIST and its descendants) ------------------------------------------- */
 
-/* Read rows of unsigned bytes (two dimensions or more, all but the first flattened to features) and
+/* Read rows of unsigned bytes (two dimensions or more, all but the first flattened to features; with
+ * three a row is an image of height x width, with four of channels x height x width, else flat) and
  * their labels (unsigned bytes, one dimension, as many as rows). label_path NULL: rows without
  * labels. class_names: class_count names in label order, or NULL with class_count the number of
  * classes, 0 for the greatest label + 1 (then every node must own every label: say it instead).

@@ -1,10 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models: multi-layer perceptrons of any shape, softmax regression included, and their losses.
+/* Models: a chain of layers, and their losses.
  *
- * A model is a description without any number learnt: plain data, copied by assignment. Its
- * parameters are one flat float32 vector: for each layer in turn its matrix W, outputs x inputs,
- * row-major (row o holds what leads to output o), then its outputs biases b. A layer computes
- * y = activation(W a + b) of the row a that enters it.
+ * A model is a description without any number learnt: plain data, copied by assignment. A text names
+ * its layers from input to output, separated by commas:
+ *
+ *   input CxHxW                        the shape of a row; only before the first layer
+ *   dense N [ACT]                      y = act(W a + b)
+ *   conv N WINDOW [stride S] [PAD] [ACT]
+ *                                      N channels of weighted sums over a window, with a bias
+ *   pool [max|avg] WINDOW|all [stride S] [PAD]
+ *                                      the greatest value or the mean of a window, of each channel
+ *   norm batch|layer|group G [ACT]     (a - mean) / sqrt(variance + SGP_NORM_EPSILON) * scale + shift
+ *   dropout P                          each value is 0 with chance P in training, the others 1 / (1 - P)
+ *   embedding V D                      a vector of D values for each feature, a whole number below V
+ *   residual K [ACT]                   the output of the last K layers plus what entered the first of them
+ *
+ * ACT is none, relu, tanh or sigmoid (none if left out). WINDOW and S are a number or HxW. PAD is
+ * `same` or `valid`. With `same`, a window begins (window - 1) / 2 before its pixel, the output has
+ * ceil(size / stride) pixels, and there are zeros around the image (pooling leaves them out). With
+ * `valid` all windows lie within the image, which has floor((size - window) / stride) + 1 of them.
+ * conv takes `same` if nothing is said and pool takes `valid`; the stride of conv is 1 and that of
+ * pool its window. Cross-entropy brings its own softmax, so its last layer has no activation.
+ *
+ * `norm batch` takes mean and variance of each channel over rows and pixels of the batch (Ioffe,
+ * Szegedy 2015); `norm group G` of each row over the pixels of a group of channels (Wu, He 2018), and
+ * `norm layer` is one group. For evaluation `norm batch` keeps running statistics. They are values of
+ * the parameter vector, see sgp_model_tensor.statistic.
+ *
+ * Parameters are one flat float32 vector, layer after layer, tensor after tensor, row-major; shapes
+ * and names are those of sgp_model_tensors, and of PyTorch. A row is read and written plane after
+ * plane (channels x height x width).
  *
  * Any thread; nothing here allocates. */
 #ifndef SGP_MODEL_H
@@ -12,12 +37,19 @@
 
 #include "sgp/blas.h"
 #include "sgp/codec.h"
+#include "sgp/shape.h"
 #include "sgp/status.h"
 
 #define SGP_LAYERS_MAX 64u
-#define SGP_UNITS_MAX 65536u       /* outputs of a layer */
-#define SGP_INPUTS_MAX (1u << 22)  /* features that enter the first layer */
-#define SGP_MODEL_TEXT_BYTES 2048u /* any canonical text of layers, with its terminating zero */
+#define SGP_UNITS_MAX 65536u       /* outputs of a dense layer, channels, vectors of an embedding */
+#define SGP_INPUTS_MAX (1u << 22)  /* values of a row, between any two layers */
+#define SGP_WINDOW_MAX 1024u       /* pixels of a side of a window, and of a stride */
+#define SGP_MODEL_TEXT_BYTES 5120u /* any canonical text of layers, with its terminating zero */
+#define SGP_LAYER_TENSORS_MAX 4u
+#define SGP_MODEL_TENSORS_MAX (SGP_LAYER_TENSORS_MAX * SGP_LAYERS_MAX)
+#define SGP_TENSOR_DIMENSIONS_MAX 4u
+#define SGP_NORM_EPSILON 1e-5f  /* added to a variance */
+#define SGP_NORM_MOMENTUM 0.1   /* part of the batch's statistics in a step of the running ones */
 
 enum sgp_activation {
     SGP_ACTIVATION_NONE = 1,
@@ -33,32 +65,84 @@ enum sgp_loss {
     SGP_LOSS_MSE
 };
 
+enum sgp_layer_kind {
+    SGP_LAYER_DENSE = 1,
+    SGP_LAYER_CONV,
+    SGP_LAYER_POOL,
+    SGP_LAYER_NORM,
+    SGP_LAYER_DROPOUT,
+    SGP_LAYER_EMBEDDING,
+    SGP_LAYER_RESIDUAL
+};
+
+struct sgp_window {
+    uint32_t height, width;
+};
+
 struct sgp_layer {
-    uint32_t inputs;
-    uint32_t outputs;
+    enum sgp_layer_kind kind;
     enum sgp_activation activation;
-    uint64_t weights; /* where W begins in the parameter vector */
-    uint64_t biases;  /* where b begins */
+    struct sgp_shape input, output; /* of a row */
+    uint32_t inputs, outputs;       /* values of a row: the products of these shapes */
+    uint64_t weights;               /* where its parameters, the first tensor, begin in the vector */
+    uint64_t biases;                /* where its second tensor begins */
+    uint64_t end;                   /* behind its last parameter; `weights` if it has none */
+
+    /* What its words say; 0 where the kind has no such word. */
+    uint32_t units;            /* dense: outputs; conv, embedding: channels of the output */
+    struct sgp_window window;  /* conv, pool; pool all: 0 */
+    struct sgp_window stride;  /* conv, pool */
+    bool same;                 /* conv, pool: padding */
+    bool average;              /* pool */
+    bool batch;                /* norm */
+    uint32_t groups;           /* norm: of channels; 1 for layer, 0 for batch */
+    uint32_t vocabulary;       /* embedding */
+    uint32_t span;             /* residual: layers that it leads around */
+    double rate;               /* dropout: chance of a zero, [0, 1) */
 };
 
 struct sgp_model {
     enum sgp_loss loss;
-    uint32_t inputs;      /* of the first layer */
-    uint32_t outputs;     /* of the last layer */
-    uint32_t layer_count; /* >= 1 */
-    uint64_t parameters;  /* d, at most SGP_PARAMETERS_MAX */
+    struct sgp_shape input; /* of a row */
+    uint32_t inputs;        /* values of a row; 0: only read, see sgp_model_read */
+    uint32_t outputs;       /* of the last layer */
+    uint32_t layer_count;   /* >= 1 */
+    uint64_t parameters;    /* d, at most SGP_PARAMETERS_MAX */
     struct sgp_layer layers[SGP_LAYERS_MAX];
 };
 
-/* Describe a model for rows of `inputs` features (1..SGP_INPUTS_MAX). `layers` is a list such as
- * "dense 512 relu, dense 10": each layer the word dense, its outputs (1..SGP_UNITS_MAX), and none,
- * relu, tanh or sigmoid (none if left out). Cross-entropy brings its own softmax, so its last layer
- * has no activation. Returns 0; SGP_E_CONFIG or SGP_E_LIMIT with *error filled and *model
- * unchanged. */
+/* A named slice of the parameters. */
+struct sgp_model_tensor {
+    const char *name; /* within its layer: weight, bias, running_mean, running_var; static */
+    uint32_t layer;   /* its index */
+    uint32_t dimensions;
+    uint64_t shape[SGP_TENSOR_DIMENSIONS_MAX]; /* rows, columns, ...; zeros follow */
+    uint64_t first, count;
+    /* A running statistic. Its gradient is 0 and the optimiser's step does not reach it; training
+     * moves it towards the statistic of the batch. It lies among the parameters so that it mixes
+     * as they do: an averaged model has averaged statistics. */
+    bool statistic;
+    double deviation; /* first values are normal with this deviation; 0: all are `value` */
+    double value;
+};
+
+/* Read the text alone, before the rows are known: words, losses, limits. Shapes stay unknown (zero),
+ * and `outputs` is that of the last dense, conv or embedding. Returns 0; SGP_E_CONFIG or SGP_E_LIMIT
+ * with *error filled and *model unchanged. */
+SGP_API int sgp_model_read(
+    struct sgp_model *model, const char *layers, enum sgp_loss loss, struct sgp_error *error);
+
+/* Describe a model for rows of a shape, of 1..SGP_INPUTS_MAX values. If `layers` begins with
+ * `input`, that must have as many values and is taken instead. Errors as sgp_model_read. */
+SGP_API int sgp_model_init_shaped(struct sgp_model *model, const char *layers, enum sgp_loss loss,
+    struct sgp_shape input, struct sgp_error *error);
+
+/* The same for flat rows of `inputs` features. */
 SGP_API int sgp_model_init(struct sgp_model *model, const char *layers, enum sgp_loss loss,
     uint32_t inputs, struct sgp_error *error);
 
-/* The canonical text of the layers: single blanks, no "none". Reading it gives the same model. */
+/* The canonical text of the layers: single blanks, nothing that goes without saying, and `input` if
+ * a layer goes by the shape of the rows. Reading it gives the same model. */
 SGP_API void sgp_model_text(const struct sgp_model *model, char ret_text[SGP_MODEL_TEXT_BYTES]);
 
 /* The products of a step with `batch` rows that OpenBLAS is asked for, to see to it that its kernels fit them
@@ -66,15 +150,24 @@ SGP_API void sgp_model_text(const struct sgp_model *model, char ret_text[SGP_MOD
 SGP_API uint32_t sgp_model_products(const struct sgp_model *model, uint32_t batch,
     struct sgp_blas_layer ret_layers[static SGP_LAYERS_MAX]);
 
-/* The tensors of its parameters: the matrix and the biases of each layer; ret_ends has room for 2 a layer. Returns how many. */
-SGP_API uint32_t sgp_model_tensors(const struct sgp_model *model, struct sgp_tensor_end *ret_ends);
+/* The tensors of its parameters, in their order; they tile the vector. Returns how many. */
+SGP_API uint32_t sgp_model_tensors(const struct sgp_model *model,
+    struct sgp_model_tensor ret_tensors[static SGP_MODEL_TENSORS_MAX]);
+
+/* Where they end. Returns how many. */
+SGP_API uint32_t sgp_model_ends(const struct sgp_model *model,
+    struct sgp_tensor_end ret_ends[static SGP_MODEL_TENSORS_MAX]);
+
+/* The whole numbers that it takes as features are below this; 0: it takes any numbers. */
+SGP_API uint32_t sgp_model_vocabulary(const struct sgp_model *model);
 
 /* XXH3 of the canonical texts, for the fingerprint that peers compare: equal digests, equal shape
  * (inputs included), equal loss. */
 SGP_API uint64_t sgp_model_shape_digest(const struct sgp_model *model);
 SGP_API uint64_t sgp_model_loss_digest(const struct sgp_model *model);
 
-/* He initialisation (He et al. 2015): every weight normal with variance 2 / inputs, biases 0. The
+/* First parameters. Weights of dense and conv are normal with variance 2 / (values that enter a sum)
+ * (He et al. 2015), those of embedding with variance 1; scales and variances are 1, all else 0. The
  * same seed gives the same parameters on every node; x has model->parameters floats. */
 SGP_API void sgp_model_initialise(const struct sgp_model *model, uint64_t seed, float *x);
 

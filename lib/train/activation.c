@@ -46,3 +46,25 @@ void sgp_activation_backward(enum sgp_activation activation, float *delta, float
             bias_gradient[c] += delta[c];
         }
 }
+
+#define STRIP 256u /* values that are done at once, as columns without a bias */
+
+void sgp_activation_plain(enum sgp_activation activation, float *y, size_t count)
+{
+    static const float zeros[STRIP];
+    if (activation == SGP_ACTIVATION_NONE)
+        return;
+    sgp_activation_forward(activation, y, zeros, 0.0f, count / STRIP, STRIP);
+    sgp_activation_forward(activation, y + count / STRIP * STRIP, zeros, 0.0f, 1, count % STRIP);
+}
+
+void sgp_activation_plain_backward(
+    enum sgp_activation activation, float *delta, const float *y, size_t count)
+{
+    float sums[STRIP];
+    size_t whole = count / STRIP * STRIP;
+    if (activation == SGP_ACTIVATION_NONE)
+        return;
+    sgp_activation_backward(activation, delta, sums, y, count / STRIP, STRIP);
+    sgp_activation_backward(activation, delta + whole, sums, y + whole, 1, count % STRIP);
+}

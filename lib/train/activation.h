@@ -14,4 +14,9 @@ void sgp_activation_forward(enum sgp_activation activation, float *y, const floa
 void sgp_activation_backward(enum sgp_activation activation, float *delta, float *bias_gradient,
     const float *y, size_t rows, size_t columns);
 
+/* The same without a bias, of any number of values. */
+void sgp_activation_plain(enum sgp_activation activation, float *y, size_t count);
+void sgp_activation_plain_backward(
+    enum sgp_activation activation, float *delta, const float *y, size_t count);
+
 #endif

@@ -100,6 +100,11 @@ static int find_test(const struct sgp_data_options *options, const struct sgp_sc
             "%s: other columns (%u features) than %s (%u features); both must have the same, in "
             "the same order",
             options->test, test->features, options->train, train->features);
+    if (!sgp_shape_equal(test->shape, train->shape))
+        return sgp_fail(error, SGP_E_DATA,
+            "%s: images of %ux%ux%u, and those of %s have %ux%ux%u; both must have the same shape",
+            options->test, test->shape.channels, test->shape.height, test->shape.width,
+            options->train, train->shape.channels, train->shape.height, train->shape.width);
     return 0;
 }
 

@@ -63,8 +63,25 @@ int sgp_dataset_create_parts(const struct sgp_dataset *parts, struct sgp_dataset
     if (!dataset)
         return -ENOMEM;
     *dataset = *parts;
+    if (dataset->shape.channels == 0)
+        dataset->shape = (struct sgp_shape){dataset->features, 1, 1};
     *ret_dataset = dataset;
     return 0;
+}
+
+bool sgp_dataset_is_whole(
+    const struct sgp_dataset *dataset, uint32_t bound, uint64_t *ret_row, float *ret_value)
+{
+    uint64_t count = dataset->rows * dataset->features;
+    for (uint64_t i = 0; i < count; i++) {
+        float value = dataset->bytes ? dataset->bytes[i] : dataset->floats[i];
+        if (value >= 0 && value < (float)bound && value == floorf(value))
+            continue;
+        *ret_row = i / dataset->features;
+        *ret_value = value;
+        return false;
+    }
+    return true;
 }
 
 void sgp_dataset_destroy(struct sgp_dataset *dataset)
@@ -150,6 +167,7 @@ int sgp_dataset_create_memory(const float *features, const uint32_t *labels, con
         return -ENOMEM;
     dataset->rows = rows;
     dataset->features = feature_count;
+    dataset->shape = (struct sgp_shape){feature_count, 1, 1};
     dataset->classes = classes;
     dataset->targets = classes > 0 ? 1 : targets;
     dataset->classes_digest = sgp_classes_digest(NULL, classes);

@@ -19,6 +19,7 @@ struct idx_header {
     uint32_t rows;
     uint32_t features; /* product of the other dimensions; 1 if there are none */
     uint32_t dimensions;
+    uint32_t sizes[DIMENSIONS_MAX];
 };
 
 /* Read exactly size bytes of the header. */
@@ -79,6 +80,7 @@ static int header_read(
             return sgp_fail(error, SGP_E_DATA,
                 "%s: byte %u: dimension %u has size 0; every size is at least 1", source->name,
                 4 + 4 * i, i);
+        header.sizes[i] = size;
         if (i == 0) {
             header.rows = size;
         } else if (size > SGP_FEATURES_MAX / header.features) {
@@ -160,6 +162,17 @@ static int file_read(FILE *file, const char *name, struct sgp_error *error,
     return status;
 }
 
+/* All zero if a row is no image. */
+static struct sgp_shape shape_of(const struct idx_header *header)
+{
+    const uint32_t *sizes = header->sizes;
+    if (header->dimensions == 3)
+        return (struct sgp_shape){1, sizes[1], sizes[2]};
+    if (header->dimensions == 4)
+        return (struct sgp_shape){sizes[1], sizes[2], sizes[3]};
+    return (struct sgp_shape){0};
+}
+
 /* Turn label bytes into labels and find how many classes there are. */
 static int labels_widen(const uint8_t *bytes, uint32_t rows, const char *name, uint32_t class_count,
     struct sgp_error *error, uint32_t **ret_labels, uint32_t *ret_classes)
@@ -230,6 +243,7 @@ int sgp_idx_read(FILE *file, const char *name, FILE *label_file, const char *lab
     if (status == 0) {
         parts.rows = header.rows;
         parts.features = header.features;
+        parts.shape = shape_of(&header);
         parts.classes_digest = sgp_classes_digest(class_names, parts.classes);
         parts.scaling_digest = sgp_bytes_digest(parts.features);
         status = sgp_dataset_create_parts(&parts, ret_dataset);

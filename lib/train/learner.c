@@ -20,12 +20,14 @@
 #define BLOCK_ROWS 256u
 #define BLOCK_FLOATS (1u << 22)
 
+#define STREAM_CHANCE ((uint64_t)0x64726f70 << 32) /* of dropout; a node's index is added */
+
 struct sgp_learner {
     struct sgp_vector_trainer vector; /* first */
     struct sgp_learner_settings settings;
     struct sgp_network network;
     struct sgp_optimizer optimizer;
-    struct sgp_tensor_end ends[2 * SGP_LAYERS_MAX]; /* of the model's tensors */
+    struct sgp_tensor_end ends[SGP_MODEL_TENSORS_MAX]; /* of the model's tensors */
     float *gradient;
     uint64_t steps;         /* taken since the start: the position, and all of it */
     uint64_t ordered_epoch; /* the epoch that `order` holds */
@@ -61,7 +63,28 @@ static void order_rows(struct sgp_learner *learner, uint64_t epoch)
     learner->ordered_epoch = epoch;
 }
 
+/* Collect rows into the network's memory, as sgp_dataset_gather does. */
+static void gather_rows(struct sgp_learner *learner, const struct sgp_dataset *dataset,
+    const uint32_t *indices, size_t rows, size_t following)
+{
+    const struct sgp_model *model = &learner->settings.model;
+    float *features = learner->network.activations[0];
+    sgp_dataset_gather(
+        dataset, features, learner->labels, learner->values, indices, rows, following);
+    if (sgp_model_vocabulary(model) == 0 || !dataset->bytes)
+        return;
+    for (size_t i = 0; i < rows * model->inputs; i++) /* whole numbers again */
+        features[i] = rintf(255.0f * features[i]);
+}
+
 /* --- training --- */
+
+/* What is dropped in a step depends on its number, and on the node. */
+static uint64_t chance_of(const struct sgp_learner *learner)
+{
+    uint64_t node = sgp_random_at(learner->settings.seed, STREAM_CHANCE + learner->settings.node);
+    return sgp_random_at(node, learner->steps);
+}
 
 /* One step; nothing has changed if it fails. */
 static int step(
@@ -77,9 +100,8 @@ static int step(
     size_t rows = left < place.batch ? left : place.batch;
 
     float *x = sgp_vector_trainer_x(&learner->vector);
-    sgp_dataset_gather(settings->train, network->activations[0], learner->labels, learner->values,
-        learner->order + first, rows, left - rows);
-    sgp_network_forward(network, x, weight, rows);
+    gather_rows(learner, settings->train, learner->order + first, rows, left - rows);
+    sgp_network_forward_training(network, x, weight, rows, chance_of(learner));
     double loss = sgp_network_loss(network, learner->labels, learner->values, rows).loss;
     if (!isfinite(loss))
         return SGP_E_DIVERGED;
@@ -88,6 +110,8 @@ static int step(
         return SGP_E_DIVERGED;
     training->learning_rate = pace * sgp_schedule_rate(&settings->schedule, place.middle);
     sgp_optimizer_step(&learner->optimizer, x, learner->gradient, weight, training->learning_rate);
+    if (training->learning_rate > 0) /* a step at rate 0 changes nothing */
+        sgp_network_settle(network, x, weight, rows);
     if (training->learning_rate > 0) /* the gradient, which what it keeps and x follow from */
         training->update = sgp_update_digest(
             learner->gradient, NULL, settings->model.parameters, training->update);
@@ -129,8 +153,7 @@ static int learner_evaluate(
         size_t rows = left < learner->network.rows_max ? left : learner->network.rows_max;
         for (size_t i = 0; i < rows; i++)
             learner->block[i] = (uint32_t)(first + i);
-        sgp_dataset_gather(dataset, learner->network.activations[0], learner->labels,
-            learner->values, learner->block, rows, 0);
+        gather_rows(learner, dataset, learner->block, rows, 0);
         sgp_network_forward(&learner->network, x, weight, rows);
         struct sgp_loss_sum part =
             sgp_network_loss(&learner->network, learner->labels, learner->values, rows);
@@ -258,6 +281,14 @@ static int check_dataset(const struct sgp_model *model, const struct sgp_dataset
             "the %s data have no classes, which cross-entropy needs; use loss = mse or name the "
             "classes",
             what);
+    uint32_t vocabulary = sgp_model_vocabulary(model);
+    uint64_t row;
+    float value;
+    if (vocabulary > 0 && !sgp_dataset_is_whole(dataset, vocabulary, &row, &value))
+        return sgp_fail(error, SGP_E_DATA,
+            "row %llu of the %s data has the feature %g; an embedding of %u takes whole numbers "
+            "from 0 to %u",
+            (unsigned long long)row + 1, what, (double)value, vocabulary, vocabulary - 1);
     uint32_t wanted = dataset->classes > 0 ? dataset->classes : dataset->targets;
     if (wanted != model->outputs)
         return sgp_fail(error, SGP_E_DATA,
@@ -362,7 +393,7 @@ static int allocate(struct sgp_learner *learner)
     if (status == 0)
         status = sgp_vector_create(settings->model.parameters, &learner->gradient);
     learner->vector.trainer.tensors = (struct sgp_tensors){
-        .ends = learner->ends, .count = sgp_model_tensors(&settings->model, learner->ends)};
+        .ends = learner->ends, .count = sgp_model_ends(&settings->model, learner->ends)};
     if (status == 0)
         status = sgp_network_init(
             &learner->network, &settings->model, settings->precision, rows, settings->threads);

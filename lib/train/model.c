@@ -1,145 +1,266 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptions of models: reading, writing, digests, first parameters. Any thread; no state. */
+/* Descriptions of models: reading, writing, digests, first parameters. What a layer is stands in its own
+ * file (layer.h). Any thread; no state. */
 #include "sgp/model.h"
 
-#include "network.h"
+#include "layer.h"
 
 #include "sgp/random.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
 
-#define WORD_BYTES 32                            /* longer words are no words of ours */
 #define STREAM_PARAMETERS UINT64_C(0x6d6f64656c) /* keeps these draws apart from others of a seed */
 
-static const char *const activation_names[] = {"none", "relu", "tanh", "sigmoid"};
 static const char *const loss_names[] = {"cross-entropy", "mse"};
-
-static const char *activation_name(enum sgp_activation activation)
-{
-    return activation_names[activation - SGP_ACTIVATION_NONE];
-}
 
 static const char *loss_name(enum sgp_loss loss)
 {
     return loss_names[loss - SGP_LOSS_CROSS_ENTROPY];
 }
 
-/* The next word before a comma or the end, cut at WORD_BYTES; empty if there is none. */
-static void next_word(const char **cursor, char word[WORD_BYTES])
-{
-    *cursor += strspn(*cursor, " \t");
-    size_t length = strcspn(*cursor, " \t,");
-    size_t kept = length < WORD_BYTES ? length : WORD_BYTES - 1;
-    memcpy(word, *cursor, kept);
-    word[kept] = '\0';
-    *cursor += length;
-    *cursor += strspn(*cursor, " \t");
-}
+/* ---- reading ---- */
 
-/* A whole number of 1..SGP_UNITS_MAX in digits alone, or 0. */
-static uint32_t units(const char *word)
+/* "input CxHxW," if the text begins with it. */
+static int read_input(struct sgp_words *words, struct sgp_model *model)
 {
-    uint32_t value = 0;
-    for (; *word >= '0' && *word <= '9'; word++) {
-        value = 10 * value + (uint32_t)(*word - '0');
-        if (value > SGP_UNITS_MAX)
-            return 0;
+    const char *begin = words->cursor;
+    if (strcmp(sgp_words_next(words), "input") != 0) {
+        words->cursor = begin;
+        return 0;
     }
-    return *word == '\0' ? value : 0;
+    if (!sgp_words_shape(sgp_words_next(words), &model->input))
+        return sgp_fail(words->error, SGP_E_CONFIG,
+            "the input is '%s'; give CHANNELSxHEIGHTxWIDTH, at most %u values, as in "
+            "'input 1x28x28'",
+            words->word, SGP_INPUTS_MAX);
+    if (*words->cursor != ',')
+        return sgp_fail(words->error, SGP_E_CONFIG,
+            "the input goes on with '%.16s'; separate it from the layers by a comma",
+            words->cursor);
+    words->cursor++;
+    return 0;
 }
 
-/* Read "dense N [ACTIVATION]" up to a comma or the end into *layer. */
-static int parse_layer(
-    const char **cursor, uint32_t number, struct sgp_error *error, struct sgp_layer *layer)
+/* Read one layer up to a comma or the end into *layer. */
+static int read_layer(struct sgp_words *words, struct sgp_layer *layer)
 {
-    char word[WORD_BYTES];
-    next_word(cursor, word);
-    if (strcmp(word, "dense") != 0)
+    char kinds[SGP_MODEL_TEXT_BYTES];
+    struct sgp_text text = {.bytes = kinds};
+    const char *word = sgp_words_next(words);
+    layer->kind = sgp_layer_find(word);
+    if (layer->kind != 0)
+        return sgp_layer_methods(layer->kind)->read(words, layer);
+    sgp_layer_words(&text);
+    if (strcmp(word, "input") == 0)
+        return sgp_fail(words->error, SGP_E_CONFIG,
+            "layer %u is 'input'; it comes once, before the first layer", words->number);
+    return sgp_fail(words->error, SGP_E_CONFIG,
+        "layer %u begins with '%s'; write for example 'dense 512 relu', or another of %s",
+        words->number, word, kinds);
+}
+
+static int check_last(const struct sgp_model *model, struct sgp_error *error)
+{
+    enum sgp_activation last = model->layers[model->layer_count - 1].activation;
+    if (model->outputs == 0)
         return sgp_fail(error, SGP_E_CONFIG,
-            "layer %u begins with '%s'; write for example 'dense 512 relu'", number, word);
-    next_word(cursor, word);
-    layer->outputs = units(word);
-    if (layer->outputs == 0)
+            "no layer is dense, conv or embedding, so there is nothing to learn; end with dense N");
+    if (model->loss == SGP_LOSS_CROSS_ENTROPY && last != SGP_ACTIVATION_NONE)
         return sgp_fail(error, SGP_E_CONFIG,
-            "layer %u has '%s' outputs; give a number from 1 to %u", number, word, SGP_UNITS_MAX);
-    next_word(cursor, word);
-    layer->activation = word[0] == '\0' ? SGP_ACTIVATION_NONE : 0;
-    for (int i = 0; i < 4; i++)
-        if (strcmp(word, activation_names[i]) == 0)
-            layer->activation = (enum sgp_activation)(SGP_ACTIVATION_NONE + i);
-    if (layer->activation == 0)
+            "the last layer has the activation %s under cross-entropy, which brings a softmax of "
+            "its own; leave the activation out",
+            sgp_activation_name(last));
+    return 0;
+}
+
+int sgp_model_read(
+    struct sgp_model *model, const char *layers, enum sgp_loss loss, struct sgp_error *error)
+{
+    struct sgp_model built = {.loss = loss};
+    struct sgp_words words = {.cursor = layers, .error = error};
+    int status = read_input(&words, &built);
+    for (; status == 0; words.cursor++) {
+        if (built.layer_count == SGP_LAYERS_MAX)
+            return sgp_fail(
+                error, SGP_E_LIMIT, "the model has more than %u layers; use fewer", SGP_LAYERS_MAX);
+        struct sgp_layer *layer = &built.layers[built.layer_count++];
+        words.number = built.layer_count;
+        status = read_layer(&words, layer);
+        built.outputs = layer->units > 0 ? layer->units : built.outputs;
+        if (*words.cursor == '\0')
+            break;
+    }
+    if (status == 0)
+        status = check_last(&built, error);
+    if (status == 0)
+        *model = built;
+    return status;
+}
+
+/* ---- shapes ---- */
+
+static int find_input(struct sgp_model *model, struct sgp_shape input, struct sgp_error *error)
+{
+    uint64_t values = sgp_shape_values(input), said = sgp_shape_values(model->input);
+    if (values == 0 || values > SGP_INPUTS_MAX)
+        return sgp_fail(error, SGP_E_LIMIT, "a model of %llu inputs; it has 1 to %u",
+            (unsigned long long)values, SGP_INPUTS_MAX);
+    if (said > 0 && said != values)
         return sgp_fail(error, SGP_E_CONFIG,
-            "layer %u has the unknown activation '%s'; it is one of none, relu, tanh, sigmoid",
-            number, word);
-    if (**cursor != ',' && **cursor != '\0')
-        return sgp_fail(error, SGP_E_CONFIG,
-            "layer %u goes on after its activation with '%.16s'; separate layers by commas", number,
-            *cursor);
+            "the input %ux%ux%u has %llu values, and the rows have %llu; they must be equal",
+            model->input.channels, model->input.height, model->input.width,
+            (unsigned long long)said, (unsigned long long)values);
+    model->input = said > 0 ? model->input : input;
+    model->inputs = (uint32_t)values;
+    return 0;
+}
+
+/* The values of a tensor; more than all parameters may be, if it has too many. */
+static uint64_t count_values(const struct sgp_model_tensor *tensor)
+{
+    uint64_t count = 1;
+    for (uint32_t i = 0; i < tensor->dimensions; i++)
+        count = count > SGP_PARAMETERS_MAX ? count : count * tensor->shape[i];
+    return count;
+}
+
+static uint32_t tensors_of(const struct sgp_layer *layer,
+    struct sgp_model_tensor ret_tensors[static SGP_LAYER_TENSORS_MAX])
+{
+    const struct sgp_layer_methods *methods = sgp_layer_methods(layer->kind);
+    uint32_t count = methods->tensors ? methods->tensors(layer, ret_tensors) : 0;
+    uint64_t first = layer->weights;
+    for (uint32_t i = 0; i < count; i++) {
+        ret_tensors[i].first = first;
+        ret_tensors[i].count = count_values(&ret_tensors[i]);
+        first += ret_tensors[i].count;
+    }
+    return count;
+}
+
+/* Give a layer the next parameters. */
+static int place_parameters(
+    struct sgp_model *model, struct sgp_layer *layer, struct sgp_error *error)
+{
+    struct sgp_model_tensor tensors[SGP_LAYER_TENSORS_MAX];
+    layer->weights = model->parameters;
+    uint32_t count = tensors_of(layer, tensors);
+    layer->biases = count > 1 ? tensors[1].first : layer->weights;
+    for (uint32_t i = 0; i < count; i++) {
+        model->parameters += tensors[i].count;
+        if (model->parameters > SGP_PARAMETERS_MAX)
+            return sgp_fail(error, SGP_E_LIMIT,
+                "the model has more than %llu parameters; use smaller layers",
+                (unsigned long long)SGP_PARAMETERS_MAX);
+    }
+    layer->end = model->parameters;
+    return 0;
+}
+
+static int suit_layer(
+    struct sgp_model *model, uint32_t index, struct sgp_shape input, struct sgp_error *error)
+{
+    struct sgp_layer *layer = &model->layers[index];
+    layer->input = input;
+    layer->inputs = (uint32_t)sgp_shape_values(input);
+    int status = sgp_layer_methods(layer->kind)->suit(layer, index + 1, error);
+    if (status < 0)
+        return status;
+    uint64_t pixels = sgp_shape_pixels(layer->output);
+    if (pixels > SGP_INPUTS_MAX / layer->output.channels)
+        return sgp_fail(error, SGP_E_LIMIT,
+            "layer %u puts out more than %u values a row; use a smaller one", index + 1,
+            SGP_INPUTS_MAX);
+    layer->outputs = (uint32_t)sgp_shape_values(layer->output);
+    return place_parameters(model, layer, error);
+}
+
+int sgp_model_init_shaped(struct sgp_model *model, const char *layers, enum sgp_loss loss,
+    struct sgp_shape input, struct sgp_error *error)
+{
+    struct sgp_model built;
+    int status = sgp_model_read(&built, layers, loss, error);
+    if (status == 0)
+        status = find_input(&built, input, error);
+    struct sgp_shape shape = built.input;
+    for (uint32_t i = 0; status == 0 && i < built.layer_count; i++) {
+        status = suit_layer(&built, i, shape, error);
+        shape = built.layers[i].output;
+    }
+    if (status == 0 && sgp_shape_pixels(shape) > 1)
+        status = sgp_fail(error, SGP_E_CONFIG,
+            "the last layer puts out images of %ux%u; end with dense N, or with pool avg all",
+            shape.height, shape.width);
+    if (status < 0)
+        return status;
+    built.outputs = shape.channels;
+    *model = built;
     return 0;
 }
 
 int sgp_model_init(struct sgp_model *model, const char *layers, enum sgp_loss loss, uint32_t inputs,
     struct sgp_error *error)
 {
-    if (inputs == 0 || inputs > SGP_INPUTS_MAX)
-        return sgp_fail(
-            error, SGP_E_LIMIT, "a model of %u inputs; it has 1 to %u", inputs, SGP_INPUTS_MAX);
-    struct sgp_model built = {.loss = loss, .inputs = inputs, .outputs = inputs};
-    for (const char *cursor = layers;; cursor++) {
-        if (built.layer_count == SGP_LAYERS_MAX)
-            return sgp_fail(
-                error, SGP_E_LIMIT, "the model has more than %u layers; use fewer", SGP_LAYERS_MAX);
-        struct sgp_layer *layer = &built.layers[built.layer_count++];
-        int status = parse_layer(&cursor, built.layer_count, error, layer);
-        if (status < 0)
-            return status;
-        layer->inputs = built.outputs;
-        layer->weights = built.parameters;
-        layer->biases = layer->weights + (uint64_t)layer->outputs * layer->inputs;
-        built.outputs = layer->outputs;
-        built.parameters = layer->biases + layer->outputs;
-        if (built.parameters > SGP_PARAMETERS_MAX)
-            return sgp_fail(error, SGP_E_LIMIT,
-                "the model has more than %llu parameters; use smaller layers",
-                (unsigned long long)SGP_PARAMETERS_MAX);
-        if (*cursor == '\0')
-            break;
-    }
-    enum sgp_activation last = built.layers[built.layer_count - 1].activation;
-    if (loss == SGP_LOSS_CROSS_ENTROPY && last != SGP_ACTIVATION_NONE)
-        return sgp_fail(error, SGP_E_CONFIG,
-            "the last layer has the activation %s under cross-entropy, which brings a softmax of "
-            "its own; leave the activation out",
-            activation_name(last));
-    *model = built;
-    return 0;
+    return sgp_model_init_shaped(model, layers, loss, (struct sgp_shape){inputs, 1, 1}, error);
+}
+
+/* ---- writing ---- */
+
+/* Whether a layer goes by the shape of the rows; behind a dense layer no shape is left. */
+static bool goes_by_input(const struct sgp_model *model)
+{
+    uint32_t l = 0;
+    while (l < model->layer_count && model->layers[l].kind != SGP_LAYER_DENSE &&
+           !sgp_layer_methods(model->layers[l].kind)->by_shape)
+        l++;
+    return l < model->layer_count && model->layers[l].kind != SGP_LAYER_DENSE &&
+           sgp_shape_pixels(model->input) > 1;
 }
 
 void sgp_model_text(const struct sgp_model *model, char ret_text[SGP_MODEL_TEXT_BYTES])
 {
-    size_t length = 0;
+    struct sgp_text text = {.bytes = ret_text};
+    ret_text[0] = '\0';
+    if (goes_by_input(model))
+        sgp_text_add(&text, "input %ux%ux%u, ", model->input.channels, model->input.height,
+            model->input.width);
     for (uint32_t i = 0; i < model->layer_count; i++) {
-        const struct sgp_layer *layer = &model->layers[i];
-        bool plain = layer->activation == SGP_ACTIVATION_NONE;
-        int written = snprintf(ret_text + length, SGP_MODEL_TEXT_BYTES - length, "%sdense %u%s%s",
-            i == 0 ? "" : ", ", layer->outputs, plain ? "" : " ",
-            plain ? "" : activation_name(layer->activation));
-        sgp_assert(written > 0 && (size_t)written < SGP_MODEL_TEXT_BYTES - length);
-        length += (size_t)written;
+        const struct sgp_layer_methods *methods = sgp_layer_methods(model->layers[i].kind);
+        sgp_text_add(&text, "%s%s", i == 0 ? "" : ", ", methods->word);
+        methods->write(&model->layers[i], &text);
     }
 }
 
-uint32_t sgp_model_tensors(const struct sgp_model *model, struct sgp_tensor_end *ret_ends)
+/* ---- parameters ---- */
+
+uint32_t sgp_model_tensors(const struct sgp_model *model,
+    struct sgp_model_tensor ret_tensors[static SGP_MODEL_TENSORS_MAX])
 {
-    for (uint32_t i = 0; i < model->layer_count; i++) {
-        const struct sgp_layer *layer = &model->layers[i];
-        ret_ends[2 * i] = (struct sgp_tensor_end){layer->biases, true};
-        ret_ends[2 * i + 1] = (struct sgp_tensor_end){layer->biases + layer->outputs, false};
+    uint32_t count = 0;
+    for (uint32_t l = 0; l < model->layer_count; l++) {
+        uint32_t of_layer = tensors_of(&model->layers[l], ret_tensors + count);
+        for (uint32_t i = 0; i < of_layer; i++)
+            ret_tensors[count++].layer = l;
     }
-    return 2 * model->layer_count;
+    return count;
+}
+
+uint32_t sgp_model_ends(
+    const struct sgp_model *model, struct sgp_tensor_end ret_ends[static SGP_MODEL_TENSORS_MAX])
+{
+    struct sgp_model_tensor tensors[SGP_MODEL_TENSORS_MAX];
+    uint32_t count = sgp_model_tensors(model, tensors);
+    for (uint32_t i = 0; i < count; i++)
+        ret_ends[i] =
+            (struct sgp_tensor_end){tensors[i].first + tensors[i].count, tensors[i].dimensions > 1};
+    return count;
+}
+
+uint32_t sgp_model_vocabulary(const struct sgp_model *model)
+{
+    return model->layers[0].vocabulary;
 }
 
 uint64_t sgp_model_shape_digest(const struct sgp_model *model)
@@ -161,22 +282,23 @@ uint32_t sgp_model_products(const struct sgp_model *model, uint32_t batch,
     uint32_t count = 0;
     for (uint32_t l = 0; l < model->layer_count; l++) {
         const struct sgp_layer *layer = &model->layers[l];
-        bool back = l > 0; /* to its inputs, by OpenBLAS even if it is narrow */
-        if (layer->outputs > SGP_NARROW_OUTPUTS_MAX || back)
-            ret_layers[count++] = (struct sgp_blas_layer){batch, layer->inputs, layer->outputs};
+        const struct sgp_layer_methods *methods = sgp_layer_methods(layer->kind);
+        if (methods->product && methods->product(layer, batch, l > 0, &ret_layers[count]))
+            count++;
     }
     return count;
 }
 
 void sgp_model_initialise(const struct sgp_model *model, uint64_t seed, float *x)
 {
+    struct sgp_model_tensor tensors[SGP_MODEL_TENSORS_MAX];
+    uint32_t count = sgp_model_tensors(model, tensors);
     struct sgp_random random;
     sgp_random_init(&random, seed, STREAM_PARAMETERS);
-    for (uint32_t i = 0; i < model->layer_count; i++) {
-        const struct sgp_layer *layer = &model->layers[i];
-        double deviation = sqrt(2.0 / layer->inputs);
-        for (uint64_t j = layer->weights; j < layer->biases; j++)
-            x[j] = (float)(deviation * sgp_random_normal(&random));
-        memset(x + layer->biases, 0, layer->outputs * sizeof *x);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct sgp_model_tensor *tensor = &tensors[i];
+        for (uint64_t j = tensor->first; j < tensor->first + tensor->count; j++)
+            x[j] = tensor->deviation > 0 ? (float)(tensor->deviation * sgp_random_normal(&random))
+                                         : (float)tensor->value;
     }
 }

@@ -2,16 +2,43 @@
 /* Owns the memory of a batch on its way through a model and back. Thread: the trainer's. */
 #include "network.h"
 
-#include "activation.h"
+#include "layer.h"
+#include "order.h"
 #include "sgp/buffer.h"
-#include "sgp/kernels.h"
+#include "sgp/random.h"
 
 #define LINE (SGP_BUFFER_ALIGNMENT / sizeof(float))
 
-/* Floats for rows x columns, in whole cache lines so that every array begins on one. */
+/* ---- memory ---- */
+
+/* Whole cache lines, so that every array begins on one. */
+static uint64_t whole_lines(uint64_t floats)
+{
+    return (floats + LINE - 1) / LINE * LINE;
+}
+
+/* Floats for rows x columns. */
 static uint64_t floats(uint32_t rows, uint32_t columns)
 {
-    return ((uint64_t)rows * columns + LINE - 1) / LINE * LINE;
+    return whole_lines((uint64_t)rows * columns);
+}
+
+static uint64_t kept_floats(const struct sgp_layer *layer, uint32_t rows)
+{
+    const struct sgp_layer_methods *methods = sgp_layer_methods(layer->kind);
+    return methods->kept ? whole_lines(methods->kept(layer, rows)) : 0;
+}
+
+static uint64_t scratch_floats(const struct sgp_model *model, uint32_t rows)
+{
+    uint64_t most = 0;
+    for (uint32_t l = 0; l < model->layer_count; l++) {
+        const struct sgp_layer *layer = &model->layers[l];
+        const struct sgp_layer_methods *methods = sgp_layer_methods(layer->kind);
+        uint64_t own = methods->scratch ? whole_lines(methods->scratch(layer, rows)) : 0;
+        most = own > most ? own : most;
+    }
+    return most;
 }
 
 static uint64_t widest_floats(const struct sgp_model *model, uint32_t rows_max)
@@ -24,19 +51,27 @@ static uint64_t widest_floats(const struct sgp_model *model, uint32_t rows_max)
     return widest;
 }
 
-/* The products of a layer. */
-static struct sgp_product_shape shape_of(const struct sgp_layer *layer, size_t rows)
+/* Features come as planes, which a dense layer wants. */
+static uint64_t ordered_floats(const struct sgp_model *model, uint32_t rows_max)
 {
-    return (struct sgp_product_shape){
-        .rows = rows, .inputs = layer->inputs, .outputs = layer->outputs};
+    bool ordered = sgp_shape_is_ordered(model->input) && model->layers[0].kind != SGP_LAYER_DENSE;
+    return ordered ? floats(rows_max, model->inputs) : 0;
 }
 
+/* What the products of all layers take at once. */
 static struct sgp_product_room room_of(const struct sgp_model *model, uint32_t rows_max)
 {
     struct sgp_product_room room = {0};
     for (uint32_t l = 0; l < model->layer_count; l++) {
-        struct sgp_product_shape shape = shape_of(&model->layers[l], rows_max);
-        sgp_product_fit(&room, &shape);
+        const struct sgp_layer *layer = &model->layers[l];
+        const struct sgp_layer_methods *methods = sgp_layer_methods(layer->kind);
+        struct sgp_blas_layer product;
+        if (!methods->product)
+            continue;
+        (void)methods->product(layer, rows_max, true, &product);
+        sgp_product_fit(
+            &room, &(struct sgp_product_shape){
+                       .rows = product.rows, .inputs = product.inputs, .outputs = product.outputs});
     }
     return room;
 }
@@ -45,14 +80,32 @@ int sgp_network_floats(const struct sgp_model *model, enum sgp_precision precisi
     uint32_t rows_max, uint64_t *ret_floats)
 {
     struct sgp_product_room room = room_of(model, rows_max);
-    uint64_t total = floats(rows_max, model->inputs) + 2 * widest_floats(model, rows_max);
-    total += sgp_product_floats(precision, &room);
+    uint64_t total = floats(rows_max, model->inputs) + ordered_floats(model, rows_max) +
+                     2 * widest_floats(model, rows_max) + scratch_floats(model, rows_max) +
+                     sgp_product_floats(precision, &room);
     for (uint32_t l = 0; l < model->layer_count; l++)
-        total += floats(rows_max, model->layers[l].outputs);
+        total +=
+            floats(rows_max, model->layers[l].outputs) + kept_floats(&model->layers[l], rows_max);
     if (rows_max == 0 || total > SGP_WORKSPACE_FLOATS_MAX)
         return SGP_E_LIMIT;
     *ret_floats = total;
     return 0;
+}
+
+/* The next floats of the memory; NULL for none. */
+static float *take(float **next, uint64_t count)
+{
+    float *taken = *next;
+    *next += count;
+    return count > 0 ? taken : NULL;
+}
+
+static uint32_t lowest_of(const struct sgp_model *model)
+{
+    uint32_t l = 0;
+    while (model->layers[l].end == model->layers[l].weights)
+        l++;
+    return l;
 }
 
 int sgp_network_init(struct sgp_network *network, const struct sgp_model *model,
@@ -67,15 +120,17 @@ int sgp_network_init(struct sgp_network *network, const struct sgp_model *model,
         return status;
     network->model = model;
     network->rows_max = rows_max;
-    network->activations[0] = network->memory;
-    float *next = network->memory + floats(rows_max, model->inputs);
-    for (uint32_t l = 0; l < model->layer_count; l++) {
-        network->activations[l + 1] = next;
-        next += floats(rows_max, model->layers[l].outputs);
-    }
-    network->delta[0] = next;
-    network->delta[1] = next + widest_floats(model, rows_max);
-    next = network->delta[1] + widest_floats(model, rows_max);
+    network->lowest = lowest_of(model);
+    float *next = network->memory;
+    network->activations[0] = take(&next, floats(rows_max, model->inputs));
+    for (uint32_t l = 0; l < model->layer_count; l++)
+        network->activations[l + 1] = take(&next, floats(rows_max, model->layers[l].outputs));
+    network->delta[0] = take(&next, widest_floats(model, rows_max));
+    network->delta[1] = take(&next, widest_floats(model, rows_max));
+    for (uint32_t l = 0; l < model->layer_count; l++)
+        network->kept[l] = take(&next, kept_floats(&model->layers[l], rows_max));
+    network->ordered = take(&next, ordered_floats(model, rows_max));
+    network->scratch = take(&next, scratch_floats(model, rows_max));
     struct sgp_product_room room = room_of(model, rows_max);
     status = sgp_product_init(&network->product, precision, threads, &room, next);
     if (status < 0)
@@ -90,21 +145,58 @@ void sgp_network_finish(struct sgp_network *network)
     *network = (struct sgp_network){0};
 }
 
+/* ---- passes ---- */
+
+/* What entered layer l. */
+static const float *entered(const struct sgp_network *network, uint32_t l)
+{
+    return l == 0 && network->ordered ? network->ordered : network->activations[l];
+}
+
+static struct sgp_pass pass_of(
+    struct sgp_network *network, uint32_t l, const float *x, double weight, size_t rows)
+{
+    const struct sgp_layer *layer = &network->model->layers[l];
+    return (struct sgp_pass){.layer = layer,
+        .product = &network->product,
+        .x = x,
+        .scale = (float)(1.0 / weight),
+        .rows = rows,
+        .input = entered(network, l),
+        .output = network->activations[l + 1],
+        .around = layer->span > 0 ? entered(network, l - layer->span) : NULL,
+        .kept = network->kept[l],
+        .scratch = network->scratch,
+        .training = network->training,
+        .chance = sgp_random_at(network->chance, l)};
+}
+
+static const float *forward(struct sgp_network *network, const float *x, double weight, size_t rows)
+{
+    const struct sgp_model *model = network->model;
+    sgp_assert(rows > 0 && rows <= network->rows_max && weight > 0.0);
+    if (network->ordered)
+        sgp_order_pixels(network->ordered, network->activations[0], model->input, rows);
+    for (uint32_t l = 0; l < model->layer_count; l++) {
+        struct sgp_pass pass = pass_of(network, l, x, weight, rows);
+        sgp_layer_methods(model->layers[l].kind)->forward(&pass);
+    }
+    return network->activations[model->layer_count];
+}
+
 const float *sgp_network_forward(
     struct sgp_network *network, const float *x, double weight, size_t rows)
 {
-    sgp_assert(rows > 0 && rows <= network->rows_max && weight > 0.0);
-    float scale = (float)(1.0 / weight);
-    for (uint32_t l = 0; l < network->model->layer_count; l++) {
-        const struct sgp_layer *layer = &network->model->layers[l];
-        float *y = network->activations[l + 1];
-        struct sgp_product_shape shape = shape_of(layer, rows);
-        sgp_product_forward(
-            &network->product, &shape, y, network->activations[l], x + layer->weights, scale);
-        sgp_activation_forward(
-            layer->activation, y, x + layer->biases, scale, rows, layer->outputs);
-    }
-    return network->activations[network->model->layer_count];
+    network->training = false;
+    return forward(network, x, weight, rows);
+}
+
+const float *sgp_network_forward_training(
+    struct sgp_network *network, const float *x, double weight, size_t rows, uint64_t chance)
+{
+    network->training = true;
+    network->chance = chance;
+    return forward(network, x, weight, rows);
 }
 
 struct sgp_loss_sum sgp_network_loss(
@@ -115,24 +207,46 @@ struct sgp_loss_sum sgp_network_loss(
         labels, values, rows, model->outputs);
 }
 
+/* delta, with respect to what entered layer l, is that of layer l alone. Add what came around, from the
+ * residual connections that begin here. */
+static void add_arounds(const struct sgp_network *network, uint32_t l, float *delta, size_t rows)
+{
+    const struct sgp_model *model = network->model;
+    for (uint32_t after = l + 1; after < model->layer_count; after++) {
+        const struct sgp_layer *layer = &model->layers[after];
+        if (layer->span == 0 || after - layer->span != l)
+            continue;
+        for (size_t i = 0; i < rows * layer->outputs; i++)
+            delta[i] += network->kept[after][i];
+    }
+}
+
 void sgp_network_backward(
     struct sgp_network *network, float *gradient, const float *x, double weight, size_t rows)
 {
-    float scale = (float)(1.0 / weight);
+    const struct sgp_model *model = network->model;
     float *delta = network->delta[0];
     float *below = network->delta[1];
-    for (uint32_t l = network->model->layer_count; l-- > 0;) {
-        const struct sgp_layer *layer = &network->model->layers[l];
-        struct sgp_product_shape shape = shape_of(layer, rows);
-        sgp_activation_backward(layer->activation, delta, gradient + layer->biases,
-            network->activations[l + 1], rows, layer->outputs);
-        sgp_product_gradient(
-            &network->product, &shape, gradient + layer->weights, delta, network->activations[l]);
-        if (l == 0)
-            break;
-        sgp_product_back(&network->product, &shape, below, delta, x + layer->weights, scale);
+    for (uint32_t l = model->layer_count; l-- > network->lowest;) {
+        struct sgp_pass pass = pass_of(network, l, x, weight, rows);
+        pass.delta = delta;
+        pass.below = l > network->lowest ? below : NULL;
+        pass.gradient = gradient;
+        sgp_layer_methods(model->layers[l].kind)->backward(&pass);
+        if (pass.below)
+            add_arounds(network, l, below, rows);
         float *swapped = delta;
         delta = below;
         below = swapped;
+    }
+}
+
+void sgp_network_settle(struct sgp_network *network, float *x, double weight, size_t rows)
+{
+    for (uint32_t l = 0; l < network->model->layer_count; l++) {
+        struct sgp_pass pass = pass_of(network, l, x, weight, rows);
+        const struct sgp_layer_methods *methods = sgp_layer_methods(network->model->layers[l].kind);
+        if (methods->settle)
+            methods->settle(&pass, x);
     }
 }

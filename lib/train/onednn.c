@@ -31,7 +31,13 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
     X(dnnl_primitive_desc_destroy)                                                                 \
     X(dnnl_primitive_create)                                                                       \
     X(dnnl_primitive_execute)                                                                      \
-    X(dnnl_primitive_destroy)
+    X(dnnl_primitive_destroy)                                                                      \
+    X(dnnl_primitive_attr_create)                                                                  \
+    X(dnnl_primitive_attr_destroy)                                                                 \
+    X(dnnl_primitive_attr_set_post_ops)                                                            \
+    X(dnnl_post_ops_create)                                                                        \
+    X(dnnl_post_ops_destroy)                                                                       \
+    X(dnnl_post_ops_append_sum)
 
 static struct {
 #define X(name) __typeof__(&name) name;
@@ -83,13 +89,37 @@ static int check_processor(struct sgp_error *error)
 
 /* ---- products ---- */
 
+static bool is_a_transposed(enum sgp_onednn_form form)
+{
+    return form == SGP_ONEDNN_A_TRANSPOSED || form == SGP_ONEDNN_A_TRANSPOSED_ADDED;
+}
+
+/* What is done with a product: nothing (NULL), or it is added to what is there. */
+static dnnl_status_t attribute_of(enum sgp_onednn_form form, dnnl_primitive_attr_t *ret_attribute)
+{
+    *ret_attribute = NULL;
+    if (form != SGP_ONEDNN_A_TRANSPOSED_ADDED)
+        return dnnl_success;
+    dnnl_post_ops_t sum = NULL;
+    dnnl_status_t status = calls.dnnl_primitive_attr_create(ret_attribute);
+    if (status == dnnl_success)
+        status = calls.dnnl_post_ops_create(&sum);
+    if (status == dnnl_success)
+        status = calls.dnnl_post_ops_append_sum(sum, 1.0f);
+    if (status == dnnl_success)
+        status = calls.dnnl_primitive_attr_set_post_ops(*ret_attribute, sum); /* copies it */
+    if (sum != NULL)
+        (void)calls.dnnl_post_ops_destroy(sum);
+    return status;
+}
+
 /* The matrices of a product by their sizes, or DNNL_RUNTIME_DIM_VAL. */
 static dnnl_status_t describe(const struct sgp_onednn *onednn, enum sgp_onednn_form form,
     dnnl_dim_t rows, dnnl_dim_t columns, dnnl_dim_t inner, dnnl_memory_desc_t ret_matrices[3])
 {
     const dnnl_dims_t a = {rows, inner}, b = {inner, columns}, c = {rows, columns};
     dnnl_status_t status = calls.dnnl_memory_desc_init_by_tag(
-        &ret_matrices[0], 2, a, onednn->type, form == SGP_ONEDNN_A_TRANSPOSED ? dnnl_ba : dnnl_ab);
+        &ret_matrices[0], 2, a, onednn->type, is_a_transposed(form) ? dnnl_ba : dnnl_ab);
     if (status == dnnl_success)
         status = calls.dnnl_memory_desc_init_by_tag(&ret_matrices[1], 2, b, onednn->type,
             form == SGP_ONEDNN_B_TRANSPOSED ? dnnl_ba : dnnl_ab);
@@ -106,12 +136,18 @@ static dnnl_status_t prepare(struct sgp_onednn *onednn, enum sgp_onednn_form for
     dnnl_memory_desc_t matrices[3];
     dnnl_matmul_desc_t product;
     dnnl_primitive_desc_t primitive = NULL;
-    dnnl_status_t status = describe(onednn, form, any, any, any, matrices);
+    dnnl_primitive_attr_t attribute;
+    dnnl_status_t status = attribute_of(form, &attribute);
+    if (status == dnnl_success)
+        status = describe(onednn, form, any, any, any, matrices);
     if (status == dnnl_success)
         status =
             calls.dnnl_matmul_desc_init(&product, &matrices[0], &matrices[1], NULL, &matrices[2]);
     if (status == dnnl_success)
-        status = calls.dnnl_primitive_desc_create(&primitive, &product, NULL, onednn->engine, NULL);
+        status =
+            calls.dnnl_primitive_desc_create(&primitive, &product, attribute, onednn->engine, NULL);
+    if (attribute != NULL)
+        (void)calls.dnnl_primitive_attr_destroy(attribute);
     if (status != dnnl_success)
         return status;
     status = calls.dnnl_primitive_create(&onednn->products[form], primitive);

@@ -24,9 +24,10 @@ enum sgp_onednn_operands {
 
 /* c = a b, row-major. How a and b lie in memory; c is rows x columns. */
 enum sgp_onednn_form {
-    SGP_ONEDNN_B_TRANSPOSED, /* a: rows x inner, b: columns x inner */
-    SGP_ONEDNN_A_TRANSPOSED, /* a: inner x rows, b: inner x columns */
-    SGP_ONEDNN_PLAIN,        /* a: rows x inner, b: inner x columns */
+    SGP_ONEDNN_B_TRANSPOSED,       /* a: rows x inner, b: columns x inner */
+    SGP_ONEDNN_A_TRANSPOSED,       /* a: inner x rows, b: inner x columns */
+    SGP_ONEDNN_A_TRANSPOSED_ADDED, /* the same, added to what is in c */
+    SGP_ONEDNN_PLAIN,              /* a: rows x inner, b: inner x columns */
     SGP_ONEDNN_FORMS,
 };
 
@@ -38,7 +39,7 @@ int sgp_onednn_create(enum sgp_onednn_operands operands, uint32_t threads, struc
     struct sgp_onednn **ret_onednn);
 void sgp_onednn_destroy(struct sgp_onednn *onednn); /* NULL is fine */
 
-/* c = a b for sizes of at least 1, every value of c written. a and b are of the engine's operands
+/* c = a b, or c += a b, for sizes of at least 1, every value of c written. a and b are of the engine's operands
  * (bfloat16: uint16_t in the processor's order). Allocates within oneDNN. Returns 0, -ENOMEM, or
  * SGP_E_STATE if oneDNN refuses. */
 int sgp_onednn_multiply(struct sgp_onednn *onednn, enum sgp_onednn_form form, float *c,

@@ -123,15 +123,15 @@ static void forward(const struct sgp_product_shape *shape, float *y, const float
 }
 
 static void gradient_of(const struct sgp_product_shape *shape, float *gradient, const float *delta,
-    const float *features)
+    const float *features, bool add)
 {
     int rows = (int)shape->rows, inputs = (int)shape->inputs, outputs = (int)shape->outputs;
-    if (shape->outputs <= SGP_NARROW_OUTPUTS_MAX)
+    if (shape->outputs <= SGP_NARROW_OUTPUTS_MAX && !add)
         sgp_kernels_best()->narrow_gradient(
             gradient, delta, features, shape->rows, shape->inputs, shape->outputs);
     else
         cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, outputs, inputs, rows, 1.0f, delta,
-            outputs, features, inputs, 0.0f, gradient, inputs);
+            outputs, features, inputs, add ? 1.0f : 0.0f, gradient, inputs);
 }
 
 static void back(const struct sgp_product_shape *shape, float *below, const float *delta,
@@ -161,19 +161,19 @@ void sgp_product_forward(struct sgp_product *product, const struct sgp_product_s
 }
 
 void sgp_product_gradient(struct sgp_product *product, const struct sgp_product_shape *shape,
-    float *gradient, const float *delta, const float *features)
+    float *gradient, const float *delta, const float *features, bool add)
 {
     if (product->precision == SGP_PRECISION_FLOAT32) {
-        gradient_of(shape, gradient, delta, features);
+        gradient_of(shape, gradient, delta, features, add);
         return;
     }
     round_values(product, product->left, delta, 1.0f, shape->rows * shape->outputs);
     round_values(product, product->right, features, 1.0f, shape->rows * shape->inputs);
     if (product->precision == SGP_PRECISION_BF16)
-        multiply_rounded(
-            product, SGP_ONEDNN_A_TRANSPOSED, gradient, shape->outputs, shape->inputs, shape->rows);
+        multiply_rounded(product, add ? SGP_ONEDNN_A_TRANSPOSED_ADDED : SGP_ONEDNN_A_TRANSPOSED,
+            gradient, shape->outputs, shape->inputs, shape->rows);
     else
-        gradient_of(shape, gradient, product->left, product->right);
+        gradient_of(shape, gradient, product->left, product->right, add);
 }
 
 void sgp_product_back(struct sgp_product *product, const struct sgp_product_shape *shape,

@@ -4,7 +4,8 @@
  * A layer has weights W, outputs x inputs, and passes rows of features. All matrices are row-major
  * without padding. `scale` is 1/w, which turns the weights of x into those of the estimate z = x /
  * w. Where operands are rounded, it is scale * W that is rounded, so the operand is that of z
- * whatever the push-sum weight. Every value of a result is written; results overlap no operands.
+ * whatever the push-sum weight. Every value of a result is written; results overlap no
+ * operands.
  *
  * float32: layers of at most SGP_NARROW_OUTPUTS_MAX outputs take the narrow kernels, others
  * OpenBLAS.
@@ -51,9 +52,9 @@ void sgp_product_finish(struct sgp_product *product);
 void sgp_product_forward(struct sgp_product *product, const struct sgp_product_shape *shape,
     float *y, const float *features, const float *weights, float scale);
 
-/* gradient[outputs x inputs] = delta[rows x outputs]^T * features */
+/* gradient[outputs x inputs] = delta[rows x outputs]^T * features; added to what is there if `add` */
 void sgp_product_gradient(struct sgp_product *product, const struct sgp_product_shape *shape,
-    float *gradient, const float *delta, const float *features);
+    float *gradient, const float *delta, const float *features, bool add);
 
 /* below[rows x inputs] = scale * delta * W */
 void sgp_product_back(struct sgp_product *product, const struct sgp_product_shape *shape,

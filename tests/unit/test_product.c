@@ -79,7 +79,7 @@ Test(product, float32_is_what_blas_and_the_narrow_kernels_give)
                 m->features, inputs, m->weights, inputs, 0.0f, want, outputs);
         cr_assert(
             eq(int, memcmp(got, want, s->rows * s->outputs * sizeof *got), 0), "shape %zu", i);
-        sgp_product_gradient(&r.product, s, got, m->delta, m->features);
+        sgp_product_gradient(&r.product, s, got, m->delta, m->features, false);
         if (narrow)
             sgp_kernels_best()->narrow_gradient(
                 want, m->delta, m->features, s->rows, s->inputs, s->outputs);
@@ -159,9 +159,16 @@ static void against_loops(enum sgp_precision precision)
         expect("forward", got, s->rows, s->outputs, s->inputs, features,
             (struct side){m->weights, 1, s->inputs, scale});
         memset(got, 0xff, sizeof got);
-        sgp_product_gradient(&r.product, s, got, m->delta, m->features);
-        expect("gradient", got, s->outputs, s->inputs, s->rows,
-            (struct side){m->delta, 1, s->outputs, 1.0f}, features);
+        sgp_product_gradient(&r.product, s, got, m->delta, m->features, false);
+        struct side across = {m->delta, 1, s->outputs, 1.0f};
+        expect("gradient", got, s->outputs, s->inputs, s->rows, across, features);
+        memset(got, 0, sizeof got);
+        sgp_product_gradient(&r.product, s, got, m->delta, m->features, true);
+        expect("gradient added to 0", got, s->outputs, s->inputs, s->rows, across, features);
+        sgp_product_gradient(&r.product, s, got, m->delta, m->features, true);
+        for (size_t v = 0; v < s->outputs * s->inputs; v++)
+            got[v] *= 0.5f;
+        expect("half of twice", got, s->outputs, s->inputs, s->rows, across, features);
         memset(got, 0xff, sizeof got);
         sgp_product_back(&r.product, s, got, m->delta, m->weights, scale);
         expect("back", got, s->rows, s->inputs, s->outputs, delta, weights);
@@ -230,9 +237,14 @@ Test(product, onednn_takes_matrices_as_they_lie)
         enum sgp_onednn_form form = (enum sgp_onednn_form)(i % SGP_ONEDNN_FORMS);
         const struct sgp_product_shape *s = &shapes[i / SGP_ONEDNN_FORMS];
         size_t rows = s->rows, columns = s->outputs, inner = s->inputs;
-        bool a_across = form == SGP_ONEDNN_A_TRANSPOSED, b_across = form == SGP_ONEDNN_B_TRANSPOSED;
-        memset(c, 0xff, sizeof c);
+        bool added = form == SGP_ONEDNN_A_TRANSPOSED_ADDED;
+        bool a_across = form == SGP_ONEDNN_A_TRANSPOSED || added;
+        bool b_across = form == SGP_ONEDNN_B_TRANSPOSED;
+        for (size_t v = 0; v < SIDE * SIDE; v++)
+            c[v] = added ? 1000 : NAN;
         cr_assert(eq(int, sgp_onednn_multiply(onednn, form, c, a, b, rows, columns, inner), 0));
+        for (size_t v = 0; added && v < rows * columns; v++)
+            c[v] -= 1000;
         expect("onednn", c, rows, columns, inner,
             (struct side){a, a_across ? 1 : inner, a_across ? rows : 1, 1.0f},
             (struct side){b, b_across ? 1 : columns, b_across ? inner : 1, 1.0f});

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dropout (Srivastava et al. 2014): in training each value is 0 by chance, and the others are larger, so
+ * that the mean stays. Which ones follows from the place alone (node, step, layer, number in the batch), so
+ * a step that is taken again after a restart drops the same values, and backward asks once more. */
+#include "layer.h"
+
+#include "sgp/random.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PLACES 4u    /* values that share 64 bits of chance */
+#define RANGE 65536u /* of the chance of one value */
+
+static int dropout_read(struct sgp_words *words, struct sgp_layer *layer)
+{
+    const char *word = sgp_words_next(words);
+    char *end;
+    layer->activation = SGP_ACTIVATION_NONE;
+    layer->rate = strtod(word, &end);
+    bool plain = word[strspn(word, "0123456789.")] == '\0' && end != word && *end == '\0';
+    if (!plain || layer->rate >= 1)
+        return sgp_fail(words->error, SGP_E_CONFIG,
+            "layer %u drops '%s'; give a chance from 0 to below 1, as in 'dropout 0.5'",
+            words->number, word);
+    return sgp_words_end(words, "chance");
+}
+
+static void dropout_write(const struct sgp_layer *layer, struct sgp_text *text)
+{
+    sgp_text_add(text, " %.7g", layer->rate);
+}
+
+static int dropout_suit(struct sgp_layer *layer, uint32_t number, struct sgp_error *error)
+{
+    (void)number;
+    (void)error;
+    layer->output = layer->input;
+    return 0;
+}
+
+/* A value is dropped if its chance is below this; at most all but one. */
+static uint32_t bound_of(const struct sgp_layer *layer)
+{
+    uint32_t bound = (uint32_t)(layer->rate * RANGE + 0.5);
+    return bound < RANGE ? bound : RANGE - 1;
+}
+
+/* to[i] = from[i], dropped or enlarged. */
+static void drop(const struct sgp_pass *pass, float *to, const float *from)
+{
+    size_t count = pass->rows * pass->layer->inputs;
+    uint32_t bound = bound_of(pass->layer);
+    float factor = (float)((double)RANGE / (RANGE - bound));
+    for (size_t first = 0; first < count; first += PLACES) {
+        uint64_t bits = sgp_random_at(pass->chance, first / PLACES);
+        size_t end = count - first < PLACES ? count : first + PLACES;
+        for (size_t i = first; i < end; i++, bits >>= 16)
+            to[i] = (bits & UINT16_MAX) < bound ? 0.0f : factor * from[i];
+    }
+}
+
+static void dropout_forward(const struct sgp_pass *pass)
+{
+    if (pass->training)
+        drop(pass, pass->output, pass->input);
+    else
+        memcpy(pass->output, pass->input, pass->rows * pass->layer->inputs * sizeof *pass->output);
+}
+
+static void dropout_backward(const struct sgp_pass *pass)
+{
+    if (pass->below && pass->training)
+        drop(pass, pass->below, pass->delta);
+    else if (pass->below)
+        memcpy(pass->below, pass->delta, pass->rows * pass->layer->inputs * sizeof *pass->below);
+}
+
+const struct sgp_layer_methods sgp_layer_dropout = {.word = "dropout",
+    .read = dropout_read,
+    .suit = dropout_suit,
+    .write = dropout_write,
+    .forward = dropout_forward,
+    .backward = dropout_backward};

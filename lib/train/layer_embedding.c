@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Embeddings: each feature is a whole number, and the row of that number in a table of vectors is what
+ * comes of it. Only the first layer, for nothing leads back through a whole number. */
+#include "layer.h"
+
+#include <string.h>
+
+static int embedding_read(struct sgp_words *words, struct sgp_layer *layer)
+{
+    const char *word = sgp_words_next(words);
+    layer->activation = SGP_ACTIVATION_NONE;
+    layer->vocabulary = sgp_words_count(word, SGP_UNITS_MAX);
+    if (layer->vocabulary == 0)
+        return sgp_fail(words->error, SGP_E_CONFIG,
+            "layer %u is a table of '%s' vectors; give a number from 1 to %u, as in "
+            "'embedding 1000 x 32'",
+            words->number, word, SGP_UNITS_MAX);
+    word = sgp_words_next(words);
+    if (strcmp(word, "x") == 0)
+        word = sgp_words_next(words);
+    layer->units = sgp_words_count(word, SGP_UNITS_MAX);
+    if (layer->units == 0)
+        return sgp_fail(words->error, SGP_E_CONFIG,
+            "layer %u has vectors of '%s' values; give a number from 1 to %u, as in "
+            "'embedding %u x 32'",
+            words->number, word, SGP_UNITS_MAX, layer->vocabulary);
+    return sgp_words_end(words, "size");
+}
+
+static void embedding_write(const struct sgp_layer *layer, struct sgp_text *text)
+{
+    sgp_text_add(text, " %u x %u", layer->vocabulary, layer->units);
+}
+
+static int embedding_suit(struct sgp_layer *layer, uint32_t number, struct sgp_error *error)
+{
+    struct sgp_shape input = layer->input;
+    if (number != 1)
+        return sgp_fail(error, SGP_E_CONFIG,
+            "layer %u is an embedding, which takes whole numbers; make it the first layer", number);
+    if (sgp_shape_is_ordered(input))
+        return sgp_fail(error, SGP_E_CONFIG,
+            "layer 1 is an embedding, and the rows are images of %u channels; it takes flat rows, "
+            "or images of 1",
+            input.channels);
+    layer->output = (struct sgp_shape){
+        layer->units, input.height, input.channels > 1 ? input.channels : input.width};
+    return 0;
+}
+
+static uint32_t embedding_tensors(const struct sgp_layer *layer,
+    struct sgp_model_tensor ret_tensors[static SGP_LAYER_TENSORS_MAX])
+{
+    ret_tensors[0] = (struct sgp_model_tensor){.name = "weight",
+        .dimensions = 2,
+        .shape = {layer->vocabulary, layer->units},
+        .deviation = 1};
+    return 1;
+}
+
+/* Where the vector of a feature begins. Of what is no number of the table, the nearest one's; data
+ * to train on are looked at before. */
+static size_t vector_of(const struct sgp_layer *layer, float feature)
+{
+    float last = (float)(layer->vocabulary - 1);
+    uint32_t number = feature >= last ? layer->vocabulary - 1 : feature > 0 ? (uint32_t)feature : 0;
+    return (size_t)number * layer->units;
+}
+
+static void embedding_forward(const struct sgp_pass *pass)
+{
+    const struct sgp_layer *layer = pass->layer;
+    const float *table = pass->x + layer->weights;
+    float *output = pass->output;
+    for (size_t i = 0; i < pass->rows * layer->inputs; i++, output += layer->units) {
+        const float *vector = table + vector_of(layer, pass->input[i]);
+        for (size_t u = 0; u < layer->units; u++)
+            output[u] = pass->scale * vector[u];
+    }
+}
+
+static void embedding_backward(const struct sgp_pass *pass)
+{
+    const struct sgp_layer *layer = pass->layer;
+    float *gradient = pass->gradient + layer->weights;
+    const float *delta = pass->delta;
+    memset(gradient, 0, (size_t)layer->vocabulary * layer->units * sizeof *gradient);
+    for (size_t i = 0; i < pass->rows * layer->inputs; i++, delta += layer->units) {
+        float *vector = gradient + vector_of(layer, pass->input[i]);
+        for (size_t u = 0; u < layer->units; u++)
+            vector[u] += delta[u];
+    }
+}
+
+const struct sgp_layer_methods sgp_layer_embedding = {.word = "embedding",
+    .by_shape = true,
+    .read = embedding_read,
+    .suit = embedding_suit,
+    .write = embedding_write,
+    .tensors = embedding_tensors,
+    .forward = embedding_forward,
+    .backward = embedding_backward};
