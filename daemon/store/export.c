@@ -17,8 +17,8 @@ static void add_tensors(struct export *export, const struct sgp_model *model)
         struct sgp_file_tensor *tensor = &export->own[export->tensor_count++];
         *tensor = (struct sgp_file_tensor){.first = from->first, .count = from->count};
         memcpy(tensor->shape, from->shape, from->dimensions * sizeof *from->shape);
-        (void)snprintf(tensor->name, sizeof tensor->name, "layers.%" PRIu32 ".%s", from->layer,
-            from->name);
+        (void)snprintf(
+            tensor->name, sizeof tensor->name, "layers.%" PRIu32 ".%s", from->layer, from->name);
     }
 }
 

@@ -29,7 +29,7 @@ struct sgp_dataset {
     uint64_t rows;
     uint32_t features;
     struct sgp_shape shape; /* of a row: IDX rows are images, others are flat */
-    uint32_t classes; /* 0 for regression */
+    uint32_t classes;       /* 0 for regression */
     uint32_t targets; /* outputs per row; 1 for classes; 0 if the rows carry no labels (predict) */
 
     /* Private from here on. Exactly one of bytes and floats is set, and at most one of labels and

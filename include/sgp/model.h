@@ -48,8 +48,8 @@
 #define SGP_LAYER_TENSORS_MAX 4u
 #define SGP_MODEL_TENSORS_MAX (SGP_LAYER_TENSORS_MAX * SGP_LAYERS_MAX)
 #define SGP_TENSOR_DIMENSIONS_MAX 4u
-#define SGP_NORM_EPSILON 1e-5f  /* added to a variance */
-#define SGP_NORM_MOMENTUM 0.1   /* part of the batch's statistics in a step of the running ones */
+#define SGP_NORM_EPSILON 1e-5f /* added to a variance */
+#define SGP_NORM_MOMENTUM 0.1  /* part of the batch's statistics in a step of the running ones */
 
 enum sgp_activation {
     SGP_ACTIVATION_NONE = 1,
@@ -84,21 +84,21 @@ struct sgp_layer {
     enum sgp_activation activation;
     struct sgp_shape input, output; /* of a row */
     uint32_t inputs, outputs;       /* values of a row: the products of these shapes */
-    uint64_t weights;               /* where its parameters, the first tensor, begin in the vector */
-    uint64_t biases;                /* where its second tensor begins */
-    uint64_t end;                   /* behind its last parameter; `weights` if it has none */
+    uint64_t weights; /* where its parameters, the first tensor, begin in the vector */
+    uint64_t biases;  /* where its second tensor begins */
+    uint64_t end;     /* behind its last parameter; `weights` if it has none */
 
     /* What its words say; 0 where the kind has no such word. */
-    uint32_t units;            /* dense: outputs; conv, embedding: channels of the output */
-    struct sgp_window window;  /* conv, pool; pool all: 0 */
-    struct sgp_window stride;  /* conv, pool */
-    bool same;                 /* conv, pool: padding */
-    bool average;              /* pool */
-    bool batch;                /* norm */
-    uint32_t groups;           /* norm: of channels; 1 for layer, 0 for batch */
-    uint32_t vocabulary;       /* embedding */
-    uint32_t span;             /* residual: layers that it leads around */
-    double rate;               /* dropout: chance of a zero, [0, 1) */
+    uint32_t units;           /* dense: outputs; conv, embedding: channels of the output */
+    struct sgp_window window; /* conv, pool; pool all: 0 */
+    struct sgp_window stride; /* conv, pool */
+    bool same;                /* conv, pool: padding */
+    bool average;             /* pool */
+    bool batch;               /* norm */
+    uint32_t groups;          /* norm: of channels; 1 for layer, 0 for batch */
+    uint32_t vocabulary;      /* embedding */
+    uint32_t span;            /* residual: layers that it leads around */
+    double rate;              /* dropout: chance of a zero, [0, 1) */
 };
 
 struct sgp_model {
@@ -155,8 +155,8 @@ SGP_API uint32_t sgp_model_tensors(const struct sgp_model *model,
     struct sgp_model_tensor ret_tensors[static SGP_MODEL_TENSORS_MAX]);
 
 /* Where they end. Returns how many. */
-SGP_API uint32_t sgp_model_ends(const struct sgp_model *model,
-    struct sgp_tensor_end ret_ends[static SGP_MODEL_TENSORS_MAX]);
+SGP_API uint32_t sgp_model_ends(
+    const struct sgp_model *model, struct sgp_tensor_end ret_ends[static SGP_MODEL_TENSORS_MAX]);
 
 /* The whole numbers that it takes as features are below this; 0: it takes any numbers. */
 SGP_API uint32_t sgp_model_vocabulary(const struct sgp_model *model);

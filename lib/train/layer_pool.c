@@ -72,13 +72,15 @@ static size_t pixel_at(const struct sgp_layer *layer, uint32_t y, uint32_t x)
 }
 
 /* A NaN stays one. */
-static void take_greater(float *output, const float *input, size_t channels)
+static void take_greater(float *restrict output, const float *restrict input, size_t channels)
 {
-    for (size_t c = 0; c < channels; c++)
-        output[c] = input[c] > output[c] || input[c] != input[c] ? input[c] : output[c];
+    for (size_t c = 0; c < channels; c++) {
+        float greater = input[c] > output[c] ? input[c] : output[c];
+        output[c] = input[c] == input[c] ? greater : input[c];
+    }
 }
 
-static void take_sum(float *output, const float *input, size_t channels)
+static void take_sum(float *restrict output, const float *restrict input, size_t channels)
 {
     for (size_t c = 0; c < channels; c++)
         output[c] += input[c];
@@ -115,13 +117,13 @@ static void pool_forward(const struct sgp_pass *pass)
 }
 
 /* Give what is left of delta to the values that are the greatest. */
-static void give_greatest(
-    float *below, float *left, const float *input, const float *output, size_t channels)
+static void give_greatest(float *restrict below, float *restrict left, const float *restrict input,
+    const float *restrict output, size_t channels)
 {
     for (size_t c = 0; c < channels; c++) {
-        bool greatest = input[c] == output[c];
-        below[c] += greatest ? left[c] : 0.0f;
-        left[c] = greatest ? 0.0f : left[c];
+        float all = left[c], part = input[c] == output[c] ? all : 0.0f;
+        below[c] += part;
+        left[c] = all - part;
     }
 }
 

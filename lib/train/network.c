@@ -132,6 +132,7 @@ int sgp_network_init(struct sgp_network *network, const struct sgp_model *model,
     network->ordered = take(&next, ordered_floats(model, rows_max));
     network->scratch = take(&next, scratch_floats(model, rows_max));
     struct sgp_product_room room = room_of(model, rows_max);
+    sgp_assert(next + sgp_product_floats(precision, &room) == network->memory + total);
     status = sgp_product_init(&network->product, precision, threads, &room, next);
     if (status < 0)
         sgp_network_finish(network);

@@ -67,10 +67,12 @@ static void refuse(const char *layers, int code, const char *text)
 
 Test(model, refuses_what_is_not_a_list_of_layers)
 {
-    refuse("", SGP_E_CONFIG, "layer 1 begins with ''; write for example 'dense 512 relu'");
-    refuse(
-        "conv 5", SGP_E_CONFIG, "layer 1 begins with 'conv'; write for example 'dense 512 relu'");
-    refuse("dense 5,", SGP_E_CONFIG, "layer 2 begins with ''; write for example 'dense 512 relu'");
+#define INSTEAD                                                                                    \
+    "; write for example 'dense 512 relu', or another of dense, conv, pool, norm, dropout, "       \
+    "embedding, residual"
+    refuse("", SGP_E_CONFIG, "layer 1 begins with ''" INSTEAD);
+    refuse("sparse 5", SGP_E_CONFIG, "layer 1 begins with 'sparse'" INSTEAD);
+    refuse("dense 5,", SGP_E_CONFIG, "layer 2 begins with ''" INSTEAD);
     refuse("dense 5, dense", SGP_E_CONFIG, "layer 2 has '' outputs; give a number from 1 to 65536");
     refuse("dense 0", SGP_E_CONFIG, "layer 1 has '0' outputs; give a number from 1 to 65536");
     refuse("dense -3", SGP_E_CONFIG, "layer 1 has '-3' outputs; give a number from 1 to 65536");
