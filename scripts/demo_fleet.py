@@ -28,7 +28,7 @@ threads = 1
 seed = 1
 when_done = serve
 [model]
-layers = dense 128 relu, dense 10
+layers = {options.layers}
 loss = cross-entropy
 [data]
 train = {DATA}/train-images-idx3-ubyte.gz
@@ -52,6 +52,8 @@ def parse_arguments():
     parser.add_argument("--epochs", type=int, default=10, metavar="E",
                         help="passes of each node over its own rows (10)")
     parser.add_argument("--batch", type=int, default=32, metavar="B", help="rows per step and node (32)")
+    parser.add_argument("--layers", default="dense 128 relu, dense 10", metavar="TEXT",
+                        help="of the model, as [model] layers has them (dense 128 relu, dense 10)")
     parser.add_argument("--shards", default="round-robin", metavar="KIND",
                         help="round-robin, contiguous, sorted or dirichlet:A; sorted gives each node "
                         "rows of a few labels only (round-robin)")
