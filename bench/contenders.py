@@ -28,6 +28,11 @@ MODELS = {  # name: (layers as in a configuration, widths)
     "MLP 784-128-10": ("dense 128 relu, dense 10", "784,128,10"),
     "MLP 784-512-512-10": ("dense 512 relu, dense 512 relu, dense 10", "784,512,512,10"),
 }
+IMAGES = {  # name: layers for rows of 1x28x28
+    "LeNet 16-32-128": "conv 16 3x3 relu, pool 2, conv 32 3x3 relu, pool 2, dense 128 relu, dense 10",
+    "residual 16-32": "conv 16 3x3, norm batch relu, conv 16 3x3, norm batch relu, conv 16 3x3, norm batch, residual 4 relu, "
+                      "pool 2, conv 32 3x3, norm batch relu, conv 32 3x3, norm batch, residual 2 relu, pool avg all, dense 10",
+}
 
 
 def rounds_of(size, nodes, quick=False, rate=None):

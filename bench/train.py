@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Rows a second of the built-in models in training, on one thread and on all cores, in turn with PyTorch
-training the same model by the same rule, and with the matrix products of a step alone. On several threads PyTorch
+training the same model by the same rule, and with the matrix products of a step alone. Convolutional networks on one thread, by
+seconds of processor time. On several threads PyTorch
 is taken as fast as its faster run, on so many or on one: its two pools (OpenMP's, told to wait passively, and
 OpenBLAS's) get in each other's way. The last rows are of a processor that OpenBLAS takes for a Prescott, as it does with one that is newer
 than itself: the kernels that the daemon chooses then, beside those, and beside PyTorch with the chosen ones. Whatever
@@ -10,7 +11,7 @@ OPENBLAS_CORETYPE says where this is run is put aside.
 import os
 
 import figures
-from contenders import MODELS, program, torch_python
+from contenders import IMAGES, MODELS, program, torch_python
 
 UNSET = ("env", "-u", "OPENBLAS_CORETYPE", "-u", "OPENBLAS_L2_SIZE")  # as on a machine where nobody has chosen
 UNKNOWN = "MLP 784-512-512-10"
@@ -53,6 +54,20 @@ def measure_unknown(options, seconds):
                      rows[baseline])
 
 
+def measure_images(options, seconds):
+    """Convolutional networks on one thread, by processor time, so that it matters less what else runs."""
+    for name, layers in IMAGES.items():
+        found = {"ours": lambda layers=layers: figures.run(*UNSET, program(options, "learn"), layers, 32, 1, seconds, figures.DATA)}
+        if os.path.exists(figures.TORCH):
+            found["torch"] = lambda layers=layers: figures.run(
+                *UNSET, "/usr/bin/python3", os.path.join(figures.ROOT, "bench/torch_layers.py"), layers, 32, 1, seconds,
+                OMP_NUM_THREADS="1", OMP_WAIT_POLICY="PASSIVE")
+        results = figures.alternate(options.runs, found)
+        rows = {key: [result["rows_by_cpu"] for result in values] for key, values in results.items()}
+        against = ("PyTorch", rows["torch"]) if "torch" in rows else ()
+        figures.tell("train", f"{name}, batch 32, 1 thread", "rows/cpu-s", rows["ours"], *against)
+
+
 def measure(options):
     if not os.path.exists(figures.DATA):
         raise figures.Skip("Fashion-MNIST is not installed: apt-get install dataset-fashion-mnist")
@@ -69,6 +84,7 @@ def measure(options):
                 figures.tell("train", case, "rows/s", rows["ours"], "products alone", rows["products"])
                 if "torch" in rows:
                     figures.tell("train", case, "rows/s", rows["ours"], "PyTorch", rows["torch"])
+    measure_images(options, 2 * seconds)
     measure_unknown(options, seconds)
 
 

@@ -90,6 +90,40 @@ class Layers(FleetTest):
             f.close()
         self.assertEqual(ends[0], ends[1])
 
+    def test_another_program_computes_the_same(self):
+        """The lines of PyTorch in docs/MODELS.md, with the tensors of the model file."""
+        try:
+            import numpy
+        except ImportError:
+            self.skipTest("not installed: python3-torch")
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/MODELS.md")) as file:
+            code, = (block for block in file.read().split("```")[1::2] if "import torch" in block)
+        page = {}
+        try:
+            exec(code.removeprefix("python\n"), page)
+        except ImportError:
+            self.skipTest("not installed: python3-torch")
+        for layers in (OTHERS,
+                       "conv 6 4x3 stride 3x2 tanh, pool avg 3 stride 2 same, norm group 3 relu, pool 2 same, norm batch, "
+                       "pool max all, dense 10",
+                       "conv 3 3x3 stride 2 valid sigmoid, conv 4 1x1, pool avg 4x3 stride 3, pool 2x1 stride 1 same, dense 10",
+                       "embedding 256 x 3, conv 4 3x3 stride 4 relu, dense 10"):
+            f, _ = self.images(1, **{"model.layers": layers, "train.epochs": "1"})
+            f.start()
+            f.wait_state("finished", timeout=PATIENCE)
+            with open(os.path.join(f.directory, "test.idx"), "rb") as file:
+                rows = numpy.frombuffer(file.read(), "u1", offset=16)[:20 * 784].reshape(20, 784).astype("f4")
+            rows = rows if layers.startswith("embedding") else rows / numpy.float32(255)
+            said = json.loads(f.nodes[0].get("/v1/predict", "POST", json.dumps({"rows": rows.tolist()}))[1])["outputs"]
+            data = f.nodes[0].get("/v1/model")[1]
+            header, tags = tensors_of(data)
+            body = data[8 + struct.unpack_from("<Q", data)[0]:]
+            tensors = {name: numpy.frombuffer(body[slice(*t["data_offsets"])], "<f4").reshape(t["shape"])
+                       for name, t in header.items()}
+            found = page["outputs"](rows, tags, tensors).softmax(1).numpy()
+            self.assertLess(numpy.abs(found - numpy.array(said)).max(), 1e-4, layers)
+            f.close()
+
     def test_a_relay_says_the_shape_of_the_rows(self):
         """It has no rows; its text names their shape, and is the same model as that of the others."""
         f, options = self.images(2, **{"train.epochs": "1", "model.layers": OTHERS})
