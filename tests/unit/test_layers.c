@@ -251,7 +251,8 @@ static void trial_init(
 {
     *t = (struct trial){
         .model = describe(layers, SGP_LOSS_CROSS_ENTROPY, input), .weight = weight, .rows = rows};
-    cr_assert(eq(int, sgp_network_init(&t->network, &t->model, (uint32_t)rows + 1), 0));
+    cr_assert(eq(int,
+        sgp_network_init(&t->network, &t->model, SGP_PRECISION_FLOAT32, (uint32_t)rows + 1, 1), 0));
     t->features = calloc(rows * t->model.inputs, sizeof *t->features);
     t->x = calloc(t->model.parameters, sizeof *t->x);
     t->gradient = calloc(t->model.parameters, sizeof *t->gradient);
@@ -385,7 +386,7 @@ Test(layers, an_embedding_takes_the_nearest_vector)
     struct sgp_model model =
         describe("embedding 3 x 1, dense 1", SGP_LOSS_MSE, (struct sgp_shape){5, 1, 1});
     struct sgp_network network;
-    cr_assert(eq(int, sgp_network_init(&network, &model, 1), 0));
+    cr_assert(eq(int, sgp_network_init(&network, &model, SGP_PRECISION_FLOAT32, 1, 1), 0));
     const float features[5] = {-1e30f, 1, 2, 7e30f, NAN};
     memcpy(network.activations[0], features, sizeof features);
     float x[9] = {10, 20, 30};
@@ -400,7 +401,7 @@ Test(layers, a_pool_lets_no_value_that_is_no_number_go_by)
 {
     struct sgp_model model = describe("pool 2, dense 1", SGP_LOSS_MSE, (struct sgp_shape){1, 4, 2});
     struct sgp_network network;
-    cr_assert(eq(int, sgp_network_init(&network, &model, 1), 0));
+    cr_assert(eq(int, sgp_network_init(&network, &model, SGP_PRECISION_FLOAT32, 1, 1), 0));
     const float features[8] = {1, 2, NAN, 3, NAN, 5, 6, 7};
     memcpy(network.activations[0], features, sizeof features);
     float x[3] = {0};
