@@ -27,17 +27,17 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
     X(dnnl_memory_create)                                                                          \
     X(dnnl_memory_destroy)                                                                         \
     X(dnnl_matmul_desc_init)                                                                       \
+    X(dnnl_post_ops_create)                                                                        \
+    X(dnnl_post_ops_append_sum)                                                                    \
+    X(dnnl_post_ops_destroy)                                                                       \
+    X(dnnl_primitive_attr_create)                                                                  \
+    X(dnnl_primitive_attr_set_post_ops)                                                            \
+    X(dnnl_primitive_attr_destroy)                                                                 \
     X(dnnl_primitive_desc_create)                                                                  \
     X(dnnl_primitive_desc_destroy)                                                                 \
     X(dnnl_primitive_create)                                                                       \
     X(dnnl_primitive_execute)                                                                      \
-    X(dnnl_primitive_destroy)                                                                      \
-    X(dnnl_primitive_attr_create)                                                                  \
-    X(dnnl_primitive_attr_destroy)                                                                 \
-    X(dnnl_primitive_attr_set_post_ops)                                                            \
-    X(dnnl_post_ops_create)                                                                        \
-    X(dnnl_post_ops_destroy)                                                                       \
-    X(dnnl_post_ops_append_sum)
+    X(dnnl_primitive_destroy)
 
 static struct {
 #define X(name) __typeof__(&name) name;
@@ -53,6 +53,7 @@ struct sgp_onednn {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     dnnl_primitive_t products[SGP_ONEDNN_FORMS];
+    bool planned; /* oneDNN has the product that was prepared last; making its code is next */
 };
 
 /* ---- the library ---- */
@@ -89,28 +90,17 @@ static int check_processor(struct sgp_error *error)
 
 /* ---- products ---- */
 
-static bool is_a_transposed(enum sgp_onednn_form form)
+/* OpenMP's number is that of the calling thread, and oneDNN reads it where it prepares and where it
+ * multiplies. */
+static void set_threads(const struct sgp_onednn *onednn)
 {
-    return form == SGP_ONEDNN_A_TRANSPOSED || form == SGP_ONEDNN_A_TRANSPOSED_ADDED;
+    if (calls.omp_set_num_threads != NULL)
+        calls.omp_set_num_threads(onednn->threads);
 }
 
-/* What is done with a product: nothing (NULL), or it is added to what is there. */
-static dnnl_status_t attribute_of(enum sgp_onednn_form form, dnnl_primitive_attr_t *ret_attribute)
+static bool a_is_transposed(enum sgp_onednn_form form)
 {
-    *ret_attribute = NULL;
-    if (form != SGP_ONEDNN_A_TRANSPOSED_ADDED)
-        return dnnl_success;
-    dnnl_post_ops_t sum = NULL;
-    dnnl_status_t status = calls.dnnl_primitive_attr_create(ret_attribute);
-    if (status == dnnl_success)
-        status = calls.dnnl_post_ops_create(&sum);
-    if (status == dnnl_success)
-        status = calls.dnnl_post_ops_append_sum(sum, 1.0f);
-    if (status == dnnl_success)
-        status = calls.dnnl_primitive_attr_set_post_ops(*ret_attribute, sum); /* copies it */
-    if (sum != NULL)
-        (void)calls.dnnl_post_ops_destroy(sum);
-    return status;
+    return form == SGP_ONEDNN_A_TRANSPOSED || form == SGP_ONEDNN_A_TRANSPOSED_ADDED;
 }
 
 /* The matrices of a product by their sizes, or DNNL_RUNTIME_DIM_VAL. */
@@ -119,7 +109,7 @@ static dnnl_status_t describe(const struct sgp_onednn *onednn, enum sgp_onednn_f
 {
     const dnnl_dims_t a = {rows, inner}, b = {inner, columns}, c = {rows, columns};
     dnnl_status_t status = calls.dnnl_memory_desc_init_by_tag(
-        &ret_matrices[0], 2, a, onednn->type, is_a_transposed(form) ? dnnl_ba : dnnl_ab);
+        &ret_matrices[0], 2, a, onednn->type, a_is_transposed(form) ? dnnl_ba : dnnl_ab);
     if (status == dnnl_success)
         status = calls.dnnl_memory_desc_init_by_tag(&ret_matrices[1], 2, b, onednn->type,
             form == SGP_ONEDNN_B_TRANSPOSED ? dnnl_ba : dnnl_ab);
@@ -128,30 +118,47 @@ static dnnl_status_t describe(const struct sgp_onednn *onednn, enum sgp_onednn_f
     return status;
 }
 
-/* One primitive for all sizes: batches differ at the end of an epoch, and nothing is to be prepared
- * in a step. */
+/* That the product is added to what c holds. The caller destroys *ret_attribute. */
+static dnnl_status_t describe_sum(dnnl_primitive_attr_t *ret_attribute)
+{
+    dnnl_post_ops_t sum = NULL;
+    dnnl_status_t status = calls.dnnl_primitive_attr_create(ret_attribute);
+    if (status == dnnl_success)
+        status = calls.dnnl_post_ops_create(&sum);
+    if (status == dnnl_success)
+        status = calls.dnnl_post_ops_append_sum(sum, 1.0f);
+    if (status == dnnl_success)
+        status = calls.dnnl_primitive_attr_set_post_ops(*ret_attribute, sum);
+    if (sum != NULL)
+        (void)calls.dnnl_post_ops_destroy(sum);
+    return status;
+}
+
+/* One primitive for all sizes: batches differ at the end of an epoch, and nothing is to be
+ * prepared in a step. */
 static dnnl_status_t prepare(struct sgp_onednn *onednn, enum sgp_onednn_form form)
 {
     const dnnl_dim_t any = DNNL_RUNTIME_DIM_VAL;
     dnnl_memory_desc_t matrices[3];
     dnnl_matmul_desc_t product;
+    dnnl_primitive_attr_t attribute = NULL;
     dnnl_primitive_desc_t primitive = NULL;
-    dnnl_primitive_attr_t attribute;
-    dnnl_status_t status = attribute_of(form, &attribute);
-    if (status == dnnl_success)
-        status = describe(onednn, form, any, any, any, matrices);
+    dnnl_status_t status = describe(onednn, form, any, any, any, matrices);
     if (status == dnnl_success)
         status =
             calls.dnnl_matmul_desc_init(&product, &matrices[0], &matrices[1], NULL, &matrices[2]);
+    if (status == dnnl_success && form == SGP_ONEDNN_A_TRANSPOSED_ADDED)
+        status = describe_sum(&attribute);
     if (status == dnnl_success)
         status =
             calls.dnnl_primitive_desc_create(&primitive, &product, attribute, onednn->engine, NULL);
+    onednn->planned = status == dnnl_success;
+    if (status == dnnl_success)
+        status = calls.dnnl_primitive_create(&onednn->products[form], primitive);
+    if (primitive != NULL)
+        (void)calls.dnnl_primitive_desc_destroy(primitive);
     if (attribute != NULL)
         (void)calls.dnnl_primitive_attr_destroy(attribute);
-    if (status != dnnl_success)
-        return status;
-    status = calls.dnnl_primitive_create(&onednn->products[form], primitive);
-    (void)calls.dnnl_primitive_desc_destroy(primitive);
     return status;
 }
 
@@ -176,8 +183,7 @@ int sgp_onednn_multiply(struct sgp_onednn *onednn, enum sgp_onednn_form form, fl
         status =
             calls.dnnl_memory_create(&arguments[i].memory, &matrices[i], onednn->engine, values[i]);
     }
-    if (status == dnnl_success && calls.omp_set_num_threads != NULL)
-        calls.omp_set_num_threads(onednn->threads);
+    set_threads(onednn);
     if (status == dnnl_success)
         status = calls.dnnl_primitive_execute(onednn->products[form], onednn->stream, 3, arguments);
     if (status == dnnl_success)
@@ -215,8 +221,26 @@ static dnnl_status_t begin(struct sgp_onednn *onednn)
     return status;
 }
 
-/* oneDNN makes its code at the first product, and refuses that where memory may not be made
- * executable. */
+/* oneDNN makes its code when a product is prepared, or at the first one, and cannot where memory
+ * may not be made executable. */
+static int fail_code(struct sgp_error *error)
+{
+    return sgp_fail(error, SGP_E_CONFIG,
+        "oneDNN may not run the code that it makes (set MemoryDenyWriteExecute=no in a drop-in of "
+        "the unit)");
+}
+
+static int prepare_all(struct sgp_onednn *onednn, struct sgp_error *error)
+{
+    set_threads(onednn);
+    int code = code_of(begin(onednn));
+    if (code != SGP_E_STATE)
+        return code;
+    return onednn->planned
+               ? fail_code(error)
+               : sgp_fail(error, SGP_E_CONFIG, "oneDNN has no such product for this processor");
+}
+
 static int try_product(struct sgp_onednn *onednn, struct sgp_error *error)
 {
     const float ones[2] = {1.0f, 1.0f};
@@ -224,15 +248,11 @@ static int try_product(struct sgp_onednn *onednn, struct sgp_error *error)
     const void *operand = onednn->type == dnnl_bf16 ? (const void *)bf16_ones : (const void *)ones;
     float sum = NAN;
     int code = sgp_onednn_multiply(onednn, SGP_ONEDNN_PLAIN, &sum, operand, operand, 1, 1, 2);
-    if (code == -ENOMEM)
-        return code;
-    if (code < 0)
-        return sgp_fail(error, SGP_E_CONFIG,
-            "oneDNN may not run the code that it makes (set MemoryDenyWriteExecute=no "
-            "in a drop-in of the unit)");
-    return sum == 2.0f
-               ? 0
-               : sgp_fail(error, SGP_E_CONFIG, "oneDNN multiplies wrongly: 2 is %g", (double)sum);
+    if (code == SGP_E_STATE)
+        return fail_code(error);
+    if (code == 0 && sum != 2.0f)
+        return sgp_fail(error, SGP_E_CONFIG, "oneDNN multiplies wrongly: %g for 2", (double)sum);
+    return code;
 }
 
 int sgp_onednn_create(enum sgp_onednn_operands operands, uint32_t threads, struct sgp_error *error,
@@ -248,9 +268,7 @@ int sgp_onednn_create(enum sgp_onednn_operands operands, uint32_t threads, struc
         return -ENOMEM;
     onednn->type = operands == SGP_ONEDNN_BF16 ? dnnl_bf16 : dnnl_f32;
     onednn->threads = (int)threads;
-    code = code_of(begin(onednn));
-    if (code == SGP_E_STATE)
-        code = sgp_fail(error, SGP_E_CONFIG, "oneDNN has no such product for this processor");
+    code = prepare_all(onednn, error);
     if (code == 0)
         code = try_product(onednn, error);
     if (code < 0) {

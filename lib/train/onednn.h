@@ -22,11 +22,12 @@ enum sgp_onednn_operands {
     SGP_ONEDNN_FLOAT32, /* on every processor: tests look with it at how matrices lie */
 };
 
-/* c = a b, row-major. How a and b lie in memory; c is rows x columns. */
+/* c = a b, row-major. How a and b lie in memory, and whether what c holds is added; c is
+ * rows x columns. */
 enum sgp_onednn_form {
     SGP_ONEDNN_B_TRANSPOSED,       /* a: rows x inner, b: columns x inner */
     SGP_ONEDNN_A_TRANSPOSED,       /* a: inner x rows, b: inner x columns */
-    SGP_ONEDNN_A_TRANSPOSED_ADDED, /* the same, added to what is in c */
+    SGP_ONEDNN_A_TRANSPOSED_ADDED, /* the same, and c = c + a b */
     SGP_ONEDNN_PLAIN,              /* a: rows x inner, b: inner x columns */
     SGP_ONEDNN_FORMS,
 };
@@ -39,7 +40,7 @@ int sgp_onednn_create(enum sgp_onednn_operands operands, uint32_t threads, struc
     struct sgp_onednn **ret_onednn);
 void sgp_onednn_destroy(struct sgp_onednn *onednn); /* NULL is fine */
 
-/* c = a b, or c += a b, for sizes of at least 1, every value of c written. a and b are of the engine's operands
+/* c = a b for sizes of at least 1, every value of c written. a and b are of the engine's operands
  * (bfloat16: uint16_t in the processor's order). Allocates within oneDNN. Returns 0, -ENOMEM, or
  * SGP_E_STATE if oneDNN refuses. */
 int sgp_onednn_multiply(struct sgp_onednn *onednn, enum sgp_onednn_form form, float *c,

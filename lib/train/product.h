@@ -4,8 +4,7 @@
  * A layer has weights W, outputs x inputs, and passes rows of features. All matrices are row-major
  * without padding. `scale` is 1/w, which turns the weights of x into those of the estimate z = x /
  * w. Where operands are rounded, it is scale * W that is rounded, so the operand is that of z
- * whatever the push-sum weight. Every value of a result is written; results overlap no
- * operands.
+ * whatever the push-sum weight. Every value of a result is written; results overlap no operands.
  *
  * float32: layers of at most SGP_NARROW_OUTPUTS_MAX outputs take the narrow kernels, others
  * OpenBLAS.
@@ -52,7 +51,8 @@ void sgp_product_finish(struct sgp_product *product);
 void sgp_product_forward(struct sgp_product *product, const struct sgp_product_shape *shape,
     float *y, const float *features, const float *weights, float scale);
 
-/* gradient[outputs x inputs] = delta[rows x outputs]^T * features; added to what is there if `add` */
+/* gradient[outputs x inputs] = delta[rows x outputs]^T * features; plus what is there if `add`, for
+ * rows that come in several parts */
 void sgp_product_gradient(struct sgp_product *product, const struct sgp_product_shape *shape,
     float *gradient, const float *delta, const float *features, bool add);
 
