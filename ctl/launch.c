@@ -138,18 +138,16 @@ const struct ctl_command ctl_launch_command = {.words = "launch",
     .options = options,
     .summary = "train a program on several nodes of this machine",
     .help =
-        "Starts N daemons, and N times the program, each attached to a daemon of its own. Nothing "
-        "has\n"
-        "to be configured, and nothing is left behind:\n"
+        "launch starts N daemons and N programs; each program attaches to a daemon of its own.\n"
+        "Nothing has to be configured, and nothing is left behind:\n"
         "\n"
         "  sgpctl launch -n 4 -- python3 train.py --epochs 10\n"
         "\n"
-        "What the programs print comes line by line, with the node's name in front. On a terminal "
-        "a\n"
-        "line below tells rounds and loss. When a program fails, all are ended. Ctrl-C ends all: "
-        "the\n"
-        "programs get SIGINT, and after 5 s, or with another Ctrl-C, SIGKILL. If the launcher is\n"
-        "killed, daemons and programs are, too.\n"
+        "launch prints what the programs print, line by line, with the node's name in front. On a\n"
+        "terminal, a line below tells rounds and loss. If a program fails, launch ends all "
+        "others.\n"
+        "Ctrl-C ends all: the programs get SIGINT, and after 5 s, or at another Ctrl-C, SIGKILL.\n"
+        "If launch itself is killed, daemons and programs end, too.\n"
         "\n"
         "A program finds in its environment\n"
         "\n"
@@ -167,7 +165,7 @@ const struct ctl_command ctl_launch_command = {.words = "launch",
         "1.\n"
         "With --json the last line is an object with the status of each program.\n"
         "\n"
-        "Sockets lie in a directory below XDG_RUNTIME_DIR, all other files below TMPDIR or in "
-        "--keep.\n"
-        "At most 256 nodes.\n",
+        "The sockets lie in a directory below XDG_RUNTIME_DIR: sgpctl -s DIR/n0.control status\n"
+        "asks a node. All other files lie below TMPDIR, or in the directory of --keep. At most\n"
+        "256 nodes.\n",
     .run = run};

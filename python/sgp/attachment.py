@@ -503,9 +503,11 @@ class Alone:
 
 def others_than(path: str) -> str:
     """For a name that may be mistyped: the nodes of this machine, in words; empty if the path is no node's, or none is
-    there."""
+    there. In a script that was launched, no name is right."""
     if os.path.dirname(os.path.dirname(path)) != RUN:
         return ""
+    if os.environ.get("SGP_SOCKET", "none") != "none":
+        return f"; without a name, the script attaches to $SGP_SOCKET ({os.environ['SGP_SOCKET']})"
     names = sorted(glob.glob(f"{RUN}/*/attach.sock*"))
     return f"; nodes here: {', '.join(os.path.basename(os.path.dirname(name)) for name in names)}" if names else ""
 

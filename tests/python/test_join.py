@@ -12,7 +12,7 @@ import numpy
 import common
 import sgp
 from fake_daemon import FINISH, HELLO, IDENTIFY, FakeDaemon
-from sgp import protocol
+from sgp import attachment, protocol
 
 
 def arrays():
@@ -134,6 +134,14 @@ class JoinTest(unittest.TestCase):
             sgp.join()
         with self.assertWarnsRegex(sgp.TrainingWarning, r"^\$SGP_SOCKET is none: this program trains alone"):
             self.assertEqual(sgp.attach(arrays(), required=False, timeout=60).name, "alone")
+
+    def test_a_name_in_a_script_that_was_launched(self):
+        """The error says what would be right."""
+        os.environ["SGP_SOCKET"] = "/run/user/1000/sgpctl-x/n1.attach"
+        self.addCleanup(setattr, attachment, "RUN", attachment.RUN)
+        attachment.RUN = protocol.RUN
+        with self.assertRaisesRegex(sgp.NoDaemon, r"without a name, the script attaches to \$SGP_SOCKET \(/run/user/1000/sgpctl-x/"):
+            sgp.join(name="n0")
 
     def test_of_several_one_must_be_named(self):
         self.daemon_of("n5", index=5, size=8)

@@ -191,6 +191,12 @@ train_set = torch.utils.data.TensorDataset(torch.randn(256, 6), torch.randint(3,
         self.assertEqual(sorted(output.splitlines()), sorted(
             f"n{i}| {line}" for i in range(3) for line in (f"n{i} 3 {i} 3 {i} 3 7 1", "700", "700", "")))
 
+    def test_the_status_of_a_node(self):
+        """sgpctl asks a daemon that was launched by its socket, which stands beside that of the program."""
+        output, _ = self.launch("-n", "2", "--", "sh", "-c", f"{SGPCTL} -s ${{SGP_SOCKET%.attach}}.control --json status")
+        answers = [json.loads(line.split("| ", 1)[1]) for line in output.splitlines()]
+        self.assertEqual(sorted(answer["name"] for answer in answers), ["n0", "n1"])
+
     def test_topologies(self):
         """A family, a file whose nodes have names and addresses of their own, and one node."""
         path = os.path.join(self.folder, "fleet.dot")
