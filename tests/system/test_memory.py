@@ -6,6 +6,7 @@ import array
 import os
 import re
 import signal
+import struct
 import subprocess
 import threading
 
@@ -55,6 +56,25 @@ class Memory(FleetTest):
             self.assertLessEqual(most, 7 * VECTOR + BASE, node.name)
             self.assertGreater(most, 3 * VECTOR, "x, gradient and velocity at least")
         self.assertLessEqual(max(peaks), self.written_sum(f.nodes[0]) + BASE)
+
+    def test_images_need_what_is_written_of_them(self):
+        """What lies between the layers of a convolutional network, and of each layer's own, is the largest term."""
+        layers = "conv 16 3x3 relu, conv 16 3x3, norm batch relu, conv 16 3x3, residual 2, norm layer, dropout 0.1, pool avg all, dense 2"
+        options = {"train.epochs": "2", "train.batch": "256", "model.layers": layers, "data.label": None, "data.classes": None}
+        f = self.fleet(1, phases=[[]], options=options)
+        for name, head, count in (("train", struct.pack(">IIII", 0x803, 600, 28, 28), 600 * 784),
+                                  ("labels", struct.pack(">II", 0x801, 600), 600)):
+            options["data." + name] = os.path.join(f.directory, name + ".idx")
+            with open(options["data." + name], "wb") as file:
+                file.write(head + bytes(i % 2 for i in range(count)))
+        f.write_configuration(0, options, {})
+        f.start()
+        f.wait_state("finished", timeout=600)
+        most = peak(f.nodes[0])
+        total = self.written_sum(f.nodes[0])
+        self.assertGreater(total, 64 << 20)
+        self.assertLessEqual(most, total + BASE)
+        self.assertGreater(most, 0.8 * total)
 
     def turns(self, n, phases=None):
         """Daemons whose programs have taken a dozen turns; the most that one had."""
