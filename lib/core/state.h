@@ -1,484 +1,539 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a node is made of. One invariant rules: weight is in one account of `mass` at a time, and moves by the postings of mass.c
- * alone. A group names the files that write it. */
+/* The state of a node. One invariant rules: each unit of push-sum weight is in one account of
+ * `mass` at a time, and moves only by the postings of mass.c. The comment of each group of members
+ * names the files that write the group. */
 #ifndef SGP_CORE_STATE_H
 #define SGP_CORE_STATE_H
 
 #include "sgp/node.h"
 
-/* Where a node stands inside a round. */
+/* The stage of the current round. */
 enum sgp_stage {
-    SGP_STAGE_IDLE = 1,   /* joining or draining */
+    SGP_STAGE_IDLE = 1,   /* the node is joining or draining */
     SGP_STAGE_BEGIN,      /* a round is about to start */
-    SGP_STAGE_TRAIN,      /* the TRAIN job is under way */
-    SGP_STAGE_CREDIT,     /* waits until it may give */
-    SGP_STAGE_PUBLISHING, /* the PUBLISH job is under way */
-    SGP_STAGE_GATHER,     /* waits for promised shares */
-    SGP_STAGE_END,        /* all rounds done; waits for acknowledgements and agreement; finished */
+    SGP_STAGE_TRAIN,      /* the TRAIN job is running */
+    SGP_STAGE_CREDIT,     /* the node waits until it may give */
+    SGP_STAGE_PUBLISHING, /* the PUBLISH job is running */
+    SGP_STAGE_GATHER,     /* the node waits for promised shares */
+    /* no rounds remain; the node waits for acknowledgements and agreement, or has finished */
+    SGP_STAGE_END,
 };
 
-/* A share that this node gave and has not seen acknowledged. At most one a link, and two within an exact cycle. */
+/* A share that this node gave and whose acknowledgement has not arrived. A link has at most one, or
+ * two within an exact cycle. */
 struct sgp_owed {
     bool exists;
-    bool sent;               /* on the present connection */
-    bool told;               /* on any: it may have been accepted */
-    bool publishing;         /* its snapshot is still being made */
-    sgp_time since;          /* it was sent, */
-    sgp_time spent;          /* and so long it was under way on connections before */
-    enum sgp_reason refused; /* on the present connection, and not taken up yet (fold.c); else 0 */
-    bool lost;     /* of a former process: it is not sent again, only settled or taken back */
-    bool is_void;  /* of an epoch that is over: whatever its target says, it is forgotten */
-    uint32_t slot; /* of the snapshot; SGP_SLOT_NONE: the share is empty, or its snapshot is gone */
+    bool sent;       /* sent on the present connection */
+    bool told;       /* sent on any connection, so the target may have accepted it */
+    bool publishing; /* the PUBLISH job of its snapshot is not done */
+    sgp_time since;  /* when it was sent on the present connection */
+    sgp_time spent;  /* time that it was under way on earlier connections */
+    /* reason of a refusal on this connection that fold.c has not handled yet; 0: none */
+    enum sgp_reason refused;
+    /* The share is from an earlier process. It is not sent again, only settled or taken back. */
+    bool lost;
+    /* The share is of an epoch that is over. It is forgotten, whatever the target answers. */
+    bool is_void;
+    uint32_t slot; /* its snapshot; SGP_SLOT_NONE: the share is empty, or the snapshot is lost */
     struct sgp_share share;
 };
 
-/* IN: a connection that came while another stands. */
+/* IN: a second connection of the source, which arrived while the first one exists. */
 struct sgp_aside {
-    uint64_t caller;     /* it has not said hello yet; 0: nobody */
-    uint64_t connection; /* greeted, and not answered yet; 0: none */
+    uint64_t caller;     /* a connection whose hello has not arrived; 0: none */
+    uint64_t connection; /* a connection whose hello arrived and has no answer yet; 0: none */
     sgp_time since;
-    struct sgp_pulse pulse; /* of its hello */
-    struct sgp_hello hello; /* without its names */
+    struct sgp_pulse pulse; /* the pulse of its hello */
+    struct sgp_hello hello; /* its hello, without names */
 };
 
-/* Asking one node after the other about a share. */
+/* A search: asking one node after the other about a share. */
 struct sgp_search {
-    uint64_t number; /* of the share; else it is another search */
-    uint32_t pass;   /* 0: the target; 1: its out-neighbours; 2: all others */
+    uint64_t number; /* number of the share; if the number differs, this is another search */
+    uint32_t pass;   /* 0: the target; 1: its out-neighbours; 2: all other nodes */
     uint32_t at;     /* the next node of the pass */
-    bool moved;      /* the target answered, as another than the one that was meant */
-    bool silent;     /* somebody could not be asked */
+    bool moved;      /* the target answered with another lineage than the search is about */
+    bool silent;     /* at least one node could not be asked */
     sgp_time begun, next, pace;
 };
 
-/* One directed edge, with at most one connection. Of what it has twice within an exact cycle the
- * first is at 0, and the second moves up. Each group names its writer; layout.c begins a link,
- * record.c restores it, reload.c moves it, and `disconnect` in link.c clears what was half-done. */
+/* One directed edge of the topology, with at most one connection. Where an exact cycle needs two
+ * entries of something, the first is at index 0, and the second moves up. The comment of each group
+ * names its writers. In addition, layout.c begins a link, record.c restores it, reload.c moves it,
+ * and `disconnect` in link.c clears what the connection left unfinished. */
 struct sgp_core_link {
     uint32_t peer;
     enum sgp_direction direction;
-    bool retired;           /* no edge of the file any more */
-    struct sgp_pulse pulse; /* link.c: the latest; state 0 before the first */
+    bool retired;           /* the topology file no longer has this edge */
+    struct sgp_pulse pulse; /* link.c: the latest; its state is 0 before the first */
 
-    /* link.c; greet.c: up; node.c, watch.c: dialled; emit.c: said; share.c, owed.c: the last reason */
+    /* link.c; greet.c: up; node.c, watch.c: dialled; emit.c: said; share.c, owed.c: the last
+     * reason */
     struct {
-        enum sgp_link_state state; /* CONNECTING: connected, and not greeted yet */
-        uint64_t id;               /* 0 while there is none */
-        sgp_time since;            /* of the present state */
-        sgp_time redial;           /* OUT: when to dial; NEVER while it is dialled or connected */
+        enum sgp_link_state state; /* CONNECTING also means: connected, but not greeted yet */
+        uint64_t id;               /* 0: there is no connection */
+        sgp_time since;            /* when the present state began */
+        sgp_time redial;           /* OUT: when to dial; NEVER while dialled or connected */
         sgp_time backoff;
-        sgp_time said; /* when anything was last sent */
+        sgp_time said; /* when this node last sent anything */
         int last_error;
         enum sgp_reason last_reason;
-        uint32_t forms; /* OUT: that the peer said last that it decodes; greet.c */
+        uint32_t forms; /* OUT: codings that the peer decodes, as it said last; greet.c */
     } connection;
 
-    /* link.c; watch.c: absent, and heard no more. What is heard, on this link alone: hearing a peer on one says nothing about the
-     * other. */
+    /* link.c; watch.c: absent, and heard no more. The failure detector of this link alone: a
+     * message on one link of a peer proves nothing about the other link. */
     struct {
-        sgp_time heard;      /* SGP_TIME_NEVER: not yet, or it is not reckoned with any more */
-        sgp_time longest[2]; /* longest silence of the present and the previous window of 32 */
-        uint32_t intervals;  /* in the present window */
+        sgp_time heard; /* SGP_TIME_NEVER: not heard yet, or no longer monitored */
+        /* longest silence in the present and the previous window of 32 intervals */
+        sgp_time longest[2];
+        uint32_t intervals; /* number of intervals in the present window */
         bool absent;
     } liveness;
 
-    struct {           /* greet.c; emit.c: said */
-        bool trained;  /* it was seen training, or far behind: if it joins, nobody waits for it */
-        uint64_t said; /* digest of this node's topology file, as the peer has heard last */
-        uint64_t topology; /* of the peer's, as heard last */
-        bool steps;        /* its learning rate or batch differ */
-        bool mismatch;     /* that, or its topology file does */
-        bool other_data;   /* both take parts of a table, and it is not one */
+    struct { /* greet.c; emit.c: said */
+        /* The peer was seen training, or far behind. If it joins, no node waits for it. */
+        bool trained;
+        uint64_t said;     /* digest of this node's topology file that the peer heard last */
+        uint64_t topology; /* digest of the peer's topology file, as heard last */
+        bool steps;        /* the peer's learning rate or batch size differs */
+        bool mismatch;     /* the learning rate, the batch size or the topology file differs */
+        bool other_data;   /* both nodes take parts of a data table, and the tables differ */
     } greeting;
 
-    /* outdated.c; greet.c: the target's lineage; share.c, outgoing.c, role_token.c: the numbers of shares. What both ends
-     * remember. */
+    /* outdated.c; greet.c: the target's lineage; share.c, outgoing.c, role_token.c: the numbers of
+     * shares. What both ends of the link remember. */
     struct {
-        bool recorded;         /* the link was on record */
-        bool met;              /* the peer has greeted since this process knows the link */
-        uint64_t lineage;      /* of the peer */
-        uint64_t number;       /* OUT: of the last share given */
-        uint64_t acknowledged; /* OUT: of the last that the peer says it accepted; 0: none yet */
-        uint64_t accepted;     /* IN: number of the last accepted share of `lineage` */
-        bool brought;          /* IN: any of these had weight; true if that is not known */
-        /* IN: the same of the last other one that brought any */
+        bool recorded;    /* the record had this link */
+        bool met;         /* the peer has greeted since this process has the link */
+        uint64_t lineage; /* lineage of the peer */
+        uint64_t number;  /* OUT: number of the last share given */
+        /* OUT: greatest number that the peer says it accepted; 0: none yet */
+        uint64_t acknowledged;
+        uint64_t accepted; /* IN: number of the last share accepted from `lineage` */
+        bool brought;      /* IN: one of these shares had weight; true if that is not known */
+        /* IN: the same for the last other lineage whose shares had weight */
         uint64_t former_lineage, former_accepted;
     } memory;
 
     struct {             /* pace.c */
-        sgp_round round; /* of the peer when its pace began to be measured */
+        sgp_round round; /* the peer's round when the measurement of its pace began */
         sgp_time since;
     } pace;
 
     struct {                  /* patience.c; share.c, estimate.c: a payload has come whole */
-        sgp_time round_since; /* the peer's round and state have been the same */
+        sgp_time round_since; /* since when the peer's round and state have been the same */
         sgp_time longest_round;
-        sgp_round furthest;      /* round of the peer that led to what it is waited for, */
-        sgp_time furthest_since; /* and since when */
-        bool overdue;            /* that is longer ago than this node waits */
-        sgp_time window_since;   /* of the payload under way: then ... */
-        uint64_t window_bytes;   /* ... so much of it had come */
-        bool trickles; /* IN: a payload came too slowly, and none has come whole since; OUT: what is
-                        * owed was not acknowledged in the time that it may take */
+        /* The peer's greatest round at which it came closer to what this node waits for. */
+        sgp_round furthest;
+        sgp_time furthest_since; /* when it reached that round */
+        bool overdue;            /* that was longer ago than this node's patience */
+        sgp_time window_since;   /* start of the measuring window of the payload that is arriving */
+        uint64_t window_bytes;   /* bytes of that payload that had arrived by then */
+        /* IN: a payload arrived too slowly, and no whole payload has arrived since. OUT: the owed
+         * share was not acknowledged in the time that this may take. */
+        bool trickles;
     } patience;
 
     struct {                   /* agree.c; emit.c: told, named; link.c: a connection ends */
         struct sgp_beat ended; /* what the latest beat said */
-        bool told;             /* on this connection that we are through with our rounds, */
-        sgp_round named;       /* and which round is our last; 0: not yet */
+        bool told;       /* this connection has told the peer that this node's rounds are over */
+        sgp_round named; /* the last round that this connection has told the peer; 0: none yet */
     } end;
 
     struct { /* IN: seek.c, estimate.c; receive.c: it is over */
-        uint32_t
-            slot; /* receive slot set aside for the estimate that the peer was asked for; SGP_SLOT_NONE: it was not */
-        bool filling;    /* `incoming` was announced and its payload is under way */
-        sgp_round newer; /* it is to be of this label or a later one */
-        sgp_time until;  /* then it is another one's turn */
+        /* Receive slot reserved for the estimate that the peer was asked for. SGP_SLOT_NONE: the
+         * peer was not asked. */
+        uint32_t slot;
+        bool filling;    /* `incoming` was announced, and its payload is arriving */
+        sgp_round newer; /* the least version (label) of the estimate that this node wants */
+        sgp_time until;  /* when the next source is asked instead */
         struct sgp_estimate incoming;
     } question;
 
     struct {             /* handing.c; estimate.c: refused */
-        bool refused;    /* IN: the peer's */
-        bool asks;       /* OUT: the peer wants ours, */
-        sgp_round newer; /* of this label or a later one; */
-        sgp_round holds; /* OUT: label of the copy that the peer has; SGP_ROUND_NONE: none */
-        uint32_t slot;   /* the snapshot that is for it; SGP_SLOT_NONE: none yet */
+        bool refused;    /* IN: the peer refused the question */
+        bool asks;       /* OUT: the peer asks for this node's estimate */
+        sgp_round newer; /* the least version (label) that the peer wants */
+        /* OUT: version (label) of the copy that the peer has; SGP_ROUND_NONE: none */
+        sgp_round holds;
+        uint32_t slot; /* the snapshot for the peer; SGP_SLOT_NONE: none yet */
         bool sent;
     } estimate;
 
-    /* OUT: emit.c, outgoing.c; facts.c: the plan; share.c: the credit, answer_due; link.c: a connection ends */
+    /* OUT: emit.c, outgoing.c; facts.c: the plan; share.c: the credit, answer_due; link.c: a
+     * connection ends */
     struct {
-        sgp_round plan; /* the next round with this edge, from `plan_from` on */
+        sgp_round plan; /* the next round with this edge, searched from `plan_from` on */
         sgp_round plan_from;
-        sgp_round announced[2]; /* the promises last stated */
-        sgp_round pledged_from; /* the first that was stated since there was none */
-        sgp_round credit[2];    /* the rounds of unused credits, or NONE */
-        uint32_t left_out;      /* turns in a row without a share */
-        bool answer_due;        /* the peer gave us a share that asks for one of ours */
+        sgp_round announced[2]; /* the promises stated last */
+        sgp_round pledged_from; /* the first promise stated after a time without promises */
+        sgp_round credit[2];    /* rounds of the unused flow-control credits, or NONE */
+        uint32_t left_out;      /* consecutive turns without a share on this link */
+        bool answer_due;        /* a share of the peer asks for a share in return */
     } giving;
 
-    /* OUT: outgoing.c and role_token.c give it; share.c: sent; owed.c settles it; fold.c: refused; cycle.c: void; round.c: published; link.c: a
-     * connection ends. What was given after it, before that was settled, has no weight. */
+    /* OUT: outgoing.c and role_token.c give it; share.c: sent; owed.c settles it; fold.c: refused;
+     * cycle.c: void; round.c: published; link.c: a connection ends. A share that is given while an
+     * earlier one is not settled has no weight. */
     struct sgp_owed owed[2];
 
     struct {             /* accounts.c; share.c: declined; link.c: a connection ends */
-        bool declined;   /* OUT: on this connection the peer would not have our bequest */
-        uint32_t handed; /* OUT: accounts sent before our bequest */
-        uint32_t staged; /* that came on this connection; OUT: that the peer says have come */
-        /* connections on which an heir was told of the link, and of its former lineage */
+        bool declined;   /* OUT: on this connection the peer declined this node's bequest */
+        uint32_t handed; /* OUT: number of accounts sent before this node's bequest */
+        /* IN: accounts staged on this connection; OUT: accounts that the peer says it staged */
+        uint32_t staged;
+        /* The connections on which an heir was told of the link, and of its former lineage. */
         uint64_t told_on[2];
     } bequest;
 
-    struct {                  /* OUT: inquiry.c; greet.c, cycle.c: disputed */
-        sgp_time unreachable; /* since then, while something is owed; NEVER: it is not */
-        uint64_t disputed;    /* lineage to which our bequest was owed, if the peer has another */
+    struct { /* OUT: inquiry.c; greet.c, cycle.c: disputed */
+        /* since when the peer is unreachable while a share is owed; NEVER: it is not */
+        sgp_time unreachable;
+        /* the lineage that was owed this node's bequest, if the peer has another one */
+        uint64_t disputed;
         struct sgp_search search;
     } inquiry;
 
-    struct
-    { /* IN: receive.c, grant.c, share.c; fold.c: folds, spoiled; role_owner.c, cycle.c: latest; link.c: a connection ends */
-        /* next_round and then_round of its pulse, or NONE; both frozen while a payload is under way */
+    /* IN: receive.c, grant.c, share.c; fold.c: folds, spoiled; role_owner.c, cycle.c: latest;
+     * link.c: a connection ends */
+    struct {
+        /* next_round and then_round of the peer's pulse, or NONE. Both are frozen while a payload
+         * is arriving. */
         sgp_round promise[2];
-        uint32_t slot[2]; /* granted for these, the first perhaps being filled; NONE: it is not */
-        bool filling;     /* `incoming` was announced and its payload is under way */
-        bool folds;       /* and is folded while it comes (fold.c); */
-        bool spoiled;     /* or was, until x changed */
-        sgp_time since;   /* when it began to come */
+        /* Receive slots granted for these promises, or NONE. The first may be filling. */
+        uint32_t slot[2];
+        bool filling;   /* `incoming` was announced, and its payload is arriving */
+        bool folds;     /* the payload is added to x while it arrives (fold.c) */
+        bool spoiled;   /* it was being added until x changed */
+        sgp_time since; /* when the payload began to arrive */
         struct sgp_share incoming;
-        struct sgp_epoch epoch; /* of `incoming` */
-        sgp_round latest;       /* last share accepted in the epoch in force; NONE: none */
+        struct sgp_epoch epoch; /* epoch of `incoming` */
+        sgp_round latest; /* round of the last share accepted in the epoch in force; NONE: none */
     } receiving;
 
     struct { /* of shares: outgoing.c, role_token.c, share.c, owed.c; role_owner.c: late */
         uint64_t sent, received, returned;
-        uint64_t late; /* IN: of those received, updates that came too late to be added */
+        uint64_t late; /* IN: received updates that were too late to be added */
     } count;
 
-    struct {            /* role_owner.c; reload.c; estimate.c: held; watch.c: missed */
-        sgp_round copy; /* IN, from an owner: label of the copy of its part; SGP_ROUND_NONE: none */
-        sgp_round held; /* IN: that label, if the copy came on this connection and by this file */
-        sgp_round given; /* IN, from an owner: the greatest from which an update was made */
-        uint32_t
-            base; /* OUT: snapshot of the copy from which the peer trains; SGP_SLOT_NONE: not kept */
-        sgp_round label;     /* of that */
-        uint32_t ahead;      /* IN: updates that were added of it, more than of the slowest */
-        sgp_round staleness; /* IN: of the last that was added; SGP_ROUND_NONE: none was */
-        bool
-            missed; /* OUT: nothing of the peer came to the step that is closed, which it has to hear */
+    struct { /* role_owner.c; reload.c; estimate.c: held; watch.c: missed */
+        /* IN, from an owner: version of the copy of its part; SGP_ROUND_NONE: none */
+        sgp_round copy;
+        /* IN: that version, if the copy arrived on this connection and under this file */
+        sgp_round held;
+        sgp_round given; /* IN, from an owner: the greatest version from which an update was made */
+        /* OUT: snapshot of the copy from which the peer trains; SGP_SLOT_NONE: not kept */
+        uint32_t base;
+        sgp_round label; /* version of that copy */
+        /* IN: how many more of its updates were added than of the slowest worker's */
+        uint32_t ahead;
+        /* IN: staleness of the update that was added last; SGP_ROUND_NONE: none was */
+        sgp_round staleness;
+        bool missed; /* OUT: the closed step has no update of the peer, and the peer must be told */
     } work;
 
     struct {             /* IN: likeness.c */
-        uint64_t update; /* digest of the peer's latest training that it told; 0: none yet */
-        bool matched;    /* another node's was the same, */
-        uint32_t same;   /* so often in a row */
+        uint64_t update; /* digest of the peer's latest training, as it told; 0: none yet */
+        bool matched;    /* the digest equalled one of another node */
+        uint32_t same;   /* how many consecutive times that was so */
         double rate;     /* the peer's learning rate; 0: not known */
-        uint32_t unlike; /* so often in a row it was none that this node had of late */
+        uint32_t unlike; /* consecutive times that this node had no such learning rate recently */
     } likeness;
 
     struct {                    /* IN: total.c */
-        sgp_round round;        /* of this node when the source last said ... */
-        sgp_round heavy, light; /* that; SGP_ROUND_NONE: never */
+        sgp_round round;        /* this node's round when the source last told its counts */
+        sgp_round heavy, light; /* those counts; SGP_ROUND_NONE: never told */
     } news;
 
     struct sgp_aside aside; /* IN: aside.c; link.c: the caller */
 };
 
-/* What goes to one neighbour in this turn. */
+/* The share for one neighbour in this turn. */
 struct sgp_outgoing {
     struct sgp_core_link *link;
-    double fraction;             /* of this node's mass before the turn */
-    const struct sgp_edge *edge; /* of the file; NULL: the node chose, and gives of all values */
+    double fraction; /* part of the mass that this node had before the turn */
+    /* the edge of the file; NULL: the node chose the target, and gives of all values */
+    const struct sgp_edge *edge;
     bool asks;
     double bequest;
-    struct sgp_slice slice;         /* of what goes; no values: the share is empty */
-    enum sgp_compressor compressor; /* of that */
+    struct sgp_slice slice;         /* the values that it carries; none: the share is empty */
+    enum sgp_compressor compressor; /* how they are compressed */
 };
 
-#define SGP_CORE_STAGED_MAX (2 * SGP_ACCOUNTS_MAX) /* by all neighbours together */
-#define SGP_CORE_WINDOW 16u                        /* accounts on their way to an heir */
+#define SGP_CORE_STAGED_MAX (2 * SGP_ACCOUNTS_MAX) /* for all neighbours together */
+#define SGP_CORE_WINDOW 16u /* accounts that may be on their way to an heir */
 #define SGP_CORE_ACCOUNTS_MAX (SGP_ACCOUNTS_MAX + SGP_CORE_STAGED_MAX)
 
 struct sgp_core_account {
     struct sgp_account account;
-    uint32_t stager; /* who is about to leave it to us; SGP_SLOT_NONE: it is in force */
-    double told;     /* staged, and no account: so many members whose mass never came, */
-    double unknown;  /* or by how much the total may be off */
-    uint32_t slot; /* of the share's snapshot; SGP_SLOT_NONE: it would come home by weight alone */
+    /* the node that is about to leave the account to this one; SGP_SLOT_NONE: in force */
+    uint32_t stager;
+    /* Staged, but not as an account: the number of members whose mass never arrived. */
+    double told;
+    double unknown; /* Likewise: the bound for the error of the total. */
+    /* the share's snapshot; SGP_SLOT_NONE: if the share returns, only its weight does */
+    uint32_t slot;
     double fraction;
     enum sgp_compressor compressor;
-    uint64_t told_on; /* the connection on which an heir was told of it */
+    uint64_t told_on; /* the connection on which an heir was told of the account */
     struct sgp_search search;
 };
 
-/* The one question under way. Its answer is for the debt or the link to which just that share is still owed. */
+/* The one question that is pending. Its answer applies to the debt or the link to which exactly
+ * that share is still owed. */
 struct sgp_inquiry {
     bool asked;
-    struct sgp_account about; /* number 0: whatever is said is void */
-    uint32_t whom;            /* SGP_SLOT_NONE: gone meanwhile */
-    bool links;               /* some link owes what is asked about, if not now, then later */
+    struct sgp_account about; /* number 0: the answer is ignored */
+    uint32_t whom;            /* the node that was asked; SGP_SLOT_NONE: a reload has removed it */
+    bool links;               /* some link owes the share in question, or will owe it later */
     sgp_time until, next;
 };
 
 /* receive.c, grant.c, share.c, estimate.c, seek.c; node.c: absorbed */
 enum sgp_receive_state {
     SGP_RECEIVE_FREE = 0,
-    SGP_RECEIVE_GRANTED, /* to one source, or set aside for an estimate; its payload may be coming */
-    SGP_RECEIVE_HELD,    /* accepted, and not absorbed yet */
-    SGP_RECEIVE_ABSORBING, /* or being adopted */
+    /* granted to one source, or reserved for an estimate; the payload may be arriving */
+    SGP_RECEIVE_GRANTED,
+    SGP_RECEIVE_HELD,      /* accepted, but not absorbed yet */
+    SGP_RECEIVE_ABSORBING, /* being absorbed or adopted */
 };
 
-struct sgp_receive { /* a receive slot */
+struct sgp_receive { /* A receive buffer. */
     enum sgp_receive_state state;
     uint32_t peer;          /* node index of the source */
-    struct sgp_share share; /* GRANTED: only its round, that of the credit */
+    struct sgp_share share; /* GRANTED: only its round is set, from the credit */
     struct sgp_epoch epoch;
-    bool counts;   /* HELD, an update: its step is closed; it counts for `share.fraction` */
-    uint32_t base; /* it is compensated from that snapshot on; SGP_SLOT_NONE: it is not */
+    bool counts; /* HELD, an update: its step is closed, and it counts for `share.fraction` */
+    /* snapshot from which the update's delay is compensated; SGP_SLOT_NONE: it is not */
+    uint32_t base;
 };
 
-/* The share that is added to x while it comes: one at a time. fold.c; publish.c, round.c: published; emit.c: x changes */
+/* The share that is added to x while it arrives. There is one at a time. fold.c; publish.c,
+ * round.c: published; emit.c: x changes */
 struct sgp_folding {
-    uint32_t snapshot; /* x is `keep` times that one; SGP_SLOT_NONE: it is not known to be */
+    /* x is `keep` times this snapshot; SGP_SLOT_NONE: no such snapshot is known */
+    uint32_t snapshot;
     double keep;
-    enum sgp_compressor compressor; /* of what was given of it */
-    uint32_t pinned; /* the snapshot that a share is being added to; SGP_SLOT_NONE: none is */
-    bool changed;    /* x has changed since */
-    bool refusals;   /* came meanwhile, of what this node gave */
+    enum sgp_compressor compressor; /* how the part that was given of the snapshot is compressed */
+    uint32_t pinned; /* the snapshot to which a share is being added; SGP_SLOT_NONE: none */
+    bool changed;    /* x has changed since the fold began */
+    bool refusals;   /* targets refused shares of this node during the fold */
 };
 
-/* Exact cycles. cycle.c; epoch.c: epoch, heard, heeds; role_token.c: an epoch of its own; round.c: stop_by */
+/* Exact cycles. cycle.c; epoch.c: epoch, heard, heeds; role_token.c: an epoch of its own; round.c:
+ * stop_by */
 struct sgp_exact {
-    struct sgp_epoch epoch; /* in force */
-    struct sgp_epoch heard; /* the highest heard of; not below that in force */
-    bool begun; /* this node has given in the present cycle, or seen others do: x is no estimate */
-    uint32_t entry; /* snapshot: the vector that entered the cycle; NONE: none, or it is a relay */
-    sgp_time stop_by; /* it stops at the end of the cycle, or then; NEVER: no such order */
-    uint64_t renewed; /* cycles */
-    uint32_t heeds; /* epochs that are still heeded, though the file has no exact cycles any more */
+    struct sgp_epoch epoch; /* the epoch in force */
+    struct sgp_epoch heard; /* the highest epoch heard of; never below the epoch in force */
+    /* This node has given in the present cycle, or saw that others did. Then x is no estimate. */
+    bool begun;
+    /* snapshot of the vector that entered the cycle; NONE: there is none, or the node is a relay */
+    uint32_t entry;
+    /* a pending stop: at the end of the cycle, or then at the latest; NEVER: none */
+    sgp_time stop_by;
+    uint64_t renewed; /* number of renewed cycles */
+    /* cycles for which epochs still count, although the file has no exact cycles any more */
+    uint32_t heeds;
 };
 
-/* The estimate that was copied last for peers that ask. */
+/* The snapshot of the estimate that was made last for peers that ask. */
 struct sgp_handing {
-    uint32_t slot;   /* of the snapshot, */
-    bool publishing; /* which is still being made */
+    uint32_t slot;   /* the slot of the snapshot */
+    bool publishing; /* its PUBLISH job is not done */
     struct sgp_estimate estimate;
-    /* Of an owner whose copies are coded: the label of the copy that its performer keeps, NONE:
-     * there is none; and the snapshot of the change that made it, NONE: it is x. */
+    /* For an owner whose copies are coded: `label` is the version of the copy that the performer
+     * keeps, NONE if there is none. `change` is the snapshot of the difference that led to that
+     * copy, NONE if the copy is x itself. */
     sgp_round label;
     uint32_t change;
-    struct sgp_estimate changed; /* how that change is announced */
+    struct sgp_estimate changed; /* how that difference is announced */
 };
 
-/* A worker's copy of its owner's estimate, from which it trains. If parts have owners, each part is
- * of its owner's. */
+/* A worker's copy of its owner's estimate, from which it trains. If each part of the vector has an
+ * owner, the copy has each part from the owner of that part. */
 struct sgp_copy {
-    bool exists;      /* of all parts */
-    sgp_round label;  /* the least of theirs */
-    sgp_time since;   /* one was taken */
-    sgp_round turn;   /* one past that which it took last */
-    uint32_t updates; /* rounds of steps since, that a token has not taken up; of any role */
-    bool curtailed;   /* the steps under way are to end, for they come too late */
+    bool exists;     /* the copy is complete in all parts */
+    sgp_round label; /* the least version of the parts */
+    sgp_time since;  /* when a part was last replaced */
+    sgp_round turn;  /* one past the last turn that the worker took */
+    /* rounds of steps since then that a token has not taken; used by every role */
+    uint32_t updates;
+    bool curtailed; /* the running steps must end, because they are too late */
 };
 
-/* Where owning is a token. */
+/* The state of a node that trains with a token. */
 struct sgp_token_state {
-    uint32_t slot;  /* snapshot: the token if it is here, else this node's updates; NONE: neither */
-    uint32_t told;  /* updates in that, while the token is away */
-    bool of_record; /* it is here by the record of a former process */
-    bool renewed;   /* an epoch began, and the token has not been here since */
-    sgp_time quickest; /* the least time that the steps of a round took in this process, */
-    uint32_t timed;    /* and how many rounds were timed, up to a bound */
+    /* snapshot: the token if it is here, otherwise this node's accumulated updates; NONE:
+     * neither */
+    uint32_t slot;
+    uint32_t told;     /* number of updates in that snapshot while the token is away */
+    bool of_record;    /* the token is here only according to the record of an earlier process */
+    bool renewed;      /* a new epoch began, and the token has not been here since */
+    sgp_time quickest; /* the shortest time that the steps of a round took in this process */
+    uint32_t timed;    /* number of rounds that were timed, up to a bound */
 };
 
-/* Digests of trainings, and learning rates. */
-#define SGP_CORE_UPDATES 64u /* that are remembered, of this node and its sources */
+/* Digests of training results, and learning rates. */
+#define SGP_CORE_UPDATES 64u /* digests that are remembered, of this node and its sources */
 struct sgp_seen_update {
     uint32_t peer;
-    uint64_t update; /* 0: there is none */
+    uint64_t update; /* 0: none */
 };
 struct sgp_likeness {
-    uint64_t update; /* of this node's latest training; 0: it changed nothing, or is not known */
-    double rate;     /* and its learning rate; 0: not known */
+    /* digest of this node's latest training; 0: it changed nothing, or is not known */
+    uint64_t update;
+    double rate; /* its learning rate; 0: not known */
     struct sgp_seen_update seen[SGP_CORE_UPDATES];
     uint32_t next;
     double rates[SGP_LIKENESS_ROUNDS];
     uint32_t next_rate;
 };
 
-/* The estimate that this node looks for, and whom it asks next; a worker of several owners, each of these. */
+/* The search for an estimate, and which source is asked next. A worker of several owners asks each
+ * of them. */
 struct sgp_seeking {
     bool wants;
-    uint32_t slot;  /* receive slot set aside for the next question, or SGP_SLOT_NONE */
-    sgp_time until; /* SGP_TIME_NEVER before it may start */
-    uint32_t turn;  /* of the in-links, the one to begin with when the next is chosen */
-    uint32_t turns; /* how often one that was asked gave way to another */
+    uint32_t slot;  /* receive slot reserved for the next question, or SGP_SLOT_NONE */
+    sgp_time until; /* when the search ends; SGP_TIME_NEVER: it may not start yet */
+    uint32_t turn;  /* the in-link from which the choice of the next source begins */
+    uint32_t turns; /* how often a source was replaced by the next one */
 };
 
-/* The way out for good. */
+/* Leaving the fleet for good. */
 struct sgp_leaving {
     bool wanted;           /* from the order on; on record */
-    bool sent;             /* the bequest has left, so its heir may have accepted it */
-    bool left;             /* it was accepted; on record */
-    bool stopped;          /* the process shall end before that is known */
-    sgp_time gather_from;  /* then its sources know that it does */
-    sgp_time gather_until; /* until then it keeps what it has, and waits for more */
-    uint32_t heir;         /* SGP_SLOT_NONE: none is up */
-    sgp_time heir_until;   /* then it gives way to another, unless the bequest was sent to it */
-    sgp_round round;       /* of the bequest */
-    double weight;         /* that was handed over */
-    double owed;           /* and, beside it, what absent ones were owed */
-    uint64_t told_on[2]; /* connections on which an heir was told: what is not covered, not known */
-    sgp_time since;      /* it drains */
-    sgp_time until;      /* what comes is answered till then at least */
-    sgp_time patience;   /* once it has left: payloads under way are waited for till then */
+    bool sent;             /* the bequest was sent, so the heir may have accepted it */
+    bool left;             /* the heir accepted it; on record */
+    bool stopped;          /* the process must end before that is known */
+    sgp_time gather_from;  /* from then on its sources know that it leaves */
+    sgp_time gather_until; /* until then the node keeps its mass, and waits for more */
+    uint32_t heir;         /* SGP_SLOT_NONE: no heir is up */
+    sgp_time heir_until; /* when the next heir is tried, unless the bequest was sent to this one */
+    sgp_round round;     /* the round of the bequest */
+    double weight;       /* the weight that was handed over */
+    double owed;         /* the weight that was owed to absent nodes, in addition */
+    /* Connections on which the heir was told two figures: the members not covered, and the weight
+     * not known. */
+    uint64_t told_on[2];
+    sgp_time since;    /* when the node began to drain */
+    sgp_time until;    /* the node answers messages until then at least */
+    sgp_time patience; /* after it left: payloads that are arriving are awaited until then */
 };
 
 /* The end of this node's rounds. */
 struct sgp_ending {
-    sgp_round mixes; /* greatest last round named or asked for, as estimates differed; 0: none */
-    uint32_t asked;  /* how often in a row by this node, */
-    double apart;    /* and how far the furthest was then, relative */
-    bool sketching;  /* the SKETCH job is under way, */
-    bool spoiled;    /* and one behind it changes the estimate */
-    bool fresh;      /* `sketch` is that of the estimate at the end of the queue of jobs, */
-    bool empty;      /* but says nothing */
-    bool judges;     /* something that was said is not judged yet */
+    /* The greatest last round that a node named or asked for because estimates differed. 0:
+     * none. */
+    sgp_round mixes;
+    uint32_t asked; /* how many consecutive times this node asked */
+    double apart;   /* the greatest relative distance to a neighbour when it asked last */
+    bool sketching; /* the SKETCH job is running */
+    bool spoiled;   /* a job behind the running SKETCH job changes the estimate */
+    bool fresh;     /* `sketch` is of the estimate at the end of the job queue */
+    bool empty;     /* the sketch has no values, because the node has no model */
+    bool judges;    /* something that a neighbour said is not evaluated yet */
     struct sgp_sketch sketch;
 };
 
-enum sgp_set {       /* of links; `touched` ones count as members of all */
-    SGP_SET_TOUCHED, /* in this step */
+enum sgp_set {       /* Sets of links. A link that is in TOUCHED counts as a member of all sets. */
+    SGP_SET_TOUCHED, /* changed in this step */
     SGP_SET_OWING,
     SGP_SET_ASKING,
     SGP_SET_TO_ANSWER,
-    SGP_SET_NEAR,           /* IN: promised for the next round or before */
-    SGP_SET_WITHOUT_BUFFER, /* IN: up, and it may be granted one now */
-    SGP_SET_ENDING,         /* connected, and no edge of the file any more */
+    SGP_SET_NEAR,           /* IN: promised for the next round or an earlier one */
+    SGP_SET_WITHOUT_BUFFER, /* IN: up, and may be granted a buffer now */
+    SGP_SET_ENDING,         /* connected, but the file no longer has the edge */
     SGP_SET_COUNT,
 };
 
-/* What all links depend on. */
+/* The facts of the node on which all links depend. */
 struct sgp_facts {
     enum sgp_node_state state;
     bool drained, leaving, left, chooses, pledges, grants_all;
     uint32_t heir;
     sgp_round bequest_round, last, named;
-    sgp_round round, from; /* the round, and that of the next turn */
+    sgp_round round, from; /* the current round, and the round of the next turn */
 };
 
 struct sgp_roster {
-    uint32_t words;         /* of a set */
-    uint32_t first_due;     /* the link on which something is due first */
-    uint64_t *sets;         /* bit by link */
-    sgp_time *due;          /* by link: when something is due on it */
-    sgp_round *promised;    /* by link: IN: for later than the next round; else SGP_ROUND_MAX */
-    uint32_t *peers;        /* by link */
-    struct sgp_facts facts; /* as last noticed */
+    uint32_t words;     /* number of words of a set */
+    uint32_t first_due; /* the link with the earliest due time */
+    uint64_t *sets;     /* one bit for each link */
+    sgp_time *due;      /* for each link: when something is due on it */
+    /* for each in-link: its promise if later than the next round, otherwise SGP_ROUND_MAX */
+    sgp_round *promised;
+    uint32_t *peers;        /* for each link: its peer */
+    struct sgp_facts facts; /* as notice.c saw them last */
 };
 
-/* The arrays of a node which the file of that name makes; who has to do with an entry writes it. */
+/* The arrays of a node, which `sgp_core_lay_out` makes. The file that handles an entry writes
+ * it. */
 struct sgp_layout {
     uint32_t link_count, out_count;
     struct sgp_core_link *links; /* out-links by peer, then in-links by peer */
     struct sgp_roster roster;
     uint32_t snapshot_count, receive_count;
-    uint32_t share_parts, slices; /* as in struct sgp_node_needs */
-    uint32_t *snapshot_users;     /* shares and jobs that need the snapshot */
+    uint32_t share_parts, slices; /* see struct sgp_node_needs */
+    uint32_t *snapshot_users; /* for each snapshot: the number of shares and jobs that need it */
     struct sgp_receive *receives;
-    struct sgp_outgoing *outgoing; /* room for every out-link */
+    struct sgp_outgoing *outgoing; /* one for each out-link */
 };
 
 struct sgp_node {
     struct sgp_node_config config;
-    const struct sgp_role *roles[2]; /* role.c: outside exact cycles and within one; */
-    const struct sgp_role *role;     /* facts.c: that of the round */
+    const struct sgp_role *roles[2]; /* role.c: outside exact cycles and within one */
+    const struct sgp_role *role;     /* facts.c: the role in the current round */
     struct sgp_random random;
     sgp_time now;
-    struct sgp_effects *effects; /* during a step only */
-    bool again;                  /* more can be done at once: ask for a tick now */
+    struct sgp_effects *effects; /* set during a step only */
+    bool again;                  /* more can be done immediately: ask for a tick */
     bool changed;                /* tell all peers by a beat at the end of this step */
-    bool unrecorded;             /* this step changed what a record holds */
+    bool unrecorded;             /* this step changed what a record contains */
 
     /* round.c, leave.c, by emit.c */
     enum sgp_node_state state; /* JOINING, TRAINING, SETTLING, FINISHED or DRAINING */
-    bool paused;               /* over any of the first three */
+    bool paused;               /* in addition to one of the first three */
     bool drained;
     sgp_time drain_until;
     enum sgp_stage stage;
     sgp_time stage_since;
 
-    /* round.c; facts.c: the round; outgoing.c: gave; share.c: bandwidth_bound; cycle.c and role_token.c: a cycle, or the last lap, begins elsewhere */
+    /* round.c; facts.c: the round; outgoing.c: gave; share.c: bandwidth_bound; cycle.c and
+     * role_token.c: a cycle, or the last lap, begins elsewhere */
     sgp_round round;
     sgp_time round_since;
-    bool gave, trained;   /* in this round already */
-    sgp_round passes;     /* times that it gave in it, beyond the first (sgp_core_passes_on_at) */
-    sgp_time passed;      /* when it did so last; */
-    sgp_time waits;       /* and since when it waits in this round */
-    bool received_share;  /* a share with mass has come since the round before ended */
+    bool gave, trained; /* in the current round */
+    /* shares that the node gave in this round beyond the first (sgp_core_passes_on_at) */
+    sgp_round passes;
+    sgp_time passed;      /* when it gave the last of these */
+    sgp_time waits;       /* since when it waits in this round */
+    bool received_share;  /* a share with mass has arrived since the previous round ended */
     bool bandwidth_bound; /* the last share took more than half of the time since the round began */
     uint64_t jumps;
 
     struct {             /* greet.c, round.c; cycle.c: heard */
-        sgp_round ends;  /* greatest count of training rounds heard of */
-        bool endless;    /* its own end is open, or was */
+        sgp_round ends;  /* greatest number of training rounds heard of */
+        bool endless;    /* this node's own number of rounds is or was unlimited */
         sgp_round stop;  /* least early stop heard of, or NONE */
         sgp_round asked; /* least early stop that this node asked for, or NONE */
         sgp_round heard; /* no round heard of is beyond this one */
     } fleet;
 
     struct {             /* pace.c; round.c: begun, steps */
-        sgp_round round; /* when its own pace began to be measured */
+        sgp_round round; /* this node's round when the measurement of its own pace began */
         sgp_time since;
-        sgp_time each;  /* a round of its own on the mean, when its steps were done; 0: not known */
-        sgp_time begun; /* when the steps of its round began, */
-        sgp_time steps; /* and how long the last ones took; 0: not known */
-        bool idle;      /* the round of mixing before neither gave nor received a share */
-        sgp_time together; /* a round with others, on the mean of so many of late */
+        sgp_time each;  /* mean time of a round, up to the end of its steps; 0: not known */
+        sgp_time begun; /* when the steps of the current round began */
+        sgp_time steps; /* how long the last steps took; 0: not known */
+        bool idle;      /* in the previous round of mixing no share was given or received */
+        /* mean time of a round with others, over the number of recent rounds below */
+        sgp_time together;
         sgp_round together_rounds;
     } pace;
 
-    struct
-    { /* reload.c, record.c: rounds that train, before a round: they are counted from here on */
+    /* reload.c, record.c: rounds that train, before a round: they are counted from here on */
+    struct {
         sgp_round round, count;
     } turns;
 
@@ -486,37 +541,45 @@ struct sgp_node {
     struct sgp_copy copy; /* role_worker.c, role_token.c; round.c: the turn, curtailed, updates */
     struct sgp_token_state token; /* role_token.c */
 
-    struct {            /* mass.c alone */
-        double weight;  /* w of z = x / w, at the end of the queue of jobs */
-        double held;    /* of shares that were accepted and not absorbed, */
-        double owed;    /* of those that links owe, */
-        double debt;    /* and of debts in force: by postings; what decides is summed up anew */
-        double surplus; /* members that left their mass to this node, not dissolved yet */
-        double covered; /* of these, those whose mass has come: it may be dissolved */
-        double unknown; /* the total is off by so much at most: an outdated record, or a lie */
-        double members_most; /* the most that a file of this node has named */
-        double due;          /* what came from outside less what went there: all four together */
+    struct {           /* mass.c alone */
+        double weight; /* w of z = x / w, at the end of the job queue */
+        double held;   /* weight of shares that were accepted but not absorbed */
+        double owed;   /* weight of shares that links owe */
+        /* Weight of debts in force. These sums follow the postings; decisions use sums computed
+         * anew. */
+        double debt;
+        /* members that left their mass to this node, where it is not dissolved yet */
+        double surplus;
+        double covered; /* those of `surplus` whose mass has arrived, so that it may be dissolved */
+        /* bound for the error of the total, from an outdated record or a lying node */
+        double unknown;
+        double members_most; /* the greatest number of members that a file of this node has named */
+        /* what arrived from outside less what left: the sum that the four accounts must have */
+        double due;
     } mass;
 
-    struct {                    /* total.c; outgoing.c: kept */
-        bool excess;            /* weight was made somewhere, and this node heals that */
-        sgp_round calm_from;    /* it has scaled nothing since */
-        sgp_round counted;      /* the round that was counted last */
-        sgp_round heavy, light; /* rounds in a row in which all heard of had too much, too little */
-        double left;            /* weight after its last turn, */
-        double kept;            /* part of its weight that it did not give in its last turn */
-        sgp_time quiet_until;   /* until then it is not told again */
+    struct {                 /* total.c; outgoing.c: kept */
+        bool excess;         /* a member created weight, and this node removes the excess */
+        sgp_round calm_from; /* the round since which the node has scaled nothing */
+        sgp_round counted;   /* the round that was counted last */
+        /* consecutive rounds in which every node heard of had too much, or too little */
+        sgp_round heavy, light;
+        double left;          /* the node's weight after its last turn */
+        double kept;          /* the part of its weight that it did not give in its last turn */
+        sgp_time quiet_until; /* until then the note is not repeated */
     } total;
 
     struct { /* outgoing.c; publish.c, round.c: published; role_token.c: a hand-over */
         bool starving;
-        bool nothing;                   /* was given in its last turn, for it starves */
-        sgp_time starves_since;         /* the first time of those that are told as one, */
-        sgp_time starves_until;         /* of which is the next, if it comes before this */
-        sgp_time quiet_until;           /* until then that is not told again */
-        uint32_t count;                 /* of the outgoing shares of this turn */
-        uint32_t slot;                  /* of the PUBLISH jobs under way, */
-        uint32_t jobs;                  /* and how many there are */
+        bool nothing; /* it gave nothing in its last turn, because it is starving */
+        /* start of the present series of such turns, which is reported once */
+        sgp_time starves_since;
+        /* the next such turn belongs to the series if it begins before this time */
+        sgp_time starves_until;
+        sgp_time quiet_until;           /* until then the note is not repeated */
+        uint32_t count;                 /* number of outgoing shares in this turn */
+        uint32_t slot;                  /* the snapshot of the running PUBLISH jobs */
+        uint32_t jobs;                  /* the number of these jobs */
         enum sgp_compressor compressor; /* of this turn's shares */
     } giving;
 
@@ -524,17 +587,17 @@ struct sgp_node {
 
     struct {                              /* accounts.c */
         uint32_t count;                   /* in force and staged; the oldest first */
-        uint32_t staged, debts;           /* of these; debts in force */
-        struct sgp_core_account *entries; /* SGP_CORE_ACCOUNTS_MAX */
+        uint32_t staged, debts;           /* number of staged ones; number of debts in force */
+        struct sgp_core_account *entries; /* room for SGP_CORE_ACCOUNTS_MAX */
     } accounts;
 
     struct
     { /* record.c, round.c, role_token.c; receive.c, estimate.c: fresh; outdated.c: outdated */
-        bool recorded;     /* made from a record, */
-        bool outdated;     /* which neighbours know to be an old one */
-        bool another_file; /* that record was made with another topology file */
-        bool restored;     /* comes to a fleet under way, and has not begun a round there */
-        bool fresh;        /* x is of round 0 */
+        bool recorded;     /* this node was made from a record */
+        bool outdated;     /* neighbours have shown that the record is outdated */
+        bool another_file; /* the record was made with another topology file */
+        bool restored;     /* joins a fleet that is training, and has not begun a round there */
+        bool fresh;        /* x is the initial model, of round 0 */
     } past;
 
     struct sgp_layout layout;
