@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Accounts: what a node answers for though others did it.
+/* Accounts: what a node answers for on behalf of others.
  *
- * One that leaves for good takes two things with it that its neighbours may still need: what it accepted
- * last from each source (or a share whose acknowledgement was lost would count twice), and what it owes
- * to targets that were absent (which may have accepted it). It tells both to its heir, one account a message, on
- * the connection on which the bequest follows; the heir keeps them aside (staged), and they are in force from the
- * step on in which it accepts the bequest. What the leaver answered for itself goes the same way.
+ * A node that leaves for good knows two things that its neighbours may still need. The first is
+ * what it accepted last from each source. Without it, a share whose acknowledgement was lost would
+ * count twice. The second is what it owes to absent targets, which may have accepted it. The leaver
+ * tells both to its heir, one account a message, on the connection on which the bequest follows.
+ * The heir stages these accounts. They are in force from the step on in which it accepts the
+ * bequest. Accounts for which the leaver itself answered are handed over in the same way.
  *
- * A debt is weight in flight: the target's if it has accepted the share, else this node's (inquiry.c).
+ * A debt is weight in transit. If the target accepted the share, the weight is the target's,
+ * otherwise it is this node's (inquiry.c).
+ *
  * The rule: docs/rules/inquiry.md */
 #include "core/core.h"
 
@@ -15,8 +18,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define INHERITED_MAX (SGP_ACCOUNTS_MAX - 64u) /* the rest is for disputes */
-#define OLD_MAX 64u                            /* that give way to one bequest */
+#define INHERITED_MAX (SGP_ACCOUNTS_MAX - 64u) /* the remaining places are for disputes */
+#define OLD_MAX 64u                            /* old accounts that one bequest may replace */
 
 /* ---- the table ---- */
 
@@ -60,7 +63,7 @@ static void drop(struct sgp_node *node, uint32_t index)
     node->accounts.debts -= sgp_core_is_debt(entry);
     node->accounts.staged -= !in_force(entry);
     node->unrecorded = node->unrecorded || in_force(entry);
-    node->accounts.count--; /* the others keep their order: the oldest come first */
+    node->accounts.count--; /* keeps the order, in which the oldest comes first */
     memmove(entry, entry + 1, (node->accounts.count - index) * sizeof *entry);
 }
 
@@ -69,7 +72,7 @@ void sgp_core_end_debt(struct sgp_node *node, uint32_t index, enum sgp_posting e
     struct sgp_core_account *entry = &node->accounts.entries[index];
     double weight = entry->account.weight;
     if (end == SGP_MASS_TAKE_HOME && node->role->collective)
-        end = SGP_MASS_VOID_DEBT; /* nothing weighs there but what the file says */
+        end = SGP_MASS_VOID_DEBT; /* in an exact cycle only the file gives weight */
     if (end == SGP_MASS_TAKE_HOME) {
         uint32_t slot = entry->slot;
         entry->slot = SGP_SLOT_NONE;
@@ -83,7 +86,8 @@ void sgp_core_end_debt(struct sgp_node *node, uint32_t index, enum sgp_posting e
     sgp_mass_post(node, end, weight);
 }
 
-/* All begin anew with the weight that the file says. But what the heir may have with a bequest stays. */
+/* All nodes begin again with the weight of the file. A debt that the heir may have received with a
+ * bequest stays. */
 void sgp_core_void_debts(struct sgp_node *node)
 {
     if (sgp_core_has_gone(node) && sgp_core_bequest(node) != NULL)
@@ -91,10 +95,11 @@ void sgp_core_void_debts(struct sgp_node *node)
     for (uint32_t i = node->accounts.count; node->accounts.debts > 0 && i-- > 0;)
         if (sgp_core_is_debt(&node->accounts.entries[i]))
             sgp_core_end_debt(node, i, SGP_MASS_VOID_DEBT);
-    node->inquiry.whom = SGP_SLOT_NONE; /* its index may be another's now */
+    node->inquiry.whom = SGP_SLOT_NONE; /* a reload may give its index to another node */
 }
 
-/* The file's own string, which outlives the account, if it has the name: it has where there was a link. */
+/* If the topology file has the name, its string, which outlives the account. It has the name
+ * wherever there was a link. */
 static const char *lasting(const struct sgp_node *node, const char *name)
 {
     int64_t index = sgp_topology_find(node->config.topology, name);
@@ -115,7 +120,7 @@ static void note_dispute(
         .number = account->number};
 }
 
-/* Snapshots are for rounds first. */
+/* Rounds need the snapshots more than debts do. */
 bool sgp_core_let_go(struct sgp_node *node)
 {
     for (uint32_t i = 0; node->accounts.debts > 0 && i < node->accounts.count; i++) {
@@ -138,7 +143,7 @@ static uint32_t count_in_force(const struct sgp_node *node)
     return node->accounts.count - node->accounts.staged;
 }
 
-/* What the file does not name any more is hardly asked about. */
+/* An account of nodes that the file no longer names is hardly ever asked about. */
 static bool may_give_way(const struct sgp_node *node, const struct sgp_core_account *entry)
 {
     return in_force(entry) && !is_debt(entry) &&
@@ -146,8 +151,9 @@ static bool may_give_way(const struct sgp_node *node, const struct sgp_core_acco
                sgp_topology_find(node->config.topology, entry->account.target) < 0);
 }
 
-/* Whether so many accounts of one bequest can be in force: with what is kept free for disputes, and in the place
- * of a few old ones. Words alone drive nothing out: these give way when the bequest has come. */
+/* Whether this number of accounts of one bequest can be in force. They may take free places except
+ * those for disputes, and those of a few old accounts. Staged accounts displace nothing. The old
+ * accounts give way only when the bequest has arrived. */
 static bool has_room(const struct sgp_node *node, uint32_t count)
 {
     uint32_t old = 0, total = count_in_force(node) + count;
@@ -157,7 +163,7 @@ static bool has_room(const struct sgp_node *node, uint32_t count)
     return total <= INHERITED_MAX + old;
 }
 
-/* The oldest that may give way do, until `count` more have room among `most`. */
+/* Drop the oldest accounts that may give way, until `count` more fit among `most`. */
 static void make_room(struct sgp_node *node, uint32_t count, uint32_t most)
 {
     for (uint32_t i = 0; i < node->accounts.count && count_in_force(node) + count > most;)
@@ -167,7 +173,7 @@ static void make_room(struct sgp_node *node, uint32_t count, uint32_t most)
             i++;
 }
 
-/* One more entry, all zero; there is room. */
+/* Add one entry, all zero. There must be room. */
 static struct sgp_core_account *add(struct sgp_node *node, uint32_t stager)
 {
     sgp_assert(node->accounts.count < SGP_CORE_ACCOUNTS_MAX);
@@ -190,7 +196,7 @@ bool sgp_node_accepted(const struct sgp_node *node, const char *source, uint64_t
             *ret_accepted = link->memory.former_accepted;
             return true;
         }
-        /* what was sent before its end may still come */
+        /* a share sent before the connection ended may still arrive */
         *ret_open = link->memory.lineage == lineage && link->connection.id != 0 &&
                     number > link->memory.accepted;
         *ret_accepted = link->memory.accepted;
@@ -206,7 +212,7 @@ bool sgp_node_answer(
     bool self = strcmp(name, question->target) == 0, open = false;
     *ret_answer = (struct sgp_answer){.known = false};
     if (self && question->target_lineage == node->config.lineage) {
-        ret_answer->lineage = node->config.lineage; /* which strangers need not learn */
+        ret_answer->lineage = node->config.lineage; /* unknown nodes need not learn the lineage */
         ret_answer->known = sgp_node_accepted(node, question->source, question->source_lineage,
             question->number, &open, &ret_answer->number);
         return !open;
@@ -239,8 +245,8 @@ static bool is_sound(const struct sgp_bequeath *bequeath)
                (weight && bequeath->weight <= 4.0 * SGP_NODES_MAX && bequeath->number > 0));
 }
 
-/* Nobody takes more than half of the places that are left for what is staged. One that has gone answers for
- * nobody: all that it had is its heir's. */
+/* No node may take more than half of the remaining places for staged accounts. A node that has gone
+ * answers for no other node, because its heir now has all its accounts. */
 static bool may_stage(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     return !sgp_core_has_gone(node) &&
@@ -280,7 +286,8 @@ struct sgp_verdict sgp_core_stage(
     return sgp_fine();
 }
 
-/* The connection on which they came is gone: they will come again, or go to another. */
+/* The connection of the staged accounts has ended. The leaver sends them again, or chooses another
+ * heir. */
 void sgp_core_unstage(struct sgp_node *node, struct sgp_core_link *link)
 {
     for (uint32_t i = node->accounts.count; link->bequest.staged > 0 && i-- > 0;)
@@ -289,7 +296,7 @@ void sgp_core_unstage(struct sgp_node *node, struct sgp_core_link *link)
     link->bequest.staged = 0;
 }
 
-/* The bequest is accepted, and so is all that was to come before it. */
+/* The bequest is accepted, and with it all accounts that preceded it. */
 static void enforce(struct sgp_node *node, struct sgp_core_link *link)
 {
     make_room(node, link->bequest.staged, INHERITED_MAX);
@@ -321,7 +328,7 @@ void sgp_core_inherit(struct sgp_node *node, struct sgp_core_link *link)
     enforce(node, link);
 }
 
-/* ---- the one that leaves ---- */
+/* ---- the leaver ---- */
 
 static void take_account(const struct sgp_core_account *entry, struct sgp_bequeath *ret_item)
 {
@@ -336,7 +343,8 @@ static void take_account(const struct sgp_core_account *entry, struct sgp_bequea
             .weight = account->weight};
 }
 
-/* What a link is owed, or was accepted of its source, or its former lineage. False: nothing. */
+/* Either the share that a link owes, or the last accepted number of its source or of the former
+ * lineage. False: there is nothing to tell. */
 static bool take_link(const struct sgp_node *node, const struct sgp_core_link *link, bool former,
     struct sgp_bequeath *ret_item)
 {
@@ -361,7 +369,8 @@ static bool take_link(const struct sgp_node *node, const struct sgp_core_link *l
     return !former && link->memory.lineage != 0 && sgp_core_is_pledged(node, link);
 }
 
-/* What is no account: members whose mass never came, or how much is not known. */
+/* What is not an account: members whose mass never arrived, or the bound for the error of the
+ * total. */
 static bool take_rest(
     const struct sgp_node *node, enum sgp_bequeath_kind kind, struct sgp_bequeath *ret_item)
 {
@@ -377,7 +386,7 @@ static bool take_rest(
     return ret_item->weight > 0;
 }
 
-/* The first thing that the heir was not told on this connection, with its mark; NULL: none. */
+/* The first item that the heir was not told on this connection, and its mark. NULL: none. */
 static uint64_t *next_item(
     struct sgp_node *node, uint64_t connection, struct sgp_bequeath *ret_item)
 {
@@ -410,7 +419,7 @@ bool sgp_core_has_handed(struct sgp_node *node, const struct sgp_core_link *heir
            next_item(node, heir->connection.id, &item) == NULL;
 }
 
-/* Tell the heir as much as may be under way. */
+/* Send the heir as many accounts as may be in transit. */
 void sgp_core_hand_accounts(struct sgp_node *node)
 {
     struct sgp_core_link *heir = sgp_core_has_gone(node) ? sgp_core_bequest(node) : NULL;
@@ -428,7 +437,7 @@ void sgp_core_hand_accounts(struct sgp_node *node)
     }
 }
 
-/* An heir without room gets no bequest. It may say so for each account that was on its way. */
+/* An heir without room gets no bequest. It may say so for each account in transit. */
 struct sgp_verdict sgp_core_staged(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_answer *answer)
 {
@@ -454,7 +463,8 @@ void sgp_core_bequest_accepted(struct sgp_node *node, const struct sgp_core_link
     node->leaving.heir = link->peer;
     node->leaving.weight = link->owed[0].share.weight;
     node->leaving.owed = sgp_core_owed(node) - link->owed[0].share.weight;
-    double debts = sgp_core_debts(node); /* which went with the bequest, as did all that follows */
+    /* debts, and all that follows, went to the heir with the bequest */
+    double debts = sgp_core_debts(node);
     sgp_mass_post(node, SGP_MASS_PAY, debts);
     sgp_mass_post(node, SGP_MASS_ACKNOWLEDGE, node->leaving.owed - debts);
     sgp_mass_set_members(node, 0, 0);
@@ -468,9 +478,9 @@ void sgp_core_bequest_accepted(struct sgp_node *node, const struct sgp_core_link
             sgp_core_forget_owed(node, &node->layout.links[i]);
 }
 
-/* ---- a target that came back as another ---- */
+/* ---- a target that returned with another lineage ---- */
 
-/* What the link owes becomes a debt, and the link is free. NULL: there is no room. */
+/* Turn the share that the link owes into a debt, which frees the link. NULL: there is no room. */
 static struct sgp_core_account *keep(struct sgp_node *node, struct sgp_core_link *link)
 {
     const struct sgp_owed *owed = &link->owed[0];
@@ -497,7 +507,8 @@ static struct sgp_core_account *keep(struct sgp_node *node, struct sgp_core_link
     return entry;
 }
 
-/* The former target may have left it to an heir: ask others. False: no room, or never accepted. */
+/* The former target may have left its account to an heir, so other nodes are asked. False: there is
+ * no room, or the share was never accepted. */
 bool sgp_core_dispute(struct sgp_node *node, struct sgp_core_link *link)
 {
     const struct sgp_owed *owed = &link->owed[0];
@@ -510,13 +521,13 @@ bool sgp_core_dispute(struct sgp_node *node, struct sgp_core_link *link)
     return entry != NULL;
 }
 
-/* The heir may answer for it already. False: it does not, or there is no room. */
+/* The heir may already answer for the share. False: it does not, or there is no room. */
 bool sgp_core_keep_pledged(struct sgp_node *node, struct sgp_core_link *link)
 {
     return sgp_core_is_pledged(node, link) && link->memory.lineage != 0 && keep(node, link) != NULL;
 }
 
-/* ---- another process, another file ---- */
+/* ---- restart and reload ---- */
 
 void sgp_core_restore_accounts(struct sgp_node *node, const struct sgp_record *record)
 {
@@ -528,21 +539,22 @@ void sgp_core_restore_accounts(struct sgp_node *node, const struct sgp_record *r
     }
 }
 
-/* Who is owed by a debt and is not named any more can never be asked: as with a link to it. But one that the
- * heir may have with a bequest stays until that is settled. */
+/* If the new file does not name the target of a debt, the target can never be asked, as with a link
+ * to it. A debt that the heir may have received with a bequest stays until that is settled. */
 void sgp_core_move_accounts(
     struct sgp_node *node, const struct sgp_topology *topology, const uint32_t *index)
 {
     double home = 0;
     bool frozen = sgp_core_has_gone(node) && sgp_core_bequest(node) != NULL;
     for (uint32_t i = node->accounts.count;
-         i-- > 0;) { /* one SCALE at most for those without snapshot */
+         i-- > 0;) { /* debts without a snapshot cause one SCALE at most */
         struct sgp_core_account *entry = &node->accounts.entries[i];
         if (!in_force(entry)) {
             entry->stager = index[entry->stager];
             continue;
         }
-        entry->search = (struct sgp_search){.next = node->now}; /* among other nodes now */
+        /* the search begins again, among other nodes */
+        entry->search = (struct sgp_search){.next = node->now};
         if (frozen || !is_debt(entry) || sgp_topology_find(topology, entry->account.target) >= 0)
             continue;
         if (node->role->unique || node->role->collective) { /* a token may have been handed on */
@@ -558,5 +570,5 @@ void sgp_core_move_accounts(
     }
     sgp_core_grow(node, home);
     sgp_mass_post(node, SGP_MASS_TAKE_HOME, home);
-    node->inquiry.whom = SGP_SLOT_NONE; /* its index may be another's now */
+    node->inquiry.whom = SGP_SLOT_NONE; /* a reload may give its index to another node */
 }

@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Agreement: a node has finished when its neighbours hold the model that it holds.
+/* Agreement: a node has finished when its neighbours hold the same model.
  *
- * A node that is through with its rounds makes a sketch of its estimate (sgp/sketch.h) and says it to all
- * neighbours, who do the same. When those who take part have said theirs, each compares: if nobody is further
- * than SGP_AGREED, the node has finished. Else it asks for more mixing, by a greater last round, which travels
- * as the greatest heard of; each time twice as long, so that slow topologies agree too. So does one that has
- * finished already and hears, from somebody who was cut off, of another estimate: both halves mix once
- * more, by their weights. Mixing is bounded (SGP_MIXING_CYCLES_MAX); beyond that a node finishes, and says
- * with whom it disagrees.
- * From the end of training on each node names its own last round, and the greatest that is heard counts: files may differ.
+ * When its rounds are over, a node makes a sketch of its estimate (sgp/sketch.h) and sends it to
+ * all neighbours, who do the same. When all participants have sent theirs, each node compares. If
+ * no neighbour is further away than SGP_AGREED, the node has finished. Otherwise it asks for more
+ * mixing, by a greater last round, and all nodes follow the greatest last round heard of. Each
+ * request doubles the mixing, so that slow topologies agree too.
+ *
+ * A finished node does the same if a node that was cut off reports another estimate. Both halves
+ * then mix once more, according to their weights. Mixing is bounded (SGP_MIXING_CYCLES_MAX). Beyond
+ * the bound a node finishes, and reports the neighbour with which it disagrees.
+ *
+ * Topology files may differ between nodes. Therefore each node names its own last round from the
+ * end of training on, and the greatest that is heard counts.
+ *
  * The rule: docs/rules/agree.md */
 #include "core/core.h"
 
 #include <math.h>
 #include <string.h>
 
-#define ASKS_MAX 16u       /* doublings */
-#define PATIENCE_CYCLES 64 /* of mixing at a time: from then on each time must halve the distance */
+#define ASKS_MAX 16u /* number of doublings */
+/* cycles of mixing in one request; from then on each request must halve the distance */
+#define PATIENCE_CYCLES 64
 
 /* ---- what is said ---- */
 
@@ -24,7 +30,7 @@ void sgp_core_sketched(struct sgp_node *node, const struct sgp_sketch *sketch)
 {
     struct sgp_ending *ending = &node->ending;
     ending->sketching = false;
-    if (ending->spoiled) /* by a job behind it */
+    if (ending->spoiled) /* a later job changed the estimate */
         return;
     ending->fresh = true;
     ending->empty = false;
@@ -35,7 +41,7 @@ void sgp_core_sketched(struct sgp_node *node, const struct sgp_sketch *sketch)
     node->changed = true;
 }
 
-/* True: the sketch is that of the estimate as it is now. */
+/* True: the sketch is of the present estimate. */
 static bool has_sketch(struct sgp_node *node)
 {
     struct sgp_ending *ending = &node->ending;
@@ -54,7 +60,7 @@ static bool has_sketch(struct sgp_node *node)
 
 void sgp_core_met(struct sgp_node *node, struct sgp_core_link *link)
 {
-    link->end.ended.ended = false; /* it will say so again */
+    link->end.ended.ended = false; /* the peer will say it again */
     node->ending.judges = true;
     if (node->state == SGP_NODE_FINISHED)
         node->ending.asked = 0;
@@ -81,12 +87,12 @@ struct sgp_verdict sgp_core_beat(
     if (node->state != SGP_NODE_FINISHED || !says_the_same(&link->end.ended, beat))
         node->ending.judges = true;
     link->end.ended = *beat;
-    if (other != NULL) /* it speaks of itself, not of a link */
+    if (other != NULL) /* the beat describes the peer, not one link */
         other->end.ended = *beat;
     return sgp_fine();
 }
 
-/* ---- how far they are apart ---- */
+/* ---- distance ---- */
 
 static double length(const struct sgp_sketch *sketch)
 {
@@ -115,8 +121,9 @@ double sgp_core_distance(
     return sqrt(sum);
 }
 
-/* The neighbour that is furthest away, of those within reach, who could mix with this node; or NULL. Of another label a copy
- * of a token is another by right: whoever is there has the newest. */
+/* The neighbour that is furthest away among those that are connected and could mix with this node,
+ * or NULL. Copies of a token that have different labels may differ. The node that trains has the
+ * newest. */
 static struct sgp_core_link *furthest(struct sgp_node *node)
 {
     struct sgp_core_link *worst = NULL;
@@ -133,10 +140,10 @@ static struct sgp_core_link *furthest(struct sgp_node *node)
     return worst;
 }
 
-/* ---- what follows ---- */
+/* ---- the decision ---- */
 
-/* Ask everybody for more mixing, from the furthest round heard of on. False: there was enough, or it does
- * not help (a directed ring that misses a node cannot agree). */
+/* Ask all nodes for more mixing, from the furthest round heard of on. False: the mixing was enough,
+ * or does not help. For example, a directed ring that lacks a node cannot agree. */
 static bool mix_on(struct sgp_node *node, double apart)
 {
     struct sgp_ending *ending = &node->ending;
@@ -184,7 +191,7 @@ bool sgp_core_agrees(struct sgp_node *node)
 {
     struct sgp_ending *ending = &node->ending;
     bool finished = node->state == SGP_NODE_FINISHED;
-    if (node->layout.link_count == 0) /* alone */
+    if (node->layout.link_count == 0) /* no neighbours */
         return true;
     if (!has_sketch(node))
         return false;

@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Aside: a connection that comes while its source has another one here.
+/* Aside: a second connection of a source whose first connection still exists.
  *
- * Whoever reaches the port can say a neighbour's name, and what a greeting says is no proof. So the
- * connection that stands is not touched until the newcomer's greeting has passed in every field, and
- * then only if it has ended, or if it has said nothing for two beats and the newcomer has the lineage
- * on record. Until then both stand, the newcomer without an answer: at most one a link, and for as long
- * as a source waits for its WELCOME. An honest source whose connection has broken at its own end alone is
- * in after two beats; one that has lost its lineage, once the old connection is given up.
+ * Anyone who reaches the port can claim a neighbour's name, and the fields of a greeting are no
+ * proof. Therefore the first connection is not touched until the new greeting has passed every
+ * check. Then it is replaced in two cases: it has ended, or it has been silent for two beats and
+ * the new connection has the lineage on record. Until then both connections exist, and the new one
+ * gets no answer. A link has at most one such connection, for as long as a source waits for its
+ * WELCOME.
+ *
+ * If the connection of an honest source broke at the source's end only, the source is let in after
+ * two beats. If it also lost its lineage, it is let in once the old connection is given up.
+ *
  * The rule: docs/rules/greeting.md */
 #include "core/core.h"
 
-#define SGP_QUIET_BEATS 2 /* one may be late */
+#define SGP_QUIET_BEATS 2 /* one beat may be late */
 
 static bool is_known(const struct sgp_core_link *link, const struct sgp_hello *hello)
 {
     return hello->lineage == link->memory.lineage;
 }
 
-/* End a connection that is not the link's own. */
+/* Close a connection that does not belong to the link. */
 static void turn_away(
     struct sgp_node *node, struct sgp_core_link *link, uint64_t connection, enum sgp_reason reason)
 {
@@ -35,7 +39,8 @@ void sgp_core_end_aside(struct sgp_node *node, struct sgp_core_link *link, enum 
     link->aside = (struct sgp_aside){.caller = 0};
 }
 
-/* A newcomer has greeted. Of two the last is kept, unless the other alone is known. */
+/* A second connection has greeted. Of two such connections the last is kept, unless only the other
+ * has a known lineage. */
 static void keep(struct sgp_node *node, struct sgp_core_link *link, uint64_t connection,
     const struct sgp_message *message)
 {
@@ -52,7 +57,7 @@ static void keep(struct sgp_node *node, struct sgp_core_link *link, uint64_t con
         .since = node->now,
         .pulse = message->pulse,
         .hello = message->hello};
-    aside->hello.source = aside->hello.target = NULL; /* borrowed for the call */
+    aside->hello.source = aside->hello.target = NULL; /* the strings are borrowed for the call */
 }
 
 void sgp_core_aside(struct sgp_node *node, const struct sgp_event *event)
@@ -69,14 +74,14 @@ void sgp_core_aside(struct sgp_node *node, const struct sgp_event *event)
     } else if (calls && event->type == SGP_EVENT_MESSAGE && event->message->type == SGP_HELLO) {
         link->aside.caller = 0;
         keep(node, link, id->connection, event->message);
-    } else { /* without a WELCOME it has nothing to say but farewell */
+    } else { /* before its WELCOME the source can only say goodbye */
         bool farewell = event->type == SGP_EVENT_MESSAGE && event->message->type == SGP_GOODBYE;
         *(calls ? &link->aside.caller : &link->aside.connection) = 0;
         turn_away(node, link, id->connection, farewell ? SGP_REASON_LEAVING : SGP_REASON_PROTOCOL);
     }
 }
 
-/* When the connection that stands will have been silent for so long that a known one takes its place. */
+/* When the first connection has been silent long enough for a known source to replace it. */
 static sgp_time quiet_at(const struct sgp_core_link *link)
 {
     bool heard =

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checking: what holds of every node between two steps, written down once more, apart from the code that sees
- * to it. Builds for tests (-Dchecked=true) ask after every step. The roster, which is dear to look at, campaigns
- * and unit tests ask for (sgp_core_is_enrolled).
+/* Checks: the invariants of every node between two steps, written a second time, apart from the
+ * code that maintains them. Builds for tests (-Dchecked=true) check after every step. The roster is
+ * expensive to check, so only campaigns and unit tests do that (sgp_core_is_enrolled).
+ *
  * The rule: docs/rules/mass.md */
 #include "core/check.h"
 
 #include <math.h>
 
-#define SPECK 1e-9 /* of weight, for so many roundings */
+#define SPECK 1e-9 /* of weight, for accumulated rounding */
 
 /* ---- mass ---- */
 
@@ -16,7 +17,8 @@ static bool comes_to(const struct sgp_node *node, double sum, double account)
     return fabs(sum - account) <= SPECK * fmax(1, node->mass.members_most);
 }
 
-/* Each account is what it is made of. What was taken from one was added to another, or went outside. */
+/* Each account equals the sum of its shares. What a posting took from one account it added to
+ * another, or it went outside. */
 static const char *flaw_of_mass(const struct sgp_node *node)
 {
     double held = 0, owed = 0, debt = 0;
@@ -53,7 +55,7 @@ static bool is_used(const struct sgp_node *node, uint32_t slot)
     return slot == SGP_SLOT_NONE || node->layout.snapshot_users[slot] > 0;
 }
 
-/* A RESTORE job may use one longer than anybody says. */
+/* A RESTORE job may use a snapshot after its last known user. */
 static bool snapshots_are_counted(const struct sgp_node *node)
 {
     const struct sgp_layout *layout = &node->layout;
@@ -149,7 +151,7 @@ static bool link_is_sound(const struct sgp_node *node, const struct sgp_core_lin
            (!published || node->stage == SGP_STAGE_PUBLISHING);
 }
 
-/* Where a link owes two shares, neither has weight, and the first is settled before the second. */
+/* If a link owes two shares, neither has weight, and the first is settled before the second. */
 static bool shares_are_in_order(const struct sgp_node *node)
 {
     bool all = true;
@@ -263,7 +265,7 @@ static bool stage_fits_state(const struct sgp_node *node)
         return node->stage == SGP_STAGE_END;
     case SGP_NODE_DRAINING:
         return true;
-    case SGP_NODE_PAUSED: /* is no state of its own */
+    case SGP_NODE_PAUSED: /* not a state of its own */
         break;
     }
     return false;

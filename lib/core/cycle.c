@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exact cycles: all-reduce as a part of a file.
+/* Exact cycles: all-reduce as a part of a topology file.
  *
- * Such a cycle is one collective act. It begins with weight 1 at every node that trains and ends with the mean of all
- * there, which the file's proof says (sgp/topology.h). The weights of parts within it are the file's, so none travel: a
- * node's w stays what it is, and shares carry 0. Everybody is waited for. What cannot come to its end, since the values of the
- * middle are lost somewhere or the file has changed, is renewed by all: an epoch is a pair (number, start), whoever
- * has lost something takes the next number, and whoever hears of a higher pair drops what it has of its
- * cycle and begins again at that start with the vector with which it entered. One that is further ahead raises the
- * start, so that all come to the same pair.
+ * Such a cycle is one collective operation. It begins with weight 1 at every node that trains, and
+ * ends with the mean at all nodes, as the proof in the file shows (sgp/topology.h). The file fixes
+ * the weights of parts within a cycle, so no weight travels: a node's w stays the same, and shares
+ * carry 0. Every node is awaited.
+ *
+ * A cycle cannot be completed if a node lost intermediate values, or if the file has changed. Then
+ * all nodes renew it. An epoch is a pair (number, start). A node that lost something takes the next
+ * number. A node that hears of a higher pair drops its part of the cycle, and begins again at that
+ * start with the vector with which it entered. A node that is further ahead raises the start, so
+ * that all nodes reach the same pair.
+ *
  * The rule: docs/rules/cycle.md */
 #include "core/core.h"
 
@@ -15,7 +19,7 @@
 
 /* ---- renewing ---- */
 
-/* What was given in a former epoch, its target will not absorb. What is under way is answered first. */
+/* A target does not absorb a share of a former epoch. A share in transit is answered first. */
 static void void_owed(struct sgp_node *node)
 {
     SGP_EACH_OF (link, node, SGP_SET_OWING) {
@@ -31,7 +35,7 @@ static void void_owed(struct sgp_node *node)
     }
 }
 
-/* Drop the held shares, but for bequests and shares of the new epoch. */
+/* Drop held shares, except bequests and shares of the new epoch. */
 static void drop_held(struct sgp_node *node)
 {
     SGP_EACH_IN (link, node)
@@ -57,7 +61,7 @@ void sgp_core_void_former(struct sgp_node *node)
     sgp_core_void_debts(node);
 }
 
-/* A node that has given everything away takes a share back, so as to have an estimate. */
+/* A node that has given everything away takes one share back, in order to have an estimate. */
 static void take_one_home(struct sgp_node *node)
 {
     for (uint32_t i = 0; node->mass.weight <= 0 && i < node->layout.out_count; i++) {
@@ -72,7 +76,7 @@ static void take_one_home(struct sgp_node *node)
     }
 }
 
-/* x becomes the vector with which this node entered the cycle. A relay entered with nothing. */
+/* x becomes the vector with which this node entered the cycle. A relay entered with zero. */
 static void go_back(struct sgp_node *node)
 {
     sgp_core_scale(node, 0, sgp_core_all(node));
@@ -83,7 +87,7 @@ static void go_back(struct sgp_node *node)
     node->exact.entry = SGP_SLOT_NONE;
 }
 
-/* Members whose mass is here and not absorbed yet. */
+/* Members whose mass is here but not absorbed yet. */
 static double bequests_held(const struct sgp_node *node)
 {
     double members = 0;
@@ -94,14 +98,15 @@ static double bequests_held(const struct sgp_node *node)
     return members;
 }
 
-/* An end that is open is never nearer than the next cycle. */
+/* If the number of rounds is unlimited, the end is at least one cycle away. */
 void sgp_core_put_off_end(struct sgp_node *node)
 {
     if (node->config.open && node->fleet.ends < sgp_core_own_end(node))
         node->fleet.ends = sgp_core_own_end(node);
 }
 
-/* The weight with which a node begins a cycle, at the estimate that it has: what it inherited before is dissolved. */
+/* Take the weight with which a node begins a cycle, at its present estimate. Mass that it inherited
+ * before is dissolved. */
 static void take_weight(struct sgp_node *node)
 {
     double weight = sgp_topology_starts(node->config.topology, node->config.self);
@@ -122,7 +127,7 @@ static void take_weight(struct sgp_node *node)
 static void begin_again(struct sgp_node *node, sgp_round start, sgp_round epoch_start)
 {
     double before = node->mass.due;
-    if (node->mass.weight <= 0 && !node->exact.begun) /* what came is all the estimate it has */
+    if (node->mass.weight <= 0 && !node->exact.begun) /* absorbing is the only way to an estimate */
         sgp_core_absorb_until(node, SGP_ROUND_MAX);
     node->exact.epoch =
         (struct sgp_epoch){.number = node->exact.heard.number, .start = epoch_start};
@@ -149,12 +154,13 @@ static void begin_again(struct sgp_node *node, sgp_round start, sgp_round epoch_
     sgp_core_notice(node);
 }
 
-/* Who is further ahead than the epoch begins raises its start; outside of exact cycles rounds need not be the same. */
+/* A node that is ahead of the start of the epoch raises the start. Outside of exact cycles rounds
+ * need not be equal. */
 static sgp_round start_of(const struct sgp_node *node)
 {
     sgp_round start = node->exact.heard.start > node->round ? node->exact.heard.start : node->round;
     return sgp_topology_start_from(
-        node->config.topology, start); /* by a file that may not be the sender's */
+        node->config.topology, start); /* the sender may have another file */
 }
 
 void sgp_core_renew(struct sgp_node *node)
@@ -171,14 +177,15 @@ void sgp_core_renew(struct sgp_node *node)
         return;
     sgp_round start = start_of(node);
     bool exact = node->role->collective ||
-                 node->exact.begun; /* else nobody has to begin where this node is */
+                 node->exact.begun; /* otherwise no node must begin at this node's round */
     begin_again(node, start, exact ? start : node->exact.heard.start);
     if (node->stage != SGP_STAGE_END && node->stage != SGP_STAGE_BEGIN)
         sgp_core_enter(node, SGP_STAGE_BEGIN);
 }
 
-/* Whether this node was in an exact cycle, or somebody here is: while some are through with a prelude, others may
- * stand in it, and wait for what is lost. One that joins speaks for itself. */
+/* Whether this node was in an exact cycle, or a neighbour is in one. When some nodes have finished
+ * the prelude, others may still be in it, and wait for values that are lost. A node that joins
+ * counts only its own record. */
 static bool is_amid_exact(const struct sgp_node *node)
 {
     const struct sgp_topology *topology = node->config.topology;
@@ -192,12 +199,12 @@ static bool is_amid_exact(const struct sgp_node *node)
                         topology, sgp_core_furthest(node, node->round, sgp_core_is_up), NULL);
 }
 
-/* A node joins. `lost`: it lacks values that others count on. False: no exact cycle goes on. */
+/* A node joins. `lost`: it lacks values that others need. False: no exact cycle is in progress. */
 bool sgp_core_rejoins_cycle(struct sgp_node *node, bool lost)
 {
     if (!sgp_core_uses_epochs(node) || node->role->unique)
         return false;
-    if (!is_amid_exact(node)) { /* but what was renewed meanwhile, weighs 1 again everywhere */
+    if (!is_amid_exact(node)) { /* after a renewal, every node has weight 1 again */
         if (sgp_core_epoch_is_below(&node->exact.epoch, &node->exact.heard))
             begin_again(node, node->round, node->exact.heard.start);
         return false;
@@ -242,7 +249,7 @@ void sgp_core_enter_cycle(struct sgp_node *node, uint32_t slot)
 
 /* ---- ending ---- */
 
-/* Parts side by side that end with one weight are divided by it together. */
+/* Adjacent parts that end with the same weight are divided by it together. */
 static void divide(struct sgp_node *node)
 {
     const struct sgp_topology *topology = node->config.topology;
@@ -270,7 +277,7 @@ void sgp_core_close_cycle(struct sgp_node *node)
         node->layout.snapshot_users[node->exact.entry]--;
     node->exact.entry = SGP_SLOT_NONE;
     node->exact.begun = false;
-    if (node->paused) { /* it takes effect now */
+    if (node->paused) { /* the pause takes effect now */
         node->changed = true;
         (void)sgp_core_note(node, SGP_NOTE_STATE, node->config.self);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The driver: one event through the node, its effects through the verbs, one line for the trace. */
+/* The driver: passes one event to the node, its effects to the verbs, and one line to the trace. */
 #include "sgp/driver.h"
 
 #include "core/core.h"

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Emitting: effects, notes, messages, and the states that others hear of. */
+/* Emitting: effects, notes, messages, and the states that other nodes hear of. */
 #include "core/check.h"
 
 #include <string.h>
 
-/* A job changes the estimate. A finished node has not compared the new one, so it settles here.
- * sgp_core_advance cannot see to that: a reload or an inquiry emits jobs outside of it. */
+/* A job changes the estimate. A finished node has not compared the new estimate, so it settles
+ * here. sgp_core_advance cannot do that, because a reload or an inquiry emits jobs outside of
+ * it. */
 static void spoil_sketch(struct sgp_node *node)
 {
     node->ending.spoiled = true;
     if (!node->ending.fresh)
         return;
     node->ending.fresh = false;
-    node->changed = true; /* what was said is taken back */
+    node->changed = true; /* withdraws the sketch that was sent */
     sgp_core_settle_to_compare(node, node->layout.link_count);
 }
 
-/* Most jobs change x. What it rests on (fold.c) is gone then, and with its slot if another snapshot is made. */
+/* Most jobs change x. Then no snapshot describes x any more (fold.c). Neither does one whose slot
+ * another PUBLISH job overwrites. */
 static void disturb(struct sgp_node *node, enum sgp_effect_type type)
 {
     bool estimate = type == SGP_EFFECT_TRAIN || type == SGP_EFFECT_OUTER ||
@@ -61,7 +63,7 @@ struct sgp_noted *sgp_core_note_link(
     return note;
 }
 
-/* A node that uses no epochs says nothing of them. */
+/* A node that uses no epochs states none. */
 static struct sgp_epoch epoch_said(const struct sgp_node *node)
 {
     struct sgp_epoch epoch = node->exact.epoch;
@@ -69,7 +71,7 @@ static struct sgp_epoch epoch_said(const struct sgp_node *node)
     return sgp_core_uses_epochs(node) ? epoch : (struct sgp_epoch){.number = 0};
 }
 
-/* A greeting tells the topology file by its fingerprint; after a reload the next beat does. */
+/* A greeting states the topology file by its fingerprint. After a reload, the next beat does. */
 static struct sgp_epoch epoch_told(
     const struct sgp_node *node, struct sgp_core_link *link, enum sgp_message_type type)
 {
@@ -163,7 +165,7 @@ void sgp_core_say_goodbye(
 
 #define BIT(value) (1u << (value))
 
-/* By state: those that may follow it. */
+/* For each state, the states that may follow it. */
 static const unsigned next_states[] = {
     [SGP_NODE_JOINING] = BIT(SGP_NODE_TRAINING) | BIT(SGP_NODE_SETTLING) | BIT(SGP_NODE_DRAINING),
     [SGP_NODE_TRAINING] = BIT(SGP_NODE_SETTLING) | BIT(SGP_NODE_DRAINING),
@@ -172,7 +174,8 @@ static const unsigned next_states[] = {
     [SGP_NODE_DRAINING] = 0,
 };
 
-/* By stage. One who leaves comes to IDLE from wherever it waits, and hands its mass over from there. */
+/* For each stage, the stages that may follow it. A leaving node enters IDLE from any stage in which
+ * it waits, and hands its mass over there. */
 static const unsigned next_stages[] = {
     [SGP_STAGE_IDLE] = BIT(SGP_STAGE_IDLE) | BIT(SGP_STAGE_BEGIN) | BIT(SGP_STAGE_TRAIN) |
                        BIT(SGP_STAGE_CREDIT) | BIT(SGP_STAGE_GATHER) | BIT(SGP_STAGE_PUBLISHING),

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Epochs of exact cycles: what a node knows of them, and what ends one. What follows from a new one is cycle.c's.
+/* Epochs of exact cycles: what a node knows of them, and what ends one. The effects of a new epoch
+ * are in cycle.c.
+ *
  * The rule: docs/rules/cycle.md */
 #include "core/core.h"
 
-/* Whether this file, or one before it that others may still have, has exact cycles or a token. */
+/* Whether this file has exact cycles or a token, or an earlier one that other nodes may still
+ * use. */
 static bool file_explains(const struct sgp_node *node)
 {
     return sgp_core_uses_epochs(node) || node->role->unique;
 }
 
-/* Whether another neighbour names this epoch or a higher one, and both have the file of this node. */
+/* Whether another neighbour names this epoch or a higher one, and both neighbours have this node's
+ * file. */
 static bool is_seconded(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     uint64_t digest = node->config.topology->digest;

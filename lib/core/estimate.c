@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Estimates that come: a node whose parameters did not survive asks a source for a copy of its x,
- * and a worker asks its owner. No weight moves.
+/* Received estimates: a node whose parameters did not survive asks a source for a copy of its
+ * model, and a worker asks its owner. No weight moves.
  *
- * Whom to ask is for seek.c; handing out is for handing.c.
+ * seek.c chooses the source. handing.c hands estimates out.
+ *
  * The rule: docs/rules/estimate.md */
 #include "core/core.h"
 
 #include <math.h>
 
-/* Whether the payload is one of these values. */
+/* Whether the payload can contain this number of values. */
 static bool payload_fits(const struct sgp_estimate *estimate, uint64_t count)
 {
     bool plain = estimate->coding == SGP_CODING_NONE;
@@ -26,7 +27,7 @@ struct sgp_verdict sgp_core_estimate(
     bool part = estimate->slice.count > 0
                     ? estimate->slice.first == values.first && estimate->slice.count == values.count
                     : values.count == node->config.parameters;
-    if (!part) /* by another file */
+    if (!part) /* the sender has another file */
         return sgp_hangs_up(SGP_E_PROTOCOL, SGP_REASON_CHANGED);
     bool sound = isfinite(estimate->weight) && estimate->weight > 0 &&
                  estimate->weight <= sgp_core_weight_most(node) && estimate->round >= 0 &&
@@ -56,7 +57,7 @@ static void take(struct sgp_node *node, const struct sgp_core_link *link, uint32
     note->amount = sgp_core_leads(node) && lost > 0 ? (double)lost : 0;
 }
 
-/* Whether a worker has copies of all that it needs; the one that was asked for is enough otherwise. */
+/* Whether a worker has all the copies that it needs. For other nodes the one estimate is enough. */
 static bool is_enough(const struct sgp_node *node)
 {
     SGP_EACH_IN (link, node)
@@ -69,7 +70,7 @@ static void adopt(struct sgp_node *node, struct sgp_core_link *link)
 {
     uint32_t slot = link->question.slot;
     node->layout.receives[slot].state = SGP_RECEIVE_ABSORBING;
-    if (sgp_core_mints(node)) /* others have the token, or had */
+    if (sgp_core_mints(node)) /* other nodes have or had the token */
         sgp_core_forgo_token(node);
     if (sgp_core_has_left(node, link))
         sgp_core_find_outdated(node, link);
@@ -81,12 +82,12 @@ static void adopt(struct sgp_node *node, struct sgp_core_link *link)
     link->question.slot = SGP_SLOT_NONE;
     if (is_enough(node))
         sgp_core_stop_seeking(node);
-    node->seeking.until = node->now; /* once is enough */
+    node->seeking.until = node->now; /* one estimate is enough */
     node->unrecorded = true;
 }
 
-/* Whether what came can be added to the copy. If not, the whole is asked for. Another file may have
- * come meanwhile. */
+/* Whether the received difference can be added to the copy. If not, the node asks for the complete
+ * estimate. The file may have changed meanwhile. */
 static bool has_base(struct sgp_core_link *link)
 {
     const struct sgp_estimate *incoming = &link->question.incoming;
@@ -103,7 +104,8 @@ struct sgp_verdict sgp_core_estimate_payload(
     if (code == SGP_E_CHECKSUM)
         return sgp_hangs_up(code, SGP_REASON_CHECKSUM);
     struct sgp_slice came = link->question.incoming.slice, values = sgp_core_values(node, link);
-    bool of_link = came.first == values.first && came.count == values.count; /* by this file, too */
+    /* under this file, too */
+    bool of_link = came.first == values.first && came.count == values.count;
     link->question.filling = false;
     link->estimate.refused = code != 0;
     link->patience.trickles = false;
@@ -115,7 +117,7 @@ struct sgp_verdict sgp_core_estimate_payload(
     return sgp_fine();
 }
 
-/* A connection is gone: whoever was asked on it, or asked, must ask anew. */
+/* A connection has ended. Questions on it, in either direction, must be asked again. */
 void sgp_core_estimate_down(struct sgp_node *node, struct sgp_core_link *link)
 {
     link->work.held = SGP_ROUND_NONE;

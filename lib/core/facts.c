@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Facts: what follows from a node and its links. Nothing changes, but a plan is kept once found. */
+/* Facts: what follows from the state of a node and its links. Nothing changes here, except that a
+ * computed plan is kept. */
 #include "core/core.h"
 
 /* ---- the node ---- */
@@ -36,14 +37,16 @@ bool sgp_core_grants_all(const struct sgp_node *node)
     return sgp_core_has_own_buffers(node) || node->stage == SGP_STAGE_END;
 }
 
-/* Nothing overlaps once the steps are done: what is under way must arrive before the end. */
+/* Shares do not overlap with rounds once the steps are done, because they must arrive before the
+ * end. */
 sgp_round sgp_core_overlap(const struct sgp_node *node)
 {
     bool overdue = sgp_method_overlaps(node->config.method);
     return overdue && node->state == SGP_NODE_TRAINING ? (sgp_round)node->config.overlap : 0;
 }
 
-/* Where the next exact cycle begins, if the round is amid one. Of one role there is no cycle. */
+/* Where the next exact cycle begins, if the round is within one. A node with one role has no
+ * cycle. */
 static sgp_round start_from(const struct sgp_node *node, sgp_round round)
 {
     bool some = node->roles[0] != node->roles[1];
@@ -60,15 +63,16 @@ sgp_round sgp_core_train_end(const struct sgp_node *node)
 sgp_round sgp_core_last(const struct sgp_node *node)
 {
     const struct sgp_topology *topology = node->config.topology;
-    bool mixes = !node->role->counts_steps; /* else all have the owner's by then */
+    bool mixes = !node->role->counts_steps; /* otherwise all nodes have the owner's model by then */
     sgp_round final = mixes ? (sgp_round)node->config.final_cycles : 0;
     sgp_round last = sgp_core_train_end(node) + final * topology->rounds_per_cycle;
     last = mixes && node->ending.mixes > last ? node->ending.mixes : last;
     return start_from(node, last);
 }
 
-/* From the end of training on a node names its own last round: by another file, or another configuration, its neighbours' lies
- * elsewhere, and the greatest that is heard counts for all. Before, an early stop may still bring it nearer. */
+/* From the end of training on, a node names its own last round. Under another file or configuration
+ * its neighbours have other last rounds, and the greatest that is heard counts for all. Before
+ * that, an early stop may still bring the last round nearer. */
 sgp_round sgp_core_last_named(const struct sgp_node *node)
 {
     bool mixes = !node->role->counts_steps && node->fleet.ends > 0 &&
@@ -76,8 +80,9 @@ sgp_round sgp_core_last_named(const struct sgp_node *node)
     return mixes ? sgp_core_last(node) : node->ending.mixes;
 }
 
-/* Where files differ, as while they are reloaded, one node's cycle is longer than another's: it may ask for
- * more mixing, and mix for longer, than this one would, and is no liar. */
+/* Files differ, for example during a reload, so one node's cycle may be longer than another's. Such
+ * a node may ask for more mixing than this one would, so a larger value is not a protocol
+ * violation. */
 sgp_round sgp_core_mixing_end(const struct sgp_node *node)
 {
     return node->fleet.ends + 2 * SGP_MIXING_CYCLES_MAX * node->config.topology->rounds_per_cycle;
@@ -115,7 +120,8 @@ bool sgp_core_is_relay(const struct sgp_node *node)
     return node->config.topology->nodes[node->config.self].relay;
 }
 
-/* A round of an owner at its own pace is one worker's update: a turn of all is as many. */
+/* For an owner at its own pace, a round is one worker's update. A turn of all workers has as many
+ * rounds as there are workers. */
 sgp_round sgp_core_rounds_of_turn(const struct sgp_node *node)
 {
     const struct sgp_topology *topology = node->config.topology;
@@ -128,19 +134,20 @@ sgp_round sgp_core_turn(const struct sgp_node *node, sgp_round round)
     sgp_round rounds =
         sgp_topology_turns(topology, round) - sgp_topology_turns(topology, node->turns.round);
     sgp_round turn = node->turns.count + rounds / sgp_core_rounds_of_turn(node);
-    return turn > 0 ? turn : 0; /* an adopted label may be older than the file */
+    return turn > 0 ? turn : 0; /* an adopted label may precede the file */
 }
 
 sgp_round sgp_core_own_end(const struct sgp_node *node)
 {
-    if (sgp_core_is_relay(node)) /* it takes part for as long as anybody */
+    if (sgp_core_is_relay(node)) /* takes part as long as any node */
         return node->fleet.ends;
-    if (node->config.open) /* a cycle away, so that the next rounds are promised */
+    if (node->config.open) /* one cycle away, so that the next rounds are promised */
         return node->round + 1 + node->config.topology->rounds_per_cycle;
     sgp_round before = sgp_topology_turns(node->config.topology, node->turns.round);
     sgp_round left = node->config.rounds - node->turns.count, each = sgp_core_rounds_of_turn(node);
     left =
-        left > SGP_ROUND_MAX / each ? SGP_ROUND_MAX - 1 : left * each; /* below 0: they are over */
+        /* below 0: the rounds are over */
+        left > SGP_ROUND_MAX / each ? SGP_ROUND_MAX - 1 : left * each;
     return sgp_topology_after_turns(node->config.topology, before + left > 0 ? before + left : 0);
 }
 
@@ -195,7 +202,7 @@ bool sgp_core_is_current(const struct sgp_node *node, const struct sgp_epoch *ep
 
 /* ---- an owner and its workers ---- */
 
-/* Who has the weight. */
+/* Which node has the weight. */
 bool sgp_core_leads(const struct sgp_node *node)
 {
     enum sgp_part part = node->role->part;
@@ -296,8 +303,8 @@ const struct sgp_core_link *sgp_core_from(const struct sgp_node *node, uint32_t 
     return sgp_core_find((struct sgp_node *)(uintptr_t)node, peer, SGP_IN);
 }
 
-/* A peer that joins for the second time has restarted, and one that joins far behind is new to the file:
- * it catches up by itself, and the fleet does not stand still for it. */
+/* A peer that joins for the second time has restarted. A peer that joins far behind is new to the
+ * file. Either catches up by itself, and the fleet does not wait for it. */
 bool sgp_core_rejoining(const struct sgp_core_link *link)
 {
     return link->pulse.state == SGP_NODE_JOINING && link->greeting.trained;
@@ -326,7 +333,8 @@ bool sgp_core_living(const struct sgp_core_link *link)
            state != SGP_NODE_JOINING && state != SGP_NODE_DRAINING;
 }
 
-/* The greatest round of the neighbours that count, at least `least`. Nobody takes this node beyond all mixing. */
+/* The greatest round of the neighbours that count, at least `least`. No neighbour can take this
+ * node beyond the end of mixing. */
 sgp_round sgp_core_furthest(
     const struct sgp_node *node, sgp_round least, bool (*counts)(const struct sgp_core_link *))
 {
@@ -339,7 +347,7 @@ sgp_round sgp_core_furthest(
     return furthest;
 }
 
-/* A neighbour that has links both ways is one, at the greater of its rounds. */
+/* A neighbour with links in both directions counts once, at the greater of its rounds. */
 sgp_round sgp_core_followed(
     const struct sgp_node *node, sgp_round least, bool (*counts)(const struct sgp_core_link *))
 {
@@ -401,7 +409,7 @@ static bool is_heir(const struct sgp_node *node, const struct sgp_core_link *lin
            link->direction == SGP_OUT && !link->owed[0].exists;
 }
 
-/* The link over which the bequest is owed, or NULL. */
+/* The link that owes the bequest, or NULL. */
 struct sgp_core_link *sgp_core_bequest(const struct sgp_node *node)
 {
     SGP_EACH_OF (link, node, SGP_SET_OWING)
@@ -410,7 +418,7 @@ struct sgp_core_link *sgp_core_bequest(const struct sgp_node *node)
     return NULL;
 }
 
-/* Whether it goes to the heir, who may answer for it already: the target is not spoken to. */
+/* Whether the heir may already answer for the share. Then the target is not contacted. */
 bool sgp_core_is_pledged(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     return link->direction == SGP_OUT && link->owed[0].exists && link->owed[0].share.bequest <= 0 &&
@@ -419,16 +427,16 @@ bool sgp_core_is_pledged(const struct sgp_node *node, const struct sgp_core_link
 
 /* ---- shares ---- */
 
-/* Whether a credit of round `granted` covers a share of `round`. A node that has just jumped may still
- * hold one of the round that it left; where every link has its own buffer, that does not matter. */
+/* Whether a credit of round `granted` covers a share of `round`. A node that has jumped may still
+ * hold a credit of an earlier round. If every link has its own buffer, that is harmless. */
 bool sgp_core_covers(const struct sgp_node *node, sgp_round granted, sgp_round round)
 {
     return granted != SGP_ROUND_NONE && (sgp_core_has_own_buffers(node) || granted == round);
 }
 
-/* Whether a credit for promise `old` holds for `new`. A changed plan voids it on both sides, so
- * that buffers go out in round order; with a buffer for each link only the end of all promises
- * does. */
+/* Whether a credit for promise `old` is valid for `new`. A changed plan voids it at both ends, so
+ * that buffers are granted in round order. If every link has its own buffer, only the end of all
+ * promises voids it. */
 bool sgp_core_credit_holds(const struct sgp_node *node, sgp_round old, sgp_round new)
 {
     return new == old || (sgp_core_has_own_buffers(node) && new != SGP_ROUND_NONE);
@@ -443,7 +451,8 @@ bool sgp_core_may_pass_on(const struct sgp_node *node)
            !sgp_topology_has_exact(topology);
 }
 
-/* The next round of this link by the file. A node that chooses may choose it in its next turn. */
+/* The next round of this link according to the file. A node that chooses its targets may choose
+ * this one in its next turn. */
 sgp_round sgp_core_plan(struct sgp_node *node, struct sgp_core_link *link, sgp_round from)
 {
     if (!sgp_core_active(node) || node->role->gives_nothing)
@@ -457,12 +466,13 @@ sgp_round sgp_core_plan(struct sgp_node *node, struct sgp_core_link *link, sgp_r
             sgp_topology_next_round(node->config.topology, node->config.self, link->peer, from);
         link->giving.plan_from = from;
     }
-    /* who passes mass on needs credits to the end; nobody awaits a round beyond it */
+    /* A node that passes mass on needs credits until the end. No node awaits a round beyond the
+     * end. */
     bool gives = link->giving.plan < sgp_core_last(node) || sgp_core_may_pass_on(node);
     return gives ? link->giving.plan : SGP_ROUND_NONE;
 }
 
-/* A share that is owed and not sent comes first. */
+/* A share that is owed but not sent comes first. */
 sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link)
 {
     for (uint32_t k = 0; k < 2; k++)
@@ -475,21 +485,21 @@ sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link)
     return sgp_core_plan(node, link, node->round + (node->gave ? 1 : 0));
 }
 
-/* Whether a credit for round `then` may come as early as that for a promise: in exact cycles, where what follows is the
- * file's, whatever comes between, and no weight is on the way. */
+/* Whether a credit for round `then` may be granted together with that for a promise. That is so in
+ * exact cycles, where the file fixes what follows, and no weight is in transit. */
 bool sgp_core_may_follow(const struct sgp_node *node, sgp_round promise, sgp_round then)
 {
     return promise != SGP_ROUND_NONE && then > promise && !sgp_core_has_own_buffers(node) &&
            sgp_core_role_at(node, promise)->collective && sgp_core_role_at(node, then)->collective;
 }
 
-/* The round after that of the promise, if its credit may come as early. */
+/* The round after that of the promise, if both credits may be granted together. */
 sgp_round sgp_core_promise_then(
     const struct sgp_node *node, const struct sgp_core_link *link, sgp_round promise)
 {
     const struct sgp_topology *topology = node->config.topology;
     if (promise == SGP_ROUND_NONE || !sgp_core_role_at(node, promise)->collective)
-        return SGP_ROUND_NONE; /* nor looked for */
+        return SGP_ROUND_NONE; /* nor searched for */
     sgp_round then = sgp_topology_next_round(topology, node->config.self, link->peer, promise + 1);
     return sgp_core_may_follow(node, promise, then) && then < sgp_core_last(node) ? then
                                                                                   : SGP_ROUND_NONE;
@@ -504,7 +514,7 @@ sgp_round sgp_core_lacks_buffer(const struct sgp_core_link *link)
     return SGP_ROUND_NONE;
 }
 
-/* Whether a share may be given although another is on its way: within an exact cycle one may. */
+/* Whether a share may be given while another is in transit. Within an exact cycle one may. */
 bool sgp_core_may_owe(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     const struct sgp_owed *owed = &link->owed[0];
