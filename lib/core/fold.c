@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Folding: a share is added to x while it comes, piece by piece, before any of it has left the cache.
+/* Folding: a share is added to x while it arrives, piece by piece, before any piece has left the
+ * cache.
  *
- * After a node has published, x is `keep` times the snapshot until something changes it. Mostly the next share does,
- * which may be on its way already. So the performer may write `keep * snapshot + fraction * share` over the share as it
- * comes. Once all of it is there and accepted, the buffer is what x becomes. x itself is not touched: a share that is
- * damaged, or whose connection ends, is dropped with its buffer. What else would change x waits meanwhile, if it can: shares
- * that are held, and what others refused. If it cannot (the source is late and the round goes on without it, or a
- * share comes home when a target greets), then what came is of no use, and is refused.
+ * After a node has published, x is `keep` times the snapshot until something changes x. Usually the
+ * next share does, and it may be arriving already. Therefore the performer may write `keep *
+ * snapshot + fraction * share` over the share as it arrives. Once the whole share is there and
+ * accepted, x becomes that buffer. Until then x itself is not touched. A share that is damaged, or
+ * whose connection ends, is dropped with its buffer.
+ *
+ * Other changes of x wait meanwhile where they can: held shares, and shares that targets refused.
+ * Two changes cannot wait. The source may be late, so that the round continues without it, or a
+ * share may return when its target greets. Then the folded data are useless, and the share is
+ * refused.
+ *
  * The rule: docs/rules/fold.md */
 #include "core/core.h"
 
-/* Whether x is at rest, and stays so for as long as can be foreseen. */
+/* Whether x does not change, as far as can be foreseen. */
 static bool rests(const struct sgp_node *node)
 {
     bool forgives = node->config.backup_neighbours > 0 && node->state == SGP_NODE_TRAINING;
@@ -19,7 +25,8 @@ static bool rests(const struct sgp_node *node)
            node->giving.slot == SGP_SLOT_NONE && node->folding.snapshot != SGP_SLOT_NONE;
 }
 
-/* Whether nothing is absorbed before it: the order of a round is that of its sources (receive.c). */
+/* Whether no other share is absorbed before this one. Shares of a round are absorbed in the order
+ * of their sources (receive.c). */
 static bool is_first(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     for (uint32_t i = 0; i < node->layout.receive_count; i++) {
@@ -95,7 +102,7 @@ void sgp_core_give_up_fold(struct sgp_node *node)
         link++;
     unpin(node, link);
     link->receiving.spoiled = true;
-    node->again = true; /* the snapshot may be what was waited for */
+    node->again = true; /* a waiting job may need the snapshot */
     say(node, link, (struct sgp_fold){.snapshot = SGP_SLOT_NONE});
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Granting: who gets a receive buffer next, and a credit for it.
+/* Granting: which source gets the next receive buffer, and a flow-control credit for it.
+ *
  * The rule: docs/rules/credit.md */
 #include "core/core.h"
 
@@ -15,11 +16,11 @@ static uint32_t count_free(const struct sgp_node *node, uint32_t *ret_first)
     return count;
 }
 
-/* The last round for which credits are granted: the next, so that nobody waits for one. But where a
- * share takes most of a round to come, one of the next round would take half of the wire from a
- * late one of this round, whose target would be later still: the fleet stays out of step for ever.
- * There the next round's credits wait for this round's shares. A node at its end serves all who
- * still mix. */
+/* The last round for which credits are granted. Usually it is the next round, so that no source
+ * waits for a credit. It is this round where a share takes most of a round to arrive. There, a
+ * share of the next round would take half of the bandwidth from a late share of this round. Its
+ * target would be later still, and the fleet would stay out of step for ever. So the next round's
+ * credits wait for this round's shares. A node at its end serves all sources that still mix. */
 static sgp_round horizon_of(const struct sgp_node *node)
 {
     if (sgp_core_grants_all(node))
@@ -28,13 +29,15 @@ static sgp_round horizon_of(const struct sgp_node *node)
     return bound && node->role->awaited(node) != NULL ? node->round : node->round + 1;
 }
 
-/* Whether a late source yields to others. An exact cycle waits for all its sources, late or not. */
+/* Whether a late source yields to others. An exact cycle waits for all its sources, so none yields
+ * there. */
 static bool has_last_place(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     return sgp_core_is_late(link) && !node->role->collective;
 }
 
-/* The order of buffers: late neighbours last, then by round, then by source, alike on all nodes. */
+/* The order in which buffers are granted: late neighbours last, then by round, then by source. It
+ * is the same on all nodes. */
 struct turn {
     struct sgp_core_link *link; /* NULL: none */
     sgp_round round;            /* or NONE */
@@ -47,7 +50,7 @@ static bool is_before(const struct sgp_node *node, const struct turn *a, const s
     return a->round != b->round ? a->round < b->round : a->link < b->link;
 }
 
-/* The last round for which it has one. */
+/* The last round for which the link has a buffer. */
 static struct turn granted(const struct sgp_node *node, struct sgp_core_link *link)
 {
     uint32_t slot = link->receiving.slot[link->receiving.slot[1] != SGP_SLOT_NONE];
@@ -55,7 +58,8 @@ static struct turn granted(const struct sgp_node *node, struct sgp_core_link *li
         link, slot != SGP_SLOT_NONE ? node->layout.receives[slot].share.round : SGP_ROUND_NONE};
 }
 
-/* The first in-link without a buffer. A held share that waits for its answer keeps its own. */
+/* The first in-link without a buffer. While a held share of a link waits for the share in return,
+ * the link gets no other buffer. */
 static struct turn first_without_buffer(struct sgp_node *node)
 {
     struct turn first = {.link = NULL};
@@ -64,16 +68,18 @@ static struct turn first_without_buffer(struct sgp_node *node)
         struct turn turn = {link, sgp_core_lacks_buffer(link)};
         bool wants = link->connection.state == SGP_LINK_UP && turn.round != SGP_ROUND_NONE &&
                      turn.round <= horizon &&
-                     !sgp_core_rejoining(link) && /* it would keep a buffer that others need */
-                     !sgp_core_answer_due(node, link->peer) && sgp_core_may_grant_token(node, link);
+                     /* a rejoining peer would keep a buffer that others need */
+                     !sgp_core_rejoining(link) && !sgp_core_answer_due(node, link->peer) &&
+                     sgp_core_may_grant_token(node, link);
         if (wants && (first.link == NULL || is_before(node, &turn, &first)))
             first = turn;
     }
     return first;
 }
 
-/* No buffer is free and `first` is due: take one from the last in order, unless one becomes free
- * soon. Its credit may be used already, so the connection ends. Returns whether one is free now. */
+/* No buffer is free and `first` is due. Take the buffer of the last link in order, unless one
+ * becomes free soon. That link's credit may be used already, so its connection is closed. Returns
+ * whether a buffer is free now. */
 static bool take_back_credit(struct sgp_node *node, const struct turn *first)
 {
     struct turn last = {.link = NULL};
@@ -93,9 +99,10 @@ static bool take_back_credit(struct sgp_node *node, const struct turn *first)
     return behind;
 }
 
-/* Buffers go out in order. The last free one goes to no later round, nor to a late neighbour, and
- * an unused one gives way to an earlier share. So the furthest behind is served everywhere, and
- * nobody waits in a circle, even when many come back at once. */
+/* Buffers are granted in order. The last free buffer is not granted for a later round, nor to a
+ * late neighbour. An unused buffer gives way to an earlier share. So the node that is furthest
+ * behind is served everywhere. No nodes wait in a circle, even when many return at the same
+ * time. */
 void sgp_core_grant(struct sgp_node *node)
 {
     for (struct turn turn;
@@ -104,7 +111,7 @@ void sgp_core_grant(struct sgp_node *node)
         uint32_t unused = count_free(node, &slot);
         bool came_to_it = turn.round <= node->round || node->stage == SGP_STAGE_END;
         bool now_due = came_to_it && !has_last_place(node, turn.link);
-        if (unused == 0 && now_due) { /* mass may be added early, only the order is lost */
+        if (unused == 0 && now_due) { /* mass may be added early; only the order is lost */
             sgp_core_absorb_early(node);
             if (take_back_credit(node, &turn))
                 continue;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Greeting: whether a peer is the one that it is meant to be, and trains what this node trains.
+/* Greeting: whether a peer is the node that it should be, and has the same training settings.
+ *
  * The rule: docs/rules/greeting.md */
 #include "core/core.h"
 
 #include <string.h>
 
-#define ENDS_FACTOR 64 /* a peer that claims more than so many times our rounds is not believed */
+#define ENDS_FACTOR 64 /* greatest accepted ratio of a peer's number of rounds to this node's */
 #define ENDS_FLOOR ((sgp_round)1024)
 
 static bool ends_are_credible(const struct sgp_node *node, const struct sgp_pulse *pulse)
 {
     bool judges = !node->fleet.endless && !sgp_core_is_relay(node);
     if (!judges)
-        return true; /* it has none of its own to judge by */
+        return true; /* without rounds of its own it cannot judge */
     sgp_round own = sgp_core_own_end(node) > ENDS_FLOOR ? sgp_core_own_end(node) : ENDS_FLOOR;
     return pulse->ends / ENDS_FACTOR <= own;
 }
@@ -26,7 +27,8 @@ static bool pulse_is_sound(const struct sgp_pulse *pulse)
            (pulse->then_round == 0 || pulse->then_round > pulse->next_round);
 }
 
-#define EPOCHS_AT_ONCE ((uint64_t)1 << 20) /* more were not begun while nobody looked */
+/* greatest jump of epoch numbers; more are not begun while a node is away */
+#define EPOCHS_AT_ONCE ((uint64_t)1 << 20)
 
 static bool epoch_is_sound(const struct sgp_node *node, const struct sgp_pulse *pulse)
 {
@@ -49,7 +51,8 @@ static enum sgp_reason compare(
     if (own->loss != other->loss)
         return SGP_REASON_LOSS;
     bool rows =
-        own->batch > 0 && other->batch > 0; /* a relay has none, and knows nothing of them */
+        /* a relay has no data, and knows no classes or scaling */
+        own->batch > 0 && other->batch > 0;
     if (rows && own->classes != other->classes)
         return SGP_REASON_CLASSES;
     if (rows && own->scaling != other->scaling)
@@ -66,7 +69,7 @@ static bool differs_from(const struct sgp_node *node, const struct sgp_core_link
     return link->greeting.steps || link->greeting.topology != node->config.fingerprint.topology;
 }
 
-/* Warn once when files or steps begin to differ. */
+/* Warn once when the topology files or the training steps begin to differ. */
 static void note_mismatch(struct sgp_node *node, struct sgp_core_link *link)
 {
     bool differs = differs_from(node, link);
@@ -77,7 +80,7 @@ static void note_mismatch(struct sgp_node *node, struct sgp_core_link *link)
 
 void sgp_core_hear_topology(struct sgp_node *node, struct sgp_core_link *link, uint64_t digest)
 {
-    if (digest == 0) /* nothing is said of it */
+    if (digest == 0) /* the pulse does not state it */
         return;
     link->greeting.topology = digest;
     note_mismatch(node, link);
@@ -91,7 +94,7 @@ void sgp_core_compare_topologies(struct sgp_node *node)
     }
 }
 
-/* Warn of what merely differs. */
+/* Warn of settings that may differ but should not. */
 static void note_differences(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_fingerprint *other)
 {
@@ -122,14 +125,16 @@ static void stop_early(struct sgp_node *node, sgp_round stop)
     node->unrecorded = true;
 }
 
-/* Rounds of a file with exact cycles are not those of another file. A neighbour that uses no epochs names no file. */
+/* A round of a file with exact cycles is not the same as a round of another file. A neighbour that
+ * uses no epochs states no file. */
 static bool counts_rounds_otherwise(const struct sgp_node *node, const struct sgp_pulse *pulse)
 {
     return pulse->epoch.topology == 0 ? sgp_core_compares_epochs(node)
                                       : pulse->epoch.topology != node->config.topology->digest;
 }
 
-/* What a greeted neighbour says of the fleet. Before its greeting it may be of another fleet. */
+/* Accept what a greeted neighbour says of the fleet. Before its greeting it may belong to another
+ * fleet. */
 void sgp_core_accept_end(struct sgp_node *node, struct sgp_core_link *link)
 {
     const struct sgp_pulse *pulse = &link->pulse;
@@ -141,7 +146,7 @@ void sgp_core_accept_end(struct sgp_node *node, struct sgp_core_link *link)
         link->greeting.trained = true;
     if (counts_rounds_otherwise(node, pulse))
         return;
-    /* A relay has no end of its own, and goes where others lead. */
+    /* A relay has no end of its own, and follows the others. */
     if (sgp_core_is_relay(node) || !sgp_core_proves(node))
         raise_end(node, pulse->ends);
     if (!sgp_core_proves(node))
@@ -158,7 +163,7 @@ void sgp_core_proven(struct sgp_node *node, const struct sgp_pulse *pulse)
     node->changed = true;
 }
 
-/* A node that has not begun a run joins the one that its neighbours are in. */
+/* A node that has not begun a run joins the run of its neighbours. */
 static void join_run(struct sgp_node *node, uint64_t run)
 {
     if (node->config.fingerprint.run == 0)
@@ -192,7 +197,8 @@ enum sgp_reason sgp_core_judge(
     return differs ? SGP_REASON_SHAPE : reason;
 }
 
-/* Who greets is there to be dialled, whatever it was before; not more often than with the first back-off. */
+/* A source that greets can be dialled, whatever its state was before. It is not dialled more often
+ * than with the first back-off. */
 static void dial_back(struct sgp_node *node, const struct sgp_core_link *from)
 {
     struct sgp_core_link *link = sgp_core_find(node, from->peer, SGP_OUT);
@@ -221,7 +227,7 @@ struct sgp_verdict sgp_core_hello(
     sgp_core_know_source(node, link, hello);
     greeted(node, link, &hello->fingerprint);
     dial_back(node, link);
-    if (another && node->exact.begun) /* it knows nothing of this cycle */
+    if (another && node->exact.begun) /* its new process knows nothing of this cycle */
         sgp_core_raise_epoch(node);
     struct sgp_message *message = sgp_core_send(node, link, SGP_WELCOME);
     message->welcome = (struct sgp_welcome){
@@ -255,7 +261,7 @@ struct sgp_verdict sgp_core_welcome(
     else if (owed->exists && owed->share.bequest > 0 && (owed->told || owed->lost))
         link->inquiry.disputed = owed_to;
     else if (owed->exists && sgp_core_is_weightless(&owed->share))
-        sgp_core_take_back(node, link, SGP_REASON_FORGOT); /* nothing of weight to ask for */
+        sgp_core_take_back(node, link, SGP_REASON_FORGOT); /* no weight is in question */
     else
         (void)sgp_core_dispute(node, link);
     node->unrecorded = node->unrecorded || link->memory.lineage != welcome->lineage;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handing estimates out: a neighbour that asks gets a snapshot of x, and a worker its owner's copy.
+/* Handing out estimates: a neighbour that asks gets a snapshot of this node's estimate, and a
+ * worker gets its owner's copy.
  *
- * A node that is past joining can answer. The snapshot is held until the neighbour says that it has
- * come, or is gone. A node that leaves for good answers until it has handed its mass over, because
- * its only heir may be waiting for just that.
+ * A node that has joined can answer. The snapshot is kept until the neighbour says that it has
+ * arrived, or until the neighbour is gone. A node that leaves for good answers until it has handed
+ * over its mass, because its only heir may be waiting for an estimate.
  *
- * An owner whose copies are coded sends its workers changes. Its performer keeps the copy that they
- * have; a change is x less that copy, coded, and both ends add it. A worker that has another copy,
- * or none, gets the new copy whole.
+ * An owner whose copies are coded sends its workers differences. Its performer keeps the copy that
+ * the workers have. A difference is x minus that copy, coded, and both ends add it. A worker with
+ * another copy, or with none, gets the complete new copy.
+ *
  * The rules: docs/rules/estimate.md, docs/rules/owner.md */
 #include "core/core.h"
 
@@ -34,7 +36,7 @@ void sgp_core_copied(struct sgp_node *node)
     node->layout.snapshot_users[node->handing.slot]--;
 }
 
-/* The last free snapshot, so that rounds keep to the first ones. */
+/* The last free snapshot, because rounds use the first ones. */
 static uint32_t last_unused(const struct sgp_node *node)
 {
     for (uint32_t i = node->layout.snapshot_count; i-- > 0;)
@@ -43,7 +45,8 @@ static uint32_t last_unused(const struct sgp_node *node)
     return SGP_SLOT_NONE;
 }
 
-/* The label of our estimate: of a copy it is that of its owner. A worker awaits a label of its own. */
+/* The label of the estimate. For a copy it is the owner's label. A worker waits for a label of its
+ * own. */
 static sgp_round label_of(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     if (node->past.fresh && !node->role->counts_steps)
@@ -51,17 +54,18 @@ static sgp_round label_of(const struct sgp_node *node, const struct sgp_core_lin
     return node->role->unique ? node->copy.label : sgp_core_label(node, link);
 }
 
-/* ---- changes ---- */
+/* ---- differences ---- */
 
-/* At its own pace an owner answers each worker from another x, so no two have one copy. */
+/* An owner at its own pace answers each worker from another x, so no two workers have the same
+ * copy. */
 static bool codes_copies(const struct sgp_node *node)
 {
     return node->config.copies != SGP_COMPRESSOR_NONE && node->role->part == SGP_PART_LEADS &&
            !sgp_core_at_own_pace(node);
 }
 
-/* A link that was to get the change, and did not, is served anew: nobody could tell any more what its
- * snapshot holds. */
+/* Release links that were to get the difference but did not. They are served again, because the
+ * content of the snapshot would no longer be known. */
 static void let_change_go(struct sgp_node *node)
 {
     uint32_t change = node->handing.change;
@@ -80,7 +84,8 @@ void sgp_core_forget_change(struct sgp_node *node)
     node->handing.label = SGP_ROUND_NONE;
 }
 
-/* After an early stop the copy of this label may be a coded one, and the workers have that. */
+/* After an early stop, the copy of this label may be a coded one, and the workers have that
+ * copy. */
 void sgp_core_end_with_copy(struct sgp_node *node)
 {
     if (node->handing.change == SGP_SLOT_NONE || node->handing.label != node->round)
@@ -91,8 +96,8 @@ void sgp_core_end_with_copy(struct sgp_node *node)
     effect->follow.slice = node->handing.changed.slice;
 }
 
-/* How the copy is made. That of a label is made once, and of the last one it is x: so all that train
- * end with the same values. */
+/* How the copy is made. The copy of a label is made once. The copy of the last label is x itself,
+ * so that all nodes that train end with the same values. */
 static enum sgp_publish purpose_of(const struct sgp_node *node, sgp_round label)
 {
     if (node->role->keeps_copy)
@@ -110,8 +115,9 @@ static enum sgp_compressor compressor_of(const struct sgp_node *node, uint64_t c
                                                            : SGP_COMPRESSOR_NONE;
 }
 
-/* The snapshot that is being made is a change, or x; either makes the copy of this label. It stays
- * until the next one, since those who have the copy before may ask for it later. */
+/* The snapshot that is being made is a difference or x, and either results in the copy of this
+ * label. It is kept until the next one, because workers that have the previous copy may ask for it
+ * later. */
 static void begin_change(struct sgp_node *node, struct sgp_effect *effect)
 {
     struct sgp_handing *handing = &node->handing;
@@ -134,7 +140,8 @@ static void begin_change(struct sgp_node *node, struct sgp_effect *effect)
 
 /* ---- snapshots ---- */
 
-/* A snapshot of our estimate. Within an exact cycle there is one already, and x is none. */
+/* Make a snapshot of the estimate. Within an exact cycle one exists already, and x is no
+ * estimate. */
 static void copy_out(struct sgp_node *node, const struct sgp_core_link *link, uint32_t slot)
 {
     struct sgp_slice values = sgp_core_values(node, link), all = {0, node->config.parameters};
@@ -149,12 +156,12 @@ static void copy_out(struct sgp_node *node, const struct sgp_core_link *link, ui
         handing->estimate.slice = values;
     if (entered)
         return;
-    node->layout.snapshot_users[slot]++; /* until it is made */
+    node->layout.snapshot_users[slot]++; /* until the PUBLISH job is done */
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_PUBLISH);
     effect->publish.slot = slot;
     effect->publish.keep = 1;
     effect->publish.purpose = purpose_of(node, handing->estimate.round);
-    effect->publish.slice = copy ? all : values; /* which of a copy does not matter */
+    effect->publish.slice = copy ? all : values; /* for a copy, all parts are published */
     if (effect->publish.purpose == SGP_PUBLISH_CHANGE)
         begin_change(node, effect);
 }
@@ -171,7 +178,7 @@ static struct sgp_core_link *next_asking(struct sgp_node *node, struct sgp_core_
     return &node->layout.links[i < node->layout.out_count ? i : node->layout.out_count];
 }
 
-/* Whether the change makes this label's copy of the one that the peer has. */
+/* Whether the difference turns the peer's copy into the copy of this label. */
 static bool takes_change(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     const struct sgp_handing *handing = &node->handing;
@@ -194,7 +201,7 @@ static void send(struct sgp_node *node)
          link = next_asking(node, link + 1)) {
         uint32_t slot = link->estimate.slot;
         if (slot == SGP_SLOT_NONE || link->estimate.sent ||
-            (link->owed[0].exists && link->owed[0].sent)) /* one payload at a time on a link */
+            (link->owed[0].exists && link->owed[0].sent)) /* one payload at a time on each link */
             continue;
         link->estimate.sent = true;
         sgp_core_keep_base(node, link);
@@ -212,8 +219,9 @@ static void serve_change(struct sgp_node *node)
             serve(node, link, node->handing.change);
 }
 
-/* One at a time, so that rounds have their snapshots; an owner serves all that wait for its step with one, and has a
- * snapshot for each. A change goes out when it is made, for only then is it known who takes it. */
+/* One snapshot at a time, so that rounds have theirs. An owner serves all workers that wait for its
+ * step with one snapshot, and has a snapshot for each of them. A difference is sent only when it is
+ * made, because only then is it known which workers can use it. */
 static void begin(struct sgp_node *node)
 {
     struct sgp_core_link *end = &node->layout.links[node->layout.out_count], *link;
@@ -239,18 +247,20 @@ static void begin(struct sgp_node *node)
     }
 }
 
-/* Whose parameters are a guess has none to hand out; nor has one that gave all its mass away. */
+/* A node whose parameters are a guess has no estimate to hand out. Nor has a node that gave away
+ * all its mass. */
 void sgp_core_hand_out(struct sgp_node *node)
 {
     bool stays = node->state != SGP_NODE_JOINING && node->state != SGP_NODE_DRAINING;
-    bool leaves = sgp_core_has_gone(node) && !node->leaving.left; /* its heir may need one */
+    /* its heir may need an estimate */
+    bool leaves = sgp_core_has_gone(node) && !node->leaving.left;
     bool copied = node->copy.exists || !node->role->keeps_copy;
     bool able = (stays || leaves) && copied && !sgp_core_is_guess(node) &&
                 sgp_core_weight_of_estimate(node) > 0 && node->giving.slot == SGP_SLOT_NONE;
     if (able && !node->handing.publishing)
         serve_change(node);
     if (!node->handing.publishing)
-        send(node); /* what was made, before another label is */
+        send(node); /* send what exists before a newer label is made */
     if (able && !node->handing.publishing)
         begin(node);
     if (!node->handing.publishing)

@@ -1,34 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inquiries: who is asked about what is owed to a node that cannot be reached, or that came back as another.
+/* Inquiries: which nodes are asked about a share whose target is unreachable, or has returned with
+ * another lineage.
  *
- * It may have left for good, and its heir answers for it (accounts.c); heirs are out-neighbours of those
- * who leave, so these are asked first: this node itself, the target, its out-neighbours, all others. A
- * number at or beyond the share's settles it as accepted, a smaller one brings it home. Where nobody knows
- * anything it stays owed, and all are asked again, ever more rarely; but if the target itself has come back
- * as another, and all could be asked, or after a long time all that could, there is nobody to know.
+ * The target may have left for good, and then its heir answers for it (accounts.c). Heirs are
+ * out-neighbours of leavers. So the order is: this node itself, the target, its out-neighbours, all
+ * other nodes. If the answer is the share's number or a greater one, the share was accepted. If it
+ * is smaller, the share returns. If no node knows anything, the share stays owed, and all nodes are
+ * asked again at growing intervals. The search ends with the share's return if the target has
+ * another lineage now, and either all nodes could be asked, or a long time has passed.
+ *
  * The rule: docs/rules/inquiry.md */
 #include "core/core.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define QUESTION_NS SGP_SECOND     /* from one question to the next */
-#define ANSWER_NS (3 * SGP_SECOND) /* till then it has come, or will not */
-#define SEARCH_NS (2 * SGP_SECOND) /* from one search to the next; doubles up to ... */
+#define QUESTION_NS SGP_SECOND     /* interval between two questions */
+#define ANSWER_NS (3 * SGP_SECOND) /* timeout of an answer */
+#define SEARCH_NS (2 * SGP_SECOND) /* interval between two searches; doubles up to ... */
 #define SEARCH_MAX_NS (300 * SGP_SECOND)
-#define SILENT_NS (300 * SGP_SECOND) /* how long those who cannot be asked are waited for */
+#define SILENT_NS (300 * SGP_SECOND) /* how long nodes that cannot be asked are waited for */
 
 enum { PASS_TARGET, PASS_NEIGHBOURS, PASS_OTHERS, PASS_END };
 
-/* ---- what is asked about ---- */
+/* ---- subjects of inquiries ---- */
 
-/* Debts are about to go to an heir: it may answer for them already. */
+/* Debts are being handed to an heir, which may answer for them already. */
 static bool is_frozen(const struct sgp_node *node)
 {
     return sgp_core_has_gone(node) && sgp_core_bequest(node) != NULL;
 }
 
-/* Values without weight are for their target alone, which says itself what came of them. */
+/* Only the target uses values without weight, and it says itself what became of them. */
 static bool is_unreachable(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     if (!link->owed[0].exists || link->owed[0].publishing || link->memory.lineage == 0 ||
@@ -37,7 +40,7 @@ static bool is_unreachable(const struct sgp_node *node, const struct sgp_core_li
     return link->inquiry.disputed != 0 || link->inquiry.unreachable != SGP_TIME_NEVER;
 }
 
-/* When it is the link's turn. */
+/* When the link is due for a question. */
 static sgp_time due_of_link(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     if (!is_unreachable(node, link))
@@ -69,7 +72,7 @@ static struct sgp_inquire question_of_account(const struct sgp_account *account)
         .number = account->number};
 }
 
-/* Whether the question under way is this one. */
+/* Whether this is the pending question. */
 static bool is_asked(const struct sgp_node *node, const struct sgp_inquire *question)
 {
     const struct sgp_account *about = &node->inquiry.about;
@@ -80,7 +83,7 @@ static bool is_asked(const struct sgp_node *node, const struct sgp_inquire *ques
            strcmp(about->target, question->target) == 0;
 }
 
-/* The target is there and may be given the share again: what was said before that is void. */
+/* The target is connected and may get the share again, so earlier answers are void. */
 static void forget_search(struct sgp_node *node, struct sgp_core_link *link)
 {
     struct sgp_inquire question = question_of_link(node, link);
@@ -89,7 +92,7 @@ static void forget_search(struct sgp_node *node, struct sgp_core_link *link)
     link->inquiry.search.number = 0;
 }
 
-/* Since when those that are owed something cannot be reached. */
+/* Record since when the targets of owed shares are unreachable. */
 static void watch_links(struct sgp_node *node)
 {
     node->inquiry.links = false;
@@ -106,12 +109,12 @@ static void watch_links(struct sgp_node *node)
     }
 }
 
-struct subject { /* of a question; account or link, whichever is not NULL */
+struct subject { /* subject of a question: an account or a link; the other is NULL */
     struct sgp_core_link *link;
     struct sgp_core_account *debt;
     struct sgp_search *search;
     struct sgp_inquire question;
-    int64_t target; /* -ENOENT: the file does not name it */
+    int64_t target; /* -ENOENT: the file does not name the target */
 };
 
 static void describe(struct sgp_node *node, struct subject *subject)
@@ -130,7 +133,7 @@ static void describe(struct sgp_node *node, struct subject *subject)
         *subject->search = (struct sgp_search){.number = number, .begun = node->now};
 }
 
-/* The subject whose turn has come first; false if none is due. */
+/* The subject that is due first; false if none is due. */
 static bool choose_subject(struct sgp_node *node, struct subject *ret_subject)
 {
     sgp_time first = node->now + 1;
@@ -158,7 +161,7 @@ static bool choose_subject(struct sgp_node *node, struct subject *ret_subject)
     return true;
 }
 
-/* ---- what comes of it ---- */
+/* ---- results ---- */
 
 static void tell(struct sgp_node *node, int64_t peer, double weight, enum sgp_reason reason)
 {
@@ -168,7 +171,7 @@ static void tell(struct sgp_node *node, int64_t peer, double weight, enum sgp_re
     note->reason = reason;
 }
 
-/* It is known: the weight is the target's, or comes home. */
+/* The result is known: the weight belongs to the target, or returns. */
 static void settle(struct sgp_node *node, const struct subject *subject, bool accepted)
 {
     enum sgp_reason reason = accepted ? SGP_REASON_NONE : SGP_REASON_FORGOT;
@@ -191,13 +194,13 @@ static void settle(struct sgp_node *node, const struct subject *subject, bool ac
     node->again = true;
 }
 
-/* Everybody was asked, and nobody knew. */
+/* All nodes were asked, and none knew. */
 static void end_search(struct sgp_node *node, const struct subject *subject)
 {
     struct sgp_search *search = subject->search;
     bool long_ago = node->now - search->begun >= SILENT_NS;
     if (search->moved && (!search->silent || long_ago)) {
-        settle(node, subject, node->role->unique); /* which may have been handed on */
+        settle(node, subject, node->role->unique); /* a token may have been handed on */
         return;
     }
     sgp_time pace = 2 * search->pace;
@@ -222,7 +225,7 @@ static bool is_of_pass(
     return pass == (neighbour ? PASS_NEIGHBOURS : PASS_OTHERS);
 }
 
-/* The next to be asked, or SGP_SLOT_NONE at the end. */
+/* The next node to ask, or SGP_SLOT_NONE at the end. */
 static uint32_t next_to_ask(const struct sgp_node *node, const struct subject *subject)
 {
     struct sgp_search *search = subject->search;
@@ -233,7 +236,7 @@ static uint32_t next_to_ask(const struct sgp_node *node, const struct subject *s
     return SGP_SLOT_NONE;
 }
 
-/* What `whom` says, or NULL: nothing. */
+/* `answer` is that of `whom`; NULL: it gave none. */
 static void take_answer(struct sgp_node *node, const struct subject *subject, uint32_t whom,
     const struct sgp_answer *answer)
 {
@@ -277,7 +280,7 @@ static void ask(struct sgp_node *node, const struct subject *subject)
     effect->inquire.question = question_of_account(&node->inquiry.about);
 }
 
-/* What the question under way is about, if it is still in question. */
+/* The subject of the pending question, if it is not settled meanwhile. */
 static bool find_subject(struct sgp_node *node, struct subject *ret_subject)
 {
     *ret_subject = (struct subject){.link = NULL};

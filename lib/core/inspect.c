@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What status and peers show of a node. Reads only. */
+/* What status and peers show of a node. This file only reads. */
 #include "core/core.h"
 
 static bool has_greeted(const struct sgp_node *node, uint32_t peer)
@@ -10,7 +10,7 @@ static bool has_greeted(const struct sgp_node *node, uint32_t peer)
     return all;
 }
 
-/* Who was asked for an estimate, if anybody. */
+/* The node that was asked for an estimate, or SGP_SLOT_NONE. */
 static uint32_t asked(const struct sgp_node *node)
 {
     const struct sgp_core_link *link = sgp_core_asked(node);
@@ -52,7 +52,8 @@ static void fill_waiting(struct sgp_node *node, struct sgp_node_status *status)
         status->waiting = SGP_WAITING_JOB;
         return;
     case SGP_STAGE_CREDIT:
-        status->waiting = SGP_WAITING_JOB; /* for a snapshot, unless a peer is the reason */
+        /* it waits for a snapshot, unless a peer is the reason */
+        status->waiting = SGP_WAITING_JOB;
         link = sgp_core_cannot_give(node, &status->waiting);
         break;
     case SGP_STAGE_GATHER:
@@ -103,7 +104,8 @@ static void fill_waiting(struct sgp_node *node, struct sgp_node_status *status)
         status->waiting_peer = link->peer;
 }
 
-/* Whether a share of the cycle ahead was accepted, be it empty: no other will come, and the record does not hold it. */
+/* Whether a share of the coming cycle was accepted, even an empty one. No other share will arrive,
+ * and the record does not contain it. */
 static bool has_accepted_ahead(const struct sgp_node *node)
 {
     SGP_EACH_IN (link, node)
@@ -149,7 +151,7 @@ void sgp_node_status(const struct sgp_node *node, struct sgp_node_status *ret_st
         .waiting_since = node->stage_since,
     };
     if (!node->paused || node->leaving.wanted || node->exact.begun)
-        fill_waiting((struct sgp_node *)(uintptr_t)node, &status); /* reads only */
+        fill_waiting((struct sgp_node *)(uintptr_t)node, &status); /* it only reads */
     *ret_status = status;
 }
 

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which links a node has under a topology, and how many buffers. The edges of the file are its links,
- * and so are those of a former file to peers that this one still names (`retired`): nothing is given
- * over them any more, but what is owed is settled, and numbers go on if the edge comes back.
+/* The links and the number of buffers of a node under a topology. Each edge of the file is a link.
+ * So is each edge of a previous file whose peer the new file still names (`retired`). Nothing is
+ * given on a retired link, but its owed share is settled, and its numbers continue if the edge
+ * returns.
+ *
  * The rule: docs/rules/reload.md */
 #include "core/core.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* Mark every node that shares an edge with `self` in any phase; count the links each way. */
+/* Mark every node that shares an edge with `self` in any phase, and count the links in each
+ * direction. */
 static void mark_edges(const struct sgp_topology *topology, uint32_t self, unsigned char *marks,
     uint32_t *ret_out, uint32_t *ret_in)
 {
@@ -29,7 +32,8 @@ static void mark_edges(const struct sgp_topology *topology, uint32_t self, unsig
     }
 }
 
-/* The most shares awaited in two successive rounds, the seam of the cycle included. */
+/* The maximum of shares awaited in two successive rounds, including the last and the first round of
+ * a cycle. */
 static uint32_t awaited_in_two_rounds(const struct sgp_topology *topology, uint32_t self)
 {
     uint32_t most = 0;
@@ -52,38 +56,45 @@ static uint32_t awaited_in_two_rounds(const struct sgp_topology *topology, uint3
     return most;
 }
 
-/* The most effects of one step, as a sum of what can come together in it. */
+/* The maximum number of effects of one step, as a sum of what can occur together. */
 enum {
     OF_ROUND =
-        18, /* its jobs (TRAIN, OUTER, PUBLISH thrice, SKETCH, SCALE, COMPENSATE, FOLLOW), FOLD
-               twice, and notes (STATE twice, ROUND, JUMP, ADDED, VISITED twice) */
+        /* its jobs (TRAIN, OUTER, three times PUBLISH, SKETCH, SCALE, COMPENSATE, FOLLOW), twice
+         * FOLD, and notes (twice STATE, ROUND, JUMP, ADDED, twice VISITED) */
+    18,
     OF_MASS =
-        18, /* what is dissolved, adopted, disputed, scaled or of the total, each with its note */
+        /* dissolving, adopting, disputing, scaling, and healing of the total, each with its note */
+    18,
     OF_REST =
-        13, /* a question, starving, agreement, the end, a file that differs, and what answers an event */
-    OF_AN_END = 2,   /* HANG_UP and why, */
-    OF_A_RETURN = 2, /* RESTORE and why, */
-    OF_MESSAGES = 2, /* and what is said on one link */
+        /* a question, starving, agreement, the end, a differing file, and the response to an
+         * event */
+    13,
+    OF_AN_END = 2,   /* HANG_UP and its note */
+    OF_A_RETURN = 2, /* RESTORE and its note */
+    OF_MESSAGES = 2, /* messages on one link */
 };
 
 static uint32_t effects_most(uint32_t links, uint32_t receives, uint32_t slices)
 {
-    uint32_t parts = slices > 1 ? 2 * slices : 0; /* PUBLISH and SCALE of each */
+    uint32_t parts = slices > 1 ? 2 * slices : 0; /* PUBLISH and SCALE for each part */
     uint32_t node = OF_ROUND + OF_MASS + OF_REST + SGP_CORE_WINDOW + parts;
-    uint32_t link = 2 * OF_AN_END + OF_A_RETURN + OF_MESSAGES; /* one may stand aside */
-    uint32_t receive = 2;                                      /* ABSORB, and a new CREDIT */
+    /* twice, because a link may have a second connection aside */
+    uint32_t link = 2 * OF_AN_END + OF_A_RETURN + OF_MESSAGES;
+    uint32_t receive = 2; /* ABSORB, and a new CREDIT */
     return node + link * links + receive * receives;
 }
 
-/* Of the cycle's entry, this round, the last one (perhaps not acknowledged yet), and a spare. */
+/* Snapshots: the vector that entered the cycle, this round, the previous round, which may be
+ * unacknowledged, and one spare. */
 #define SNAPSHOTS_OF_CYCLE 4u
 
-/* What is told, what was handed on and may not have been acknowledged, an estimate, and one to spare; a token that comes, one
- * that whoever had it last does not give, and an estimate. */
+/* Snapshots: published updates, a token that was handed on and may be unacknowledged, an estimate,
+ * and one spare. Receive buffers: a token that arrives, one granted to a previous holder that does
+ * not give it, and an estimate. */
 #define SNAPSHOTS_OF_TOKEN 4u
 #define RECEIVES_OF_TOKEN 3u
 
-/* In parts of the vector: the largest share that comes to a node. */
+/* The largest share that the node receives, in parts of the vector. */
 static uint32_t largest_share(const struct sgp_topology *topology, uint32_t self)
 {
     uint32_t most = 1;
@@ -98,20 +109,21 @@ static uint32_t largest_share(const struct sgp_topology *topology, uint32_t self
     return most;
 }
 
-/* The needs of the file's own edges. */
+/* What the edges of the file need. */
 static void needs_of(const struct sgp_topology *topology, uint32_t self,
     const struct sgp_method *method, uint32_t out, uint32_t in, struct sgp_node_needs *ret_needs)
 {
     uint32_t awaited = awaited_in_two_rounds(topology, self);
     bool one_each = sgp_method_has_own_buffers(method) && in > awaited;
     bool stands =
-        topology->cycle.exact; /* and so is the prelude: nobody gives on while a share is owed */
+        /* the prelude is exact, too; no node gives again while a share is owed */
+        topology->cycle.exact;
     ret_needs->snapshots = stands ? SNAPSHOTS_OF_CYCLE : 2 + out;
     ret_needs->snapshots += topology->prelude.exact && !stands;
     ret_needs->slices = topology->slices;
     ret_needs->share_parts = largest_share(topology, self);
     ret_needs->receives = (one_each ? in : awaited) + 1;
-    if (sgp_topology_has_token(topology)) { /* of which there is one */
+    if (sgp_topology_has_token(topology)) { /* there is one token */
         ret_needs->snapshots = SNAPSHOTS_OF_TOKEN;
         ret_needs->receives = RECEIVES_OF_TOKEN;
     }

@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leaving for good: the node that goes, and its heir.
+/* Leaving for good: the node that leaves, and its heir.
  *
- * The leaver gathers first: it gives empty shares, and goes on absorbing, until it has the mass of a
- * member, and of those who left theirs to it. Then it ends its round, says that it drains, and refuses
- * what still comes, so that it returns to its source. When nothing of its own is under way any more it gives all its mass to one living
- * out-neighbour, marked as a bequest; once that is acknowledged it has left. A bequest that was not
- * sent, or was refused, goes to another heir. One that was sent and not acknowledged may have been
- * accepted: only its heir knows, so that one is waited for.
+ * The leaver first gathers mass: it gives empty shares and continues to absorb. It stops when it
+ * has the mass of one member, and of the members that left their mass to it. Then it ends its
+ * round, announces that it drains, and refuses shares that still arrive, so that they return to
+ * their sources. When none of its own shares is in transit, it gives all its mass to one live
+ * out-neighbour, marked as a bequest. When the bequest is acknowledged, the node has left. A
+ * bequest that was not sent, or was refused, goes to another heir. A bequest that was sent but not
+ * acknowledged may have been accepted. Only its heir knows, so that heir is awaited.
  *
- * The heir has then the mass of two. Whenever it begins a round it takes some of the surplus off its
- * (x, w), which leaves its estimate as it is, until the total is the number of members again; never
- * so much that it would starve, and no more than came beside the bequest: words alone dissolve nothing.
+ * The heir then has the mass of two members. At the begin of each round it subtracts some of the
+ * surplus from its (x, w), which leaves its estimate unchanged. It continues until the total equals
+ * the number of members again. It never subtracts so much that it would starve, and never more than
+ * the mass that arrived with the bequest, so a message without mass dissolves nothing.
+ *
  * The rule: docs/rules/leave.md */
 #include "core/core.h"
 
 #include <math.h>
 
-#define SGP_LINGER_NS SGP_SECOND /* what sources sent before they heard of it is still answered */
+/* shares that sources sent before they heard of it are still answered */
+#define SGP_LINGER_NS SGP_SECOND
 
-/* ---- the one that goes ---- */
+/* ---- the leaver ---- */
 
 static bool has_neighbour(const struct sgp_node *node)
 {
@@ -61,7 +65,7 @@ void sgp_core_gather(struct sgp_node *node, sgp_time notice)
     node->leaving.gather_until = node->now + SGP_SILENCE_MAX_NS;
 }
 
-/* Whether anybody who lives has promised this node a share. */
+/* Whether a live source has promised this node a share. */
 static bool is_given_to(const struct sgp_node *node)
 {
     SGP_EACH_IN (link, node)
@@ -70,7 +74,8 @@ static bool is_given_to(const struct sgp_node *node)
     return false;
 }
 
-/* Whether it goes: with its due, or because no more comes. A node without mass waits for some. */
+/* Whether the node leaves now: it has its mass, or no more arrives. A node without mass waits for
+ * some. */
 static bool has_gathered(const struct sgp_node *node)
 {
     double weight = node->mass.weight + sgp_core_held(node);
@@ -78,12 +83,13 @@ static bool has_gathered(const struct sgp_node *node)
     bool over =
         node->paused || node->stage == SGP_STAGE_END ||
         (node->state != SGP_NODE_JOINING && (in_vain || node->now >= node->leaving.gather_until));
-    if (node->role->unique) /* it hands it on first */
+    if (node->role->unique) /* it hands on the token first */
         return weight <= 0 && sgp_core_owed(node) <= 0;
     return weight >= 1 + node->mass.covered || (over && weight > 0) || sgp_core_follows(node);
 }
 
-/* Leave, at the end of a round or in a pause; at once if its bequest is given, or has come. */
+/* Leave at the end of a round or in a pause. Leave at once if the bequest is given, or was
+ * received. */
 bool sgp_core_leaves_now(struct sgp_node *node)
 {
     if (!node->leaving.wanted || node->state == SGP_NODE_DRAINING || node->exact.begun)
@@ -98,7 +104,8 @@ bool sgp_core_leaves_now(struct sgp_node *node)
     return true;
 }
 
-/* STOP while leaving: it stays a member, unless it has begun to hand over; that goes on record. */
+/* STOP while leaving. The node stays a member, unless it has begun to hand over. Then that is
+ * recorded. */
 void sgp_core_stay(struct sgp_node *node)
 {
     if (node->leaving.left || sgp_core_bequest(node) != NULL)
@@ -108,8 +115,8 @@ void sgp_core_stay(struct sgp_node *node)
     node->unrecorded = true;
 }
 
-/* End payloads under way: they would be refused, and may take for ever. Their sources dial again,
- * and hear on a fresh line, where no farewell gets lost, that they have their shares back. */
+/* End payloads that are arriving: they would be refused, and may take very long. Their sources dial
+ * again. On the new connection they learn reliably that their shares return. */
 static void interrupt(struct sgp_node *node)
 {
     SGP_EACH_IN (link, node) {
@@ -120,7 +127,7 @@ static void interrupt(struct sgp_node *node)
     }
 }
 
-/* Nobody's payload is on its way any more, as far as can be known. */
+/* As far as is known, no payload is on its way to this node. */
 static bool is_quiet(const struct sgp_node *node)
 {
     SGP_EACH_IN (link, node)
@@ -129,8 +136,9 @@ static bool is_quiet(const struct sgp_node *node)
     return node->now >= node->leaving.until;
 }
 
-/* When the heir shall see to what one is owed: it cannot be reached, and has been silent for so long, or it is
- * heard, and has not taken it in the time that it may take. */
+/* When the share that a link owes is left to the heir. The first case: the target is unreachable,
+ * and has been silent for too long. The second: the target is heard, but did not accept the share
+ * in the time that this may take. */
 static sgp_time gives_up_at(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     const struct sgp_owed *owed = &link->owed[0];
@@ -160,7 +168,7 @@ static bool awaits_any(const struct sgp_node *node)
     return false;
 }
 
-/* The next time that one is given up, or the heir gives way. */
+/* The next time at which a target is given up, or the heir is replaced. */
 static sgp_time next_given_up(const struct sgp_node *node)
 {
     bool waits = node->leaving.heir != SGP_SLOT_NONE && !node->leaving.sent;
@@ -192,13 +200,13 @@ static bool may_inherit(const struct sgp_core_link *link)
     return sgp_core_living(link) && !link->retired && !link->bequest.declined;
 }
 
-/* One that was given up itself is not asked for more. */
+/* A neighbour whose own share was given up does not become the heir. */
 static bool is_free(const struct sgp_core_link *link)
 {
     return may_inherit(link) && (!link->owed[0].exists || link->owed[0].share.bequest > 0);
 }
 
-/* Who takes the place of the present heir: the next that can, in turn, or NULL. */
+/* The successor of the present heir: the next candidate in order, or NULL. */
 static struct sgp_core_link *other_heir(const struct sgp_node *node)
 {
     struct sgp_core_link *first = NULL, *next = NULL;
@@ -212,14 +220,14 @@ static struct sgp_core_link *other_heir(const struct sgp_node *node)
     return next != NULL ? next : first;
 }
 
-/* It had its time, and there is another. */
+/* The present heir had its time, and there is another candidate. */
 static bool gives_way(const struct sgp_node *node)
 {
     return node->now >= node->leaving.heir_until && other_heir(node) != NULL;
 }
 
-/* The present heir, if it still is one and does not give way, else the first that can be. Its promise is the
- * round that it is in, so that its buffer is not put off. */
+/* The present heir, if it still qualifies and is not replaced, otherwise the first candidate. The
+ * promise to it is for the round in which it is, so that its buffer is not delayed. */
 static struct sgp_core_link *choose_heir(struct sgp_node *node)
 {
     uint32_t present = node->leaving.heir;
@@ -238,8 +246,8 @@ static struct sgp_core_link *choose_heir(struct sgp_node *node)
     return heir;
 }
 
-/* Whether it is known not to be there, and will not be sent: its heir is gone, and there may be
- * others; or its target drains, for two leavers would wait for each other. */
+/* Whether the share is known not to have arrived, and will not be sent. Either its heir is gone,
+ * and there may be others, or its target drains. Two leavers would wait for each other. */
 static bool is_owed_in_vain(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     const struct sgp_owed *owed = &link->owed[0];
@@ -260,7 +268,7 @@ static void take_back_in_vain(struct sgp_node *node)
             continue;
         bool passed_over = link->owed[0].share.bequest > 0 && may_inherit(link);
         sgp_core_take_back(node, link, SGP_REASON_LEAVING);
-        if (passed_over) /* it forgets what it was told */
+        if (passed_over) /* the former heir then forgets the accounts */
             sgp_core_hang_up(node, link, SGP_E_CLOSED, SGP_REASON_LEAVING);
         node->again = true;
     }
@@ -280,7 +288,7 @@ void sgp_core_hand_over(struct sgp_node *node)
     take_back_in_vain(node);
     if (awaits_any(node))
         return;
-    if (sgp_core_follows(node)) { /* it has nothing that anybody could inherit */
+    if (sgp_core_follows(node)) { /* a follower has nothing to bequeath */
         node->leaving.left = node->unrecorded = true;
         node->leaving.patience = node->now + SGP_DRAIN_NS;
         return;
@@ -300,8 +308,9 @@ void sgp_core_hand_over(struct sgp_node *node)
             sgp_core_hang_up(node, link, SGP_E_CLOSED, SGP_REASON_LEAVING);
 }
 
-/* The file changes: what is owed to those whom it does not name any more comes home. So a bequest that its heir
- * cannot have accepted does first, and so does one whose heir is struck. */
+/* The file changes: shares that are owed to nodes which it no longer names return. So a bequest
+ * that its heir cannot have accepted returns first. So does a bequest whose heir the file no longer
+ * names. */
 void sgp_core_reconsider(struct sgp_node *node, const uint32_t *index)
 {
     struct sgp_core_link *heir = sgp_core_has_gone(node) ? sgp_core_bequest(node) : NULL;
@@ -309,7 +318,7 @@ void sgp_core_reconsider(struct sgp_node *node, const uint32_t *index)
     if (heir == NULL || (may_have_it && index[heir->peer] != SGP_SLOT_NONE))
         return;
     sgp_core_take_back(node, heir, SGP_REASON_TOPOLOGY);
-    if (heir->connection.id != 0) /* it forgets what it was told */
+    if (heir->connection.id != 0) /* the heir then forgets the accounts */
         sgp_core_hang_up(node, heir, SGP_E_CLOSED, SGP_REASON_LEAVING);
 }
 

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Likeness: whether two nodes train on the same rows, or at unlike learning rates.
+/* Likeness: whether two nodes train on the same rows, or at different learning rates.
  *
- * A share tells a digest of what its source's latest training changed, and the learning rate. Two nodes with the same
- * digest took the same step, bit for bit: they trained on the same rows from the same parameters. After
- * SGP_LIKENESS_ROUNDS such trainings in a row a note says so; a learning rate that differs is told likewise. Both are
- * warnings: nothing else follows from what a share tells here, so a lie costs a line in the journal.
+ * A share carries a digest of the change that its source's latest training made, and the learning
+ * rate. Two nodes with the same digest took the same step, bit for bit: they trained on the same
+ * rows from the same parameters. After SGP_LIKENESS_ROUNDS consecutive such trainings a note
+ * reports it. A differing learning rate is reported in the same way. Both are warnings, and nothing
+ * else depends on these values. So a lie costs one log line.
  *
  * An owner and a relay, which do not train, compare their sources with one another.
+ *
  * The rule: docs/rules/likeness.md */
 #include "core/core.h"
 
 #include <math.h>
 
-#define RATE_TOLERANCE 0.01 /* relative: schedules that count in steps may be a few steps apart */
+#define RATE_TOLERANCE 0.01 /* relative; schedules counted in steps may be a few steps apart */
 
-/* ---- what is remembered ---- */
+/* ---- history ---- */
 
 static void remember(struct sgp_node *node, uint32_t who, uint64_t update)
 {
@@ -42,7 +44,7 @@ void sgp_core_forget_updates(struct sgp_node *node)
         node->likeness.seen[i].update = 0;
 }
 
-/* ---- updates that are the same ---- */
+/* ---- equal updates ---- */
 
 static void match(struct sgp_node *node, struct sgp_core_link *link)
 {
@@ -51,7 +53,7 @@ static void match(struct sgp_node *node, struct sgp_core_link *link)
         sgp_core_note(node, SGP_NOTE_SAME_UPDATES, link->peer)->link.direction = SGP_IN;
 }
 
-/* The other of the two may have told its update first: then nobody matched it before. */
+/* The other node may have told its update first. Then nothing matched it at that time. */
 static void match_other(struct sgp_node *node, uint32_t peer, uint64_t update)
 {
     struct sgp_core_link *other =
@@ -106,7 +108,7 @@ void sgp_core_compare_training(struct sgp_node *node, uint32_t peer, const struc
 {
     struct sgp_core_link *link = sgp_core_find(node, peer, SGP_IN);
     bool again = link != NULL && share->update != 0 && share->update == link->likeness.update;
-    if (link == NULL || again) /* of one training several shares may tell */
+    if (link == NULL || again) /* several shares may tell the same training */
         return;
     if (share->update != 0)
         compare_update(node, link, share->update);

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Links: hearing a neighbour, and connections that begin and end.
+/* Links: heartbeats of a neighbour, and connections that begin and end.
  *
- * A link is one directed edge with at most one connection. What is heard on it is judged on it
- * alone: a peer that can reach us may still be out of our reach.
+ * A link is one directed edge with at most one connection. The failure detector of a link uses only
+ * that link. A peer that can reach this node may still be unreachable from it.
+ *
  * The rule: docs/rules/silence.md */
 #include "core/core.h"
 
 #define INTERVALS_PER_WINDOW 32
 
-/* ---- liveness ---- */
+/* ---- failure detection ---- */
 
-/* The peer's own pace: silences while it took part, not those of a pause or an absence, nor one that
- * would have been an absence had anybody looked: then it was this node that stood still. */
+/* Measure the peer's own pace: its silences while it took part. Silences of a pause or an absence
+ * do not count. Nor does a silence so long that this node would have detected an absence: then this
+ * node itself was suspended. */
 static void note_interval(struct sgp_core_link *link, sgp_time now)
 {
     if (link->liveness.heard == SGP_TIME_NEVER || link->liveness.absent ||
@@ -29,7 +31,7 @@ static void note_interval(struct sgp_core_link *link, sgp_time now)
     }
 }
 
-/* Have nothing to do with a peer: the peer counts as never heard, so nobody waits for it. */
+/* Reject a peer. It counts as never heard, so no node waits for it. */
 void sgp_core_refuse(
     struct sgp_node *node, struct sgp_core_link *link, int code, enum sgp_reason reason)
 {
@@ -39,7 +41,8 @@ void sgp_core_refuse(
     sgp_core_hang_up(node, link, code, reason);
 }
 
-/* One that takes part again says so over the other line, too, if that stands: from now on its silence there is judged. */
+/* A peer that takes part again says so on its other connection, too, if there is one. From now on
+ * the failure detector watches that one, too. */
 static void expect_to_hear(struct sgp_node *node, const struct sgp_core_link *from)
 {
     struct sgp_core_link *link = sgp_core_find(node, from->peer, SGP_OUT);
@@ -81,7 +84,7 @@ struct sgp_verdict sgp_core_hear(
 
 /* ---- connections ---- */
 
-/* The connection is gone, whoever ended it: nothing half-done on it may survive. */
+/* The connection is gone, whichever end closed it. Clear everything that it left unfinished. */
 static void disconnect(struct sgp_node *node, struct sgp_core_link *link)
 {
     sgp_core_touch(node, link);
@@ -129,7 +132,8 @@ void sgp_core_up(struct sgp_node *node, const struct sgp_link *id)
     struct sgp_core_link *link = sgp_core_find(node, id->peer, id->direction);
     sgp_assert(link != NULL && id->connection != 0);
     sgp_core_touch(node, link);
-    if (link->connection.id != 0 && link->direction == SGP_IN) { /* it has to say hello first */
+    /* the new connection must say hello first */
+    if (link->connection.id != 0 && link->direction == SGP_IN) {
         link->aside.caller = id->connection;
         return;
     }
@@ -172,25 +176,27 @@ void sgp_core_goodbye(
     note->code = SGP_E_CLOSED;
     note->reason = goodbye->reason;
     enum sgp_reason reason = goodbye->reason;
-    /* The peer would not have this share, and says so by ending the connection. */
+    /* The peer refused this share, and says so by closing the connection. */
     bool counts = link->owed[0].exists && !link->owed[0].is_void;
     if (link->direction == SGP_OUT && counts && link->owed[0].sent && reason == SGP_REASON_RANGE)
         sgp_core_take_back(node, link, reason);
-    /* Whatever the peer accepted it acknowledged before, or when it greeted. A token does not wait for the peer's return. */
+    /* The peer acknowledged every accepted share before, or when it greeted. A token does not wait
+     * for the peer to return. */
     bool greeted_before = link->direction == SGP_OUT && link->connection.state == SGP_LINK_UP;
     bool returns = reason == SGP_REASON_LEFT || node->role->unique;
     counts = link->owed[0].exists && !link->owed[0].is_void;
     if (greeted_before && counts && link->inquiry.disputed == 0 && returns)
         sgp_core_take_back(node, link, reason);
-    if (reason == SGP_REASON_TOPOLOGY) /* it has ended this edge, or moved: nobody to wait for */
+    /* the peer removed this edge, or moved: it is not waited for */
+    if (reason == SGP_REASON_TOPOLOGY)
         link->liveness.heard = SGP_TIME_NEVER;
     bool passing =
         reason == SGP_REASON_ABSENT || reason == SGP_REASON_CHECKSUM || reason == SGP_REASON_CREDIT;
     bool restarts = reason == SGP_REASON_LEAVING && link->connection.state == SGP_LINK_UP;
-    if (!passing && !restarts) /* dialling again at once would not change its mind */
+    if (!passing && !restarts) /* immediate dialling would not change the reason */
         link->connection.backoff = SGP_DIAL_MAX_NS;
     if (!passing &&
-        link->connection.state == SGP_LINK_CONNECTING) /* a refusal is no sign of a neighbour */
+        link->connection.state == SGP_LINK_CONNECTING) /* a refusal proves no neighbour */
         link->liveness.heard = SGP_TIME_NEVER;
     sgp_core_hang_up(node, link, SGP_E_CLOSED, SGP_REASON_LEAVING);
     link->connection.last_reason = reason;
