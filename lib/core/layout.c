@@ -58,17 +58,14 @@ static uint32_t awaited_in_two_rounds(const struct sgp_topology *topology, uint3
 
 /* The maximum number of effects of one step, as a sum of what can occur together. */
 enum {
-    OF_ROUND =
-        /* its jobs (TRAIN, OUTER, three times PUBLISH, SKETCH, SCALE, COMPENSATE, FOLLOW), twice
-         * FOLD, and notes (twice STATE, ROUND, JUMP, ADDED, twice VISITED) */
-    18,
-    OF_MASS =
-        /* dissolving, adopting, disputing, scaling, and healing of the total, each with its note */
-    18,
-    OF_REST =
-        /* a question, starving, agreement, the end, a differing file, and the response to an
-         * event */
-    13,
+    /* its jobs (TRAIN, OUTER, three times PUBLISH, SKETCH, SCALE, COMPENSATE, FOLLOW), twice
+     * FOLD, and notes (twice STATE, ROUND, JUMP, ADDED, twice VISITED) */
+    OF_ROUND = 18,
+    /* dissolving, adopting, disputing, scaling, and healing of the total, each with its note */
+    OF_MASS = 18,
+    /* a question, starving, agreement, the end, a differing file, and the response to an
+     * event */
+    OF_REST = 13,
     OF_AN_END = 2,   /* HANG_UP and its note */
     OF_A_RETURN = 2, /* RESTORE and its note */
     OF_MESSAGES = 2, /* messages on one link */
@@ -115,9 +112,8 @@ static void needs_of(const struct sgp_topology *topology, uint32_t self,
 {
     uint32_t awaited = awaited_in_two_rounds(topology, self);
     bool one_each = sgp_method_has_own_buffers(method) && in > awaited;
-    bool stands =
-        /* the prelude is exact, too; no node gives again while a share is owed */
-        topology->cycle.exact;
+    /* the prelude is exact, too; no node gives again while a share is owed */
+    bool stands = topology->cycle.exact;
     ret_needs->snapshots = stands ? SNAPSHOTS_OF_CYCLE : 2 + out;
     ret_needs->snapshots += topology->prelude.exact && !stands;
     ret_needs->slices = topology->slices;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The account of mass: what a node has, what it holds for later, what it gave and nobody has acknowledged, and what is in doubt with
- * targets that are gone. No other file writes it. Each posting takes weight from one account and adds it to another, or lets it come from
- * outside, or go there; `due` is what all accounts must come to. What a posting should have said, check.c finds
- * out again from the shares themselves.
+/* The account of mass: what a node has, what it holds for later, what it gave but no target has
+ * acknowledged, and what is in doubt because the target is gone. No other file writes it. Each
+ * posting moves weight between two accounts, or between an account and the outside. `due` is the
+ * sum that all accounts must have. check.c computes the same sums again from the shares themselves.
+ *
  * The rule: docs/rules/mass.md */
 #include "core/core.h"
 
@@ -104,8 +105,9 @@ double sgp_core_owed(const struct sgp_node *node)
     return owed + sgp_core_debts(node);
 }
 
-/* What of weight one node can have: that of all members that its files have named. Honest faults add
- * little: a restart without a ledger mints some, and others may know of members that this one does not. */
+/* The most weight that one node can have: that of all members that its files have named, and a
+ * slack. Honest faults add little. A restart without a ledger creates some, and other nodes may
+ * know members that this one does not. */
 double sgp_core_weight_most(const struct sgp_node *node)
 {
     return node->mass.members_most + SGP_WEIGHT_SLACK;

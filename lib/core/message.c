@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages and payloads: each goes to the file that it concerns, and its verdict is carried out here. */
+/* Messages and payloads: this file passes each to the file that handles it, and acts on the
+ * verdict. */
 #include "core/core.h"
 
 static void carry_out(struct sgp_node *node, struct sgp_core_link *link, struct sgp_verdict verdict)
@@ -10,7 +11,8 @@ static void carry_out(struct sgp_node *node, struct sgp_core_link *link, struct 
         sgp_core_hang_up(node, link, verdict.code, verdict.reason);
 }
 
-/* Who says what on a link. The others come before a connection is a link's, or are not for a core. */
+/* Which end of a link may send which message. Other types precede a link's connection, or do not
+ * concern the core. */
 enum speaker { NOBODY, SOURCE, TARGET, BOTH };
 static const enum speaker speakers[SGP_MESSAGE_TYPES + 1] = {
     [SGP_HELLO] = SOURCE,
@@ -26,7 +28,7 @@ static const enum speaker speakers[SGP_MESSAGE_TYPES + 1] = {
     [SGP_ANSWER] = TARGET,
 };
 
-/* Whether such a message may come over this link, as it is. */
+/* Whether such a message may arrive on this link in its present state. */
 static bool is_in_order(const struct sgp_core_link *link, enum sgp_message_type type)
 {
     enum speaker peer = link->direction == SGP_IN ? SOURCE : TARGET;
@@ -65,7 +67,7 @@ static struct sgp_verdict take(
         return sgp_core_stage(node, link, &message->bequeath);
     case SGP_ANSWER:
         return sgp_core_staged(node, link, &message->answer);
-    default: /* of which none is in order */
+    default: /* no other type is in order */
         break;
     }
     return sgp_fine();
@@ -78,7 +80,8 @@ void sgp_core_message(
                                      ? sgp_core_hear(node, link, &message->pulse)
                                      : sgp_hangs_up(SGP_E_PROTOCOL, SGP_REASON_PROTOCOL);
     if (verdict.code == 0 &&
-        message->type != SGP_SHARE) /* which keeps the old promise until it is whole */
+        /* a share keeps the old promise until the whole share is there */
+        message->type != SGP_SHARE)
         sgp_core_take_promise(node, link);
     if (verdict.code == 0)
         verdict = take(node, link, message);

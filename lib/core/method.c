@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one table of methods, what follows from a row, and what each wants of a topology.
+/* The table of methods, what follows from a row, and which topology each method needs.
+ *
  * The rule: docs/rules/outgoing.md */
 #include "sgp/method.h"
 
@@ -39,7 +40,7 @@ const struct sgp_method *sgp_method_find(const char *name)
     return method;
 }
 
-/* ---- what follows ---- */
+/* ---- properties ---- */
 
 bool sgp_method_waits(const struct sgp_method *method)
 {
@@ -82,9 +83,9 @@ bool sgp_method_in_order(const struct sgp_method *method)
     return method->how == SGP_HOW_IN_ORDER_OF_SOURCE;
 }
 
-/* ---- and of the topology ---- */
+/* ---- requirements on the topology ---- */
 
-/* Exact cycles are rounds of one kind: a step, then shares that all are waited for. */
+/* An exact cycle has rounds of one kind: a step, then shares that are all awaited. */
 static int suit_exact(const struct sgp_method *method, const struct sgp_topology *topology,
     struct sgp_error *error, struct sgp_edge_place *ret_culprit)
 {
@@ -136,7 +137,7 @@ static int suit_owner(const struct sgp_method *method, const struct sgp_topology
                        method->name);
 }
 
-/* What the file says of how its owner takes updates. */
+/* Checks what the file says about how its owner takes updates. */
 static int suit_updates(const struct sgp_method *method, const struct sgp_topology *topology,
     struct sgp_error *error, struct sgp_edge_place *ret_culprit)
 {

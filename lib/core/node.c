@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The node's frame: creation, one step, the next deadline. Runs on the caller's thread; does no I/O. */
+/* The frame of the node: creation, one step, the next deadline. It runs on the caller's thread and
+ * does no I/O. */
 #include "core/check.h"
 
 #include <errno.h>
@@ -24,7 +25,7 @@ static bool config_is_sound(const struct sgp_node_config *config)
                    sgp_record_is_sound(config->record, config->topology->node_count)));
 }
 
-/* Mark the links on record; false if one leads to the node itself. */
+/* Mark the links on record. False if one of them leads to the node itself. */
 static bool mark_record(const struct sgp_node_config *config, unsigned char *marks)
 {
     const struct sgp_record *record = config->record;
@@ -96,7 +97,7 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
     bool other_part = node->past.another_file && !sgp_core_has_model(node);
     if (config->seeks || sgp_core_follows(node) || other_part)
         sgp_core_want(node);
-    node->config.record = NULL; /* borrowed for the call */
+    node->config.record = NULL; /* the record is borrowed for the call */
     sgp_core_touch_all(node);
     sgp_core_notice(node);
     sgp_core_enrol(node);
@@ -118,7 +119,7 @@ void sgp_node_destroy(struct sgp_node *node)
 
 /* ---- one step ---- */
 
-/* The link that an event speaks of, or NULL if it speaks of a connection already gone. */
+/* The link of an event, or NULL if the event is of a connection that is already gone. */
 static struct sgp_core_link *link_of(struct sgp_node *node, const struct sgp_link *id)
 {
     struct sgp_core_link *link = sgp_core_find(node, id->peer, id->direction);
@@ -156,14 +157,14 @@ static void on_start(struct sgp_node *node)
     sgp_core_touch_all(node);
     node->stage_since = node->copy.since = node->now;
     node->unrecorded = !node->past.recorded;
-    (void)sgp_core_leaves_now(node); /* its former process was about to */
-    if (node->role->unique)          /* x is what it is, whoever has the weight */
+    (void)sgp_core_leaves_now(node); /* its earlier process was about to leave */
+    if (node->role->unique)          /* x stays the same, whichever node has the weight */
         return;
     if (!node->past.recorded && node->mass.weight <= 0)
         sgp_core_scale(node, 0, sgp_core_all(node));
     if (!node->past.recorded || !node->config.seeks)
         return;
-    /* A guess at weight 1. One that leaves has no use for it unless its bequest comes home. */
+    /* A guess at weight 1. A leaving node needs it only if its bequest returns. */
     const struct sgp_core_link *heir = sgp_core_bequest(node);
     bool lost = heir != NULL && heir->owed[0].slot == SGP_SLOT_NONE;
     double factor = node->mass.weight + (lost ? heir->owed[0].share.weight : 0);
@@ -238,7 +239,7 @@ static void dispatch(struct sgp_node *node, const struct sgp_event *event)
     }
 }
 
-/* After any event: who went silent, what the round can do, who gets a buffer, what must be said. */
+/* After every event: detect failures, advance the round, grant buffers, send what is due. */
 void sgp_node_step(
     struct sgp_node *node, const struct sgp_event *event, struct sgp_effects *effects)
 {

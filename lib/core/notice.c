@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Noticing: which links a change of the node's own state concerns.
+ *
  * The rule: docs/rules/silence.md */
 #include "core/core.h"
 
@@ -21,7 +22,7 @@ static struct sgp_facts facts_of(const struct sgp_node *node)
         .from = from};
 }
 
-/* The turn of round `passed` is over: to those who were in it another one is promised now. */
+/* The turn of round `passed` is over, so its targets now get the promise of another round. */
 static void touch_neighbours(struct sgp_node *node, sgp_round passed)
 {
     uint32_t count;
@@ -31,7 +32,7 @@ static void touch_neighbours(struct sgp_node *node, sgp_round passed)
         sgp_core_touch(node, sgp_core_find(node, edges[e].target, SGP_OUT));
 }
 
-/* Whose share is near now, and was not before. */
+/* Touch the links whose share has become near. */
 static void touch_promised(struct sgp_node *node)
 {
     for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
@@ -39,7 +40,7 @@ static void touch_promised(struct sgp_node *node)
             sgp_core_touch(node, &node->layout.links[i]);
 }
 
-/* A new round concerns the neighbours that it passes, anything else all links. */
+/* A new round concerns only the neighbours in it. Every other change concerns all links. */
 void sgp_core_notice(struct sgp_node *node)
 {
     struct sgp_facts facts = facts_of(node), *former = &node->layout.roster.facts;

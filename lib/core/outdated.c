@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the two ends of a link remember of each other, and where one of them remembers less.
+/* What the two ends of a link remember of each other, and what follows if one remembers less.
  *
- * A source that greets under another lineage has forgotten its past, or somebody greets in its name. What was
- * accepted from the former lineage is kept until another one has brought weight and gone too: only that
- * tells, should it greet again, what has come from it and what has not.
+ * A source that greets with another lineage has lost its past, or another node uses its name. The
+ * last number accepted from the former lineage is kept until a third lineage has brought weight and
+ * is gone too. If the former lineage greets again, only this number tells which of its shares were
+ * accepted.
  *
- * A target that has accepted more than this node's record says was given, or a source that knows of more
- * acknowledged shares than it says was accepted, is a certain sign that the record is older than what the
- * neighbours have seen: a ledger that was put back from a backup. Numbers are taken from there, so that
- * the links go on. How much weight passed since is not known; that the total may be off, and by how much
- * at most, is told: the members' weight for each record that was put back.
+ * Two observations prove that a record is older than what neighbours have seen, for example because
+ * a ledger was restored from a backup. A target has accepted more shares than the record says were
+ * given. Or a source knows of more acknowledged shares than the record says were accepted. The node
+ * takes over these numbers, so that the links continue. How much weight moved in the meantime is
+ * not known. Therefore a note reports that the total may be off, and the bound: the weight of all
+ * members for each restored record.
+ *
  * The rule: docs/rules/outdated.md */
 #include "core/core.h"
 
-/* Found out on one link, it is known: a record that was put back is one event, however many see it. */
+/* Called for each link that shows it, but handled once, because a restored record is one event. */
 void sgp_core_find_outdated(struct sgp_node *node, struct sgp_core_link *link)
 {
     if (node->past.outdated)
@@ -27,8 +30,9 @@ void sgp_core_find_outdated(struct sgp_node *node, struct sgp_core_link *link)
     note->amount = node->mass.unknown;
 }
 
-/* A lineage that has brought no weight is not worth another's place: what was accepted from it may be
- * accepted again. Whoever does bring some in a neighbour's name needs no share of another to come twice. */
+/* A lineage that brought no weight does not displace another one, because its shares may be
+ * accepted again without harm. An impostor that does bring weight gains nothing if a share of
+ * another lineage arrives twice. */
 static void change_lineage(struct sgp_node *node, struct sgp_core_link *link, uint64_t lineage)
 {
     uint64_t present = link->memory.lineage, accepted = link->memory.accepted;
@@ -53,10 +57,10 @@ void sgp_core_know_source(
     bool ours = hello->target_lineage == node->config.lineage;
     if (!first || !link->memory.recorded || !ours || hello->acknowledged <= link->memory.accepted)
         return;
-    sgp_core_find_outdated(node, link); /* what has passed never comes again, */
+    sgp_core_find_outdated(node, link); /* shares that were accepted never arrive again */
     if (sgp_core_number_is_sound(link, hello->acknowledged))
-        link->memory.accepted =
-            hello->acknowledged; /* and the source must not forget that it has */
+        /* the source must not forget that they were accepted */
+        link->memory.accepted = hello->acknowledged;
 }
 
 bool sgp_core_know_target(struct sgp_node *node, struct sgp_core_link *link, uint64_t accepted)
@@ -69,9 +73,9 @@ bool sgp_core_know_target(struct sgp_node *node, struct sgp_core_link *link, uin
     link->memory.acknowledged = accepted;
     if (!beyond)
         return true;
-    link->memory.number = accepted; /* what was owed under a lesser number is settled by it */
+    link->memory.number = accepted; /* settles what was owed under a smaller number */
     node->unrecorded = true;
-    if (link->memory.recorded) /* else an edge that was gone from the file, and is back */
+    if (link->memory.recorded) /* otherwise the file dropped the edge once, and has it again */
         sgp_core_find_outdated(node, link);
     return true;
 }

@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gifts: to whom a node gives in this turn, how much of its mass, and what that leaves it.
+/* Outgoing shares: which targets a node gives to in this turn, how much of its mass, and what
+ * remains.
  *
- * Where the file says whom, the outgoing shares of a turn are the edges of its round. A method that chooses for
- * itself (AD-PSGD: Lian, Zhang, Zhang and Liu, ICML 2018) answers those who have asked since its last
- * turn, each with half of what is left; when nobody has, it gives half to one neighbour by lot, and
- * asks. What a share that asks brought is absorbed after its answer was published, so that both ends
- * give half of what they had before they met; when no answer can be given, at once. An answer that
- * is never given costs nothing: all mass is somewhere, and only the exchange was one-sided.
+ * If the file gives the targets, the outgoing shares of a turn follow the edges of its round. With
+ * a method that chooses its targets (AD-PSGD: Lian, Zhang, Zhang and Liu, ICML 2018), a node first
+ * answers the neighbours that have asked since its last turn. Each gets half of what is left. If
+ * none has asked, the node gives half to one random neighbour, and asks it. The mass of an asking
+ * share is absorbed after its answer was published, so that both ends give half of what they had
+ * before. If no answer can be given, it is absorbed at once. An answer that is never given costs
+ * nothing. No mass is lost, and only the exchange was one-sided.
+ *
  * The rule: docs/rules/outgoing.md */
 #include "core/core.h"
 
 #include <math.h>
 
-#define SGP_GIVE_LEAST 0x1p-6 /* of its fractions; a smaller share is not worth its payload */
-#define SGP_STARVES_NS (3 * SGP_SECOND) /* a node that starves tells of it after so long, */
+/* of the sum of fractions; a smaller share is not worth its payload */
+#define SGP_GIVE_LEAST 0x1p-6
+#define SGP_STARVES_NS (3 * SGP_SECOND) /* time after which a starving node reports it */
 
-/* ---- choosing and being asked ---- */
+/* ---- asking and answering ---- */
 
-/* Only a node that trains has turns in which it answers; nothing is kept waiting for another's. */
+/* Only a node that trains has turns in which it answers. No share is kept waiting for the turn of
+ * another node. */
 void sgp_core_forget_answers(struct sgp_node *node)
 {
     if (node->state == SGP_NODE_TRAINING && !node->paused && node->mass.weight > 0 &&
@@ -27,7 +32,7 @@ void sgp_core_forget_answers(struct sgp_node *node)
         link->giving.answer_due = false;
 }
 
-/* ---- whom ---- */
+/* ---- targets ---- */
 
 static const struct sgp_edge *edges_of_round(const struct sgp_node *node, uint32_t *ret_count)
 {
@@ -44,7 +49,8 @@ static bool is_ready(const struct sgp_node *node, const struct sgp_core_link *li
            sgp_core_covers(node, link->giving.credit[0], sgp_core_label(node, link));
 }
 
-/* Whether this round's share may be left out for want of a credit; its fraction then stays. */
+/* Whether this round's share may be left out because a credit is missing. Its fraction then
+ * stays. */
 static bool may_leave_out(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     bool own_pace = sgp_core_at_own_pace(node) && node->state == SGP_NODE_TRAINING;
@@ -52,16 +58,16 @@ static bool may_leave_out(const struct sgp_node *node, const struct sgp_core_lin
            (sgp_round)link->giving.left_out < sgp_core_overlap(node);
 }
 
-/* Whether a neighbour was alone, and is too far ahead for anybody to follow. It waits for the
- * others, and would gather what it were given. A node that just began has not heard yet how far all
- * are. */
+/* Whether a neighbour took rounds alone, and is too far ahead for any node to jump to its round. It
+ * waits for the others, and would only accumulate the mass that it is given. A node that has just
+ * begun does not know yet how far the others are. */
 static bool has_hurried_ahead(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     sgp_round far = sgp_core_far_ahead(node), there = link->pulse.round;
     bool knows = node->state == SGP_NODE_TRAINING && node->round > node->pace.round + far;
     if (!knows || there <= node->round + far || sgp_core_at_own_pace(node))
         return false;
-    sgp_round most = sgp_core_mixing_end(node); /* nobody is followed beyond */
+    sgp_round most = sgp_core_mixing_end(node); /* no node is followed beyond the end of mixing */
     there = there < most ? there : most;
     return there > sgp_core_followed(node, node->round, sgp_core_living) + far;
 }
@@ -77,7 +83,7 @@ static bool is_passed_over(const struct sgp_node *node, const struct sgp_core_li
     return node->role->gives_updates && !sgp_core_owes_update(node, link);
 }
 
-/* The out-neighbour of this round that must be waited for, or NULL if the node may give. */
+/* The out-neighbour of this round that must be waited for. NULL: the node may give. */
 const struct sgp_core_link *sgp_core_cannot_give(
     struct sgp_node *node, enum sgp_waiting *ret_waiting)
 {
@@ -108,7 +114,8 @@ static struct sgp_outgoing *add(
     return outgoing;
 }
 
-/* The edges of the round whose targets are present and ready; the fraction of another stays. */
+/* Take the edges of the round whose targets are present and ready. The fractions of the others
+ * stay. */
 static void take_edges(struct sgp_node *node)
 {
     uint32_t count;
@@ -123,7 +130,7 @@ static void take_edges(struct sgp_node *node)
     }
 }
 
-/* Each gets half of what those before it have left. */
+/* Each answer gets half of what the previous ones left. */
 static void take_answers(struct sgp_node *node)
 {
     double fraction = 1;
@@ -133,7 +140,7 @@ static void take_answers(struct sgp_node *node)
     }
 }
 
-/* Only one that trains has a next turn in which to answer. */
+/* Only a node that trains has a next turn in which to answer. */
 static bool can_be_asked(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     return link->pulse.state == SGP_NODE_TRAINING && can_get(node, link);
@@ -152,7 +159,8 @@ static void draw_one(struct sgp_node *node)
             (void)add(node, link, SGP_HALF, true);
 }
 
-/* All are answered now, or in vain; returns the weight that waited for it. */
+/* All questions are answered now, or cannot be. Returns the weight of the shares that waited for
+ * that. */
 static double answer_all(struct sgp_node *node)
 {
     double coming = 0;
@@ -165,7 +173,8 @@ static double answer_all(struct sgp_node *node)
     return coming;
 }
 
-/* Make the list of this turn's outgoing shares; returns what comes in before the next step is taken. */
+/* List the outgoing shares of this turn. Returns the weight that is absorbed before the next
+ * step. */
 static double choose(struct sgp_node *node)
 {
     node->giving.count = 0;
@@ -179,9 +188,10 @@ static double choose(struct sgp_node *node)
     return answer_all(node);
 }
 
-/* ---- how much ---- */
+/* ---- amounts ---- */
 
-/* A neighbour's restart starves a node for a moment, so starving is told once it has lasted. */
+/* A neighbour's restart starves a node for a moment, so starving is reported only once it has
+ * lasted. */
 static void tell_starving(struct sgp_node *node)
 {
     sgp_time now = node->now;
@@ -194,14 +204,15 @@ static void tell_starving(struct sgp_node *node)
     node->giving.quiet_until = now + SGP_QUIET_NS;
 }
 
-/* How much of its fractions a node gives: all, unless w would fall so low that eta / w blows up;
- * then down to the file's floor, and a tiny part is an empty share, so that nobody waits. A jump at
- * that threshold would leave a healed fleet in a cycle of unequal weights for ever. */
+/* How much of its fractions a node gives. Usually it gives all. If w became so small that eta / w
+ * grew too large, it gives only down to the floor of the file. A tiny part becomes an empty share,
+ * so that no target waits. A jump at that threshold would leave a healed fleet in a cycle of
+ * unequal weights for ever. */
 static double part_to_give(struct sgp_node *node, double fractions, double coming)
 {
     if (node->role->gives_always)
         return 1;
-    bool halves = sgp_core_chooses(node, node->round); /* whatever the answers come to */
+    bool halves = sgp_core_chooses(node, node->round); /* whatever the answers add up to */
     double keep = halves ? SGP_HALF : fractions < 1 ? 1 - fractions : 0;
     double spare = node->mass.weight + coming - SGP_STARVING * node->config.weight_least * keep;
     double wanted = node->mass.weight * fractions;
@@ -225,9 +236,10 @@ static uint32_t unused_snapshot(struct sgp_node *node)
     return slot;
 }
 
-/* Settling rounds are plain: coded estimates come no nearer than their form is fine. In an exact
- * cycle a relay is plain, for it ends with nothing and would lose the rest, and so is a vector
- * whose parts are no whole blocks. All that a turn gives has one form. */
+/* Rounds of settling are not coded, because coded estimates agree only to the precision of their
+ * coding. Two cases of an exact cycle are not coded either. A relay ends with nothing, and would
+ * lose what coding leaves out. And the parts of a vector must be whole blocks. All shares of a turn
+ * have the same coding. */
 static enum sgp_compressor compressor_of(const struct sgp_node *node)
 {
     enum sgp_compressor compressor = node->config.compressor;
@@ -245,7 +257,8 @@ static enum sgp_compressor compressor_of(const struct sgp_node *node)
     return compressor;
 }
 
-/* The values of an outgoing share and compressor. A part has no values if there are fewer values than parts. */
+/* Choose the values of an outgoing share, and their compressor. A part has no values if there are
+ * fewer values than parts. */
 static void choose_values(const struct sgp_node *node, struct sgp_outgoing *outgoing)
 {
     outgoing->slice = sgp_core_all(node);
@@ -257,7 +270,7 @@ static void choose_values(const struct sgp_node *node, struct sgp_outgoing *outg
     outgoing->compressor = shorter ? node->giving.compressor : SGP_COMPRESSOR_NONE;
 }
 
-/* An empty share goes in the place of a part without values. */
+/* If a part has no values, an empty share is sent instead. */
 static void owe(struct sgp_node *node, struct sgp_outgoing *outgoing, double part, uint32_t slot)
 {
     choose_values(node, outgoing);
@@ -302,14 +315,15 @@ static void owe(struct sgp_node *node, struct sgp_outgoing *outgoing, double par
         node->layout.snapshot_users[slot]++;
 }
 
-/* Whether a worker has moved x in vain. It puts x back to its copy itself, since no later copy may
- * come. */
+/* Whether a worker changed x in vain. It restores x from its copy itself, because no later copy may
+ * arrive. */
 static bool is_to_forget(const struct sgp_node *node)
 {
     return node->giving.count == 0 && node->trained && node->role->gives_updates;
 }
 
-/* Give the outgoing shares of this turn. Returns false while somebody or something must be waited for. */
+/* Give the outgoing shares of this turn. False: a target, or a free snapshot, must be waited
+ * for. */
 bool sgp_core_give(struct sgp_node *node)
 {
     if (node->role->give != NULL)
@@ -322,7 +336,7 @@ bool sgp_core_give(struct sgp_node *node)
     for (uint32_t i = 0; i < node->giving.count; i++)
         fractions += node->layout.outgoing[i].fraction;
     double part = part_to_give(node, fractions, coming);
-    if (node->passes > 0 && part <= 0) /* nobody waits for it */
+    if (node->passes > 0 && part <= 0) /* no target waits for it */
         node->giving.count = 0;
     node->giving.compressor = compressor_of(node);
     for (uint32_t i = 0; i < node->giving.count; i++)
@@ -338,8 +352,7 @@ bool sgp_core_give(struct sgp_node *node)
     return true;
 }
 
-/* Give all of this node's mass, which must not be 0, to one heir. Returns false while no snapshot
- * is free. */
+/* Give all of this node's mass, which must not be 0, to one heir. False: no snapshot is free. */
 bool sgp_core_give_all(struct sgp_node *node, struct sgp_core_link *heir, sgp_round round)
 {
     uint32_t slot = unused_snapshot(node);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a link owes: how it comes home, or is forgotten.
+/* The shares that a link owes: how they return, or are forgotten.
+ *
  * The rule: docs/rules/mass.md */
 #include "core/core.h"
 
-/* ---- coming home ---- */
+/* ---- returning ---- */
 
-/* The mass of a share of a former process, whose snapshot is gone, comes home at the node's present
- * estimate: x follows w. With no weight left there is no estimate to follow. */
+/* The mass of a share of an earlier process, whose snapshot is lost, returns at the node's present
+ * estimate: x is scaled with w. If no weight is left, there is no estimate to scale. */
 void sgp_core_grow(struct sgp_node *node, double weight)
 {
     if (node->mass.weight > 0 && weight > 0) {
@@ -26,7 +27,8 @@ void sgp_core_put_back(struct sgp_node *node, uint32_t slot, const struct sgp_sh
     effect->restore.slice = share->slice;
 }
 
-/* By its snapshot, in use until the RESTORE job is done; else by weight, at this estimate. */
+/* The share returns from its snapshot, which is in use until the RESTORE job is done. Without a
+ * snapshot it returns by weight, at the present estimate. */
 void sgp_core_come_home(struct sgp_node *node, uint32_t slot, const struct sgp_share *share)
 {
     if (node->role->come_home != NULL) {
@@ -38,8 +40,8 @@ void sgp_core_come_home(struct sgp_node *node, uint32_t slot, const struct sgp_s
     }
 }
 
-/* The first share of a link is settled, and the second becomes the first. Its time begins now,
- * because its payload waited for the first one's. */
+/* The first share of a link is settled, and the second becomes the first. Its time starts now,
+ * because its payload waited for the first payload. */
 void sgp_core_owe_next(struct sgp_node *node, struct sgp_core_link *link)
 {
     link->owed[0] = link->owed[1];
@@ -54,7 +56,7 @@ static void let_go(struct sgp_node *node, const struct sgp_owed *owed)
 {
     if (owed->slot != SGP_SLOT_NONE)
         node->layout.snapshot_users[owed->slot]--;
-    node->again = true; /* the link, or the snapshot, may be what was waited for */
+    node->again = true; /* the link or the snapshot may be awaited */
 }
 
 void sgp_core_forget_owed(struct sgp_node *node, struct sgp_core_link *link)
@@ -73,13 +75,14 @@ void sgp_core_forget_unsent(struct sgp_node *node, struct sgp_core_link *link)
         sgp_core_forget_owed(node, link);
 }
 
-/* Within an exact cycle nothing comes home: a share that is not accepted is the end of the cycle for all. */
+/* Within an exact cycle no share returns. If a share is not accepted, the cycle ends for all
+ * nodes. */
 bool sgp_core_is_of_cycle(const struct sgp_node *node, const struct sgp_share *share)
 {
     return sgp_core_is_weightless(share) && !sgp_core_follows(node);
 }
 
-/* The share comes home. */
+/* The share returns. */
 void sgp_core_take_back(struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason)
 {
     const struct sgp_owed owed = link->owed[0];

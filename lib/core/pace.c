@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pace: how many rounds a minute this node makes beside its in-neighbours. Where nobody waits, a fast
- * node steps more often than a slow one, and the fixed point leans to its rows; steps that are divided
- * by the node's rate pull all alike (Assran and Rabbat, IEEE TAC 2020). Where nodes wait for one another, one that is alone
- * keeps to the pace that all had.
+/* Pace: the rate of rounds of this node compared with its in-neighbours. If nodes do not wait, a
+ * fast node steps more often than a slow one, and the fixed point shifts toward its data. Steps
+ * that are divided by the node's rate remove that bias (Assran and Rabbat, IEEE TAC 2020). If nodes
+ * wait for one another, a node without neighbours keeps the pace that all had.
+ *
  * The rules: docs/rules/outgoing.md, docs/rules/round.md */
 #include "core/core.h"
 
-#define PACE_LEAST 0.125 /* of the learning rate, and its inverse: nobody is that much slower */
-#define PACE_ROUNDS 8    /* fewer say nothing yet */
-#define PACE_RECENT 16   /* rounds */
-#define LEAST_NS (10 * SGP_MILLISECOND) /* a round in which nothing is computed */
-#define LONE_SLOWER 8 /* a round alone lasts that part longer than one with others */
+/* bound for the factor of the learning rate; its inverse is the other bound */
+#define PACE_LEAST 0.125
+#define PACE_ROUNDS 8                   /* fewer rounds are not significant */
+#define PACE_RECENT 16                  /* number of rounds */
+#define LEAST_NS (10 * SGP_MILLISECOND) /* length of a round without computation */
+#define LONE_SLOWER 8 /* a round alone takes longer by this part of a round with others */
 
 /* Rounds a second since `since`, or 0 while there are too few. */
 static double rate(sgp_round rounds, sgp_time since, sgp_time now)
@@ -38,7 +40,7 @@ void sgp_core_pace_begin(struct sgp_node *node)
     node->pace.since = node->now;
 }
 
-/* Whether the neighbour may still take part: it has not left for good, and is not through. */
+/* Whether the neighbour may still take part: it has neither left for good nor finished. */
 static bool may_come_back(const struct sgp_core_link *link)
 {
     bool left =
@@ -46,7 +48,7 @@ static bool may_come_back(const struct sgp_core_link *link)
     return !link->retired && !left && link->pulse.state != SGP_NODE_FINISHED;
 }
 
-/* Nobody takes part but this node, though others may. */
+/* No other node takes part, although some may return. */
 static bool is_alone(const struct sgp_node *node)
 {
     bool expects = false;
@@ -58,7 +60,7 @@ static bool is_alone(const struct sgp_node *node)
     return expects;
 }
 
-/* The first rounds after a start or a pause say nothing yet. */
+/* The first rounds after a start or a pause are not significant. */
 void sgp_core_pace_round(struct sgp_node *node)
 {
     sgp_time took = node->now - node->round_since, mean = node->pace.together;
@@ -66,7 +68,7 @@ void sgp_core_pace_round(struct sgp_node *node)
         return;
     if (node->pace.together_rounds < PACE_RECENT)
         node->pace.together_rounds++;
-    if (node->pace.together_rounds > 1 && took > 2 * mean) /* somebody was missed */
+    if (node->pace.together_rounds > 1 && took > 2 * mean) /* a neighbour was missing */
         took = 2 * mean;
     node->pace.together = mean + (took - mean) / node->pace.together_rounds;
 }
@@ -80,8 +82,8 @@ static bool takes_rounds_alone(const struct sgp_node *node)
            is_alone(node);
 }
 
-/* Its last round of mixing neither gave nor was given anything. A neighbour that is late, or away, is not waited for, and
- * may still come. */
+/* Its last round of mixing gave nothing and received nothing. A late or absent neighbour is not
+ * waited for, but may still give. */
 static bool mixes_in_vain(const struct sgp_node *node)
 {
     return node->state == SGP_NODE_SETTLING && node->pace.idle && !node->received_share &&
@@ -99,7 +101,8 @@ sgp_time sgp_core_rests_until(const struct sgp_node *node)
     return 0;
 }
 
-/* A pulse comes after link->pulse. What a node did before it joined, or before a pause, is not its pace. */
+/* `pulse` follows link->pulse. The rounds of a node before it joined, or before a pause, are not
+ * counted in its pace. */
 void sgp_core_pace_hear(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_pulse *pulse)
 {

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Patience: how long a neighbour that is heard may keep this node waiting.
  *
- * Silence is judged elsewhere (watch.c). Here are those that speak and do not get on: a payload of which
- * a few bytes come now and then, or which is never acknowledged, and a round that never ends. A payload
- * has a least rate, whatever its size, and whoever fell below it, as source or as target, is not waited for
- * until a payload has come whole. How long a round may take nobody can know; one that takes far longer
- * than the neighbour's own longest is said, and whoever configures a bound does not wait beyond it until
- * the next round that leads to what is waited for. Not to be waited for is all that happens: the link
- * stays, mass goes over it both ways as it can, and none is made or lost.
+ * The failure detector is elsewhere (watch.c). This file handles stragglers: neighbours that send
+ * messages but make no progress. Their payload arrives too slowly, or is never acknowledged, or
+ * their round does not end.
+ *
+ * A payload has a minimum rate, whatever its size. A source or target that falls below it is not
+ * waited for until a whole payload has arrived. The right length of a round is unknown. A round
+ * that takes far longer than the neighbour's longest one is reported. If a bound is configured, the
+ * node does not wait beyond it, until the neighbour's next round that makes progress.
+ *
+ * The only consequence is that the neighbour is not waited for. The link stays, and mass moves in
+ * both directions as it can. No mass is created or lost.
+ *
  * The rule: docs/rules/patience.md */
 #include "core/core.h"
 
-#define SGP_SLOW_FACTOR 8 /* times its own longest round */
+#define SGP_SLOW_FACTOR 8 /* as a multiple of the peer's longest round */
 
 /* ---- payloads ---- */
 
@@ -21,7 +26,8 @@ void sgp_core_payload_begins(struct sgp_node *node, struct sgp_core_link *link)
     link->patience.window_bytes = 0;
 }
 
-/* `bytes` of it have come so far. Each window begins when enough came in the one before. */
+/* `bytes` of the payload have arrived so far. A window begins when enough bytes arrived in the
+ * previous one. */
 void sgp_core_payload_came(struct sgp_node *node, struct sgp_core_link *link, uint64_t bytes)
 {
     const uint64_t enough = SGP_PAYLOAD_LEAST * (SGP_SILENCE_MAX_NS / SGP_SECOND);
@@ -42,8 +48,9 @@ void sgp_core_payload_trickles(struct sgp_node *node, struct sgp_core_link *link
     (void)sgp_core_note_link(node, SGP_NOTE_TRICKLES, link);
 }
 
-/* At that rate the whole of what is owed has come to its target, who acknowledges it at once. One that is
- * not there is absent, and no judge is needed; but whoever comes and goes has no more time in all. */
+/* By then, at the minimum rate, the owed share has arrived at its target, which acknowledges it at
+ * once. An absent target is handled by the failure detector. Time on earlier connections counts
+ * too, so a target gains none by reconnecting. */
 sgp_time sgp_core_acknowledged_by(const struct sgp_core_link *link)
 {
     const struct sgp_owed *owed = &link->owed[0];
@@ -61,8 +68,8 @@ static bool takes_rounds(enum sgp_node_state state)
     return state == SGP_NODE_TRAINING || state == SGP_NODE_SETTLING;
 }
 
-/* Whether the peer has passed the round of what this node waits for, and has not given it: a share that it
- * promised, and has a credit for, or a credit. Further rounds lead nowhere then. */
+/* Whether the peer has passed the round of what this node waits for without giving it. That is a
+ * share that it promised and has a credit for, or a credit. Then further rounds are no progress. */
 static bool withholds(
     const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_pulse *pulse)
 {
@@ -74,9 +81,9 @@ static bool withholds(
            pulse->round > link->giving.announced[0] && !given;
 }
 
-/* Whether a pulse is progress, round by round to where the peer is waited for. An unawaited peer
- * begins; one further behind than chance makes it takes the others' round, and does not count
- * up. */
+/* Whether a pulse shows progress toward the round that this node waits for. A peer that was not
+ * waited for begins with its first pulse. A peer that is further behind than chance explains jumps
+ * to the others' round, and its count is no progress. */
 static bool gets_on(
     const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_pulse *pulse)
 {
@@ -90,7 +97,7 @@ static bool gets_on(
            (pulse->round > link->patience.furthest && near && !withholds(node, link, pulse));
 }
 
-/* A pulse comes after link->pulse. What is not a round of training says nothing of how long these take. */
+/* `pulse` follows link->pulse. Only rounds of training count for the longest round. */
 void sgp_core_round_hear(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_pulse *pulse)
 {
@@ -119,7 +126,8 @@ bool sgp_core_is_slow(const struct sgp_node *node, const struct sgp_core_link *l
                            (bound > SGP_SILENCE_MAX_NS ? bound : SGP_SILENCE_MAX_NS);
 }
 
-/* One that says that it waits itself has twice the time: whom it waits for is found out first. */
+/* A peer that waits itself has twice the time, so that the node for which it waits is found
+ * first. */
 sgp_time sgp_core_overdue_at(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     bool judged = node->config.patience > 0 && !link->patience.overdue &&

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a payload can be of a model like ours; see sgp/payload.h.
+/* Whether a payload can belong to a model like this node's; see sgp/payload.h.
+ *
  * The rule: docs/rules/mass.md */
 #include "sgp/payload.h"
 
@@ -11,7 +12,7 @@
 double sgp_payload_unit(double weight, double fraction, const struct sgp_topology *topology)
 {
     if (weight <= 0)
-        return sgp_topology_trainers(topology); /* which counts them */
+        return sgp_topology_trainers(topology); /* the share counts the nodes that train */
     return fraction > 0 ? weight / fraction : weight;
 }
 
@@ -47,7 +48,7 @@ int sgp_payload_judge(
 {
     if (!isfinite(came->largest))
         return SGP_E_NOT_FINITE;
-    if (came->largest <= 0) /* says nothing of lengths, and does no harm */
+    if (came->largest <= 0) /* zeros tell nothing about lengths, and do no harm */
         return 0;
     double ones = SGP_LENGTH_LEAST * sqrt((double)parameters), length = length_of(came);
     double usual = fmax(ones, fmax(lengths->own, lengths->longest));

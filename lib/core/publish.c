@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Publishing: the jobs that make a snapshot of what is given, and what they leave of x.
  *
- * Where all of x is published the vector itself becomes the snapshot (sgp/trainer.h). In an exact cycle that is so at its opening alone;
- * later the parts that are given are copied, those side by side of which as much is kept together.
+ * If all of x is published, the vector itself becomes the snapshot (sgp/trainer.h). In an exact
+ * cycle that is so only in its first round. Later the parts that are given are copied, and adjacent
+ * parts that keep the same fraction are copied together.
+ *
  * The rules: docs/rules/mass.md, docs/rules/cycle.md */
 #include "core/core.h"
 
@@ -13,15 +15,15 @@ static enum sgp_publish purpose_of(const struct sgp_node *node)
     return node->giving.count > 0 ? SGP_PUBLISH_UPDATE : SGP_PUBLISH_NOTHING;
 }
 
-/* A job makes the snapshot of a range of x; the node keeps a part of it. If the range has all
- * values, x rests on the snapshot. */
+/* Emit a job that makes the snapshot of a range of x. The node keeps the fraction `keep`. If the
+ * range has all values, x is `keep` times the snapshot. */
 static void copy_out(struct sgp_node *node, uint32_t slot, double keep, struct sgp_slice slice)
 {
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_PUBLISH);
     effect->publish.slot = slot;
     effect->publish.keep = keep;
     effect->publish.purpose = purpose_of(node);
-    bool updates = node->role->gives_updates; /* whose form is chosen afterwards */
+    bool updates = node->role->gives_updates; /* the coding of an update is chosen afterwards */
     effect->publish.compressor = updates ? SGP_COMPRESSOR_NONE : node->giving.compressor;
     effect->publish.slice = slice;
     node->giving.jobs++;
@@ -31,8 +33,9 @@ static void copy_out(struct sgp_node *node, uint32_t slot, double keep, struct s
     node->folding.compressor = effect->publish.compressor;
 }
 
-/* A job for each target: of its range of an update the snapshot becomes what it decodes; the rest
- * is kept aside. Without a job, as for a target that is passed over, what is aside stays there. */
+/* Emit a job for each target. In its range of an update the snapshot becomes what the coding
+ * represents. The rest is kept as the residual. A target that is passed over has no job, and its
+ * residual stays. */
 static void choose_ranges(struct sgp_node *node, uint32_t slot)
 {
     bool chooses = node->role->gives_updates && node->config.compressor != SGP_COMPRESSOR_NONE;
@@ -49,8 +52,8 @@ static void choose_ranges(struct sgp_node *node, uint32_t slot)
     }
 }
 
-/* The part that the node keeps follows from the float32 fractions that the targets will use, so
- * that the numerators of a column add up as the weights do. */
+/* The part that the node keeps is computed from the float32 fractions that the targets use. So the
+ * numerators of a column add up as the weights do. */
 void sgp_core_publish(struct sgp_node *node, double part, double fractions, uint32_t slot)
 {
     double given = 0, keep = 1;
@@ -66,11 +69,12 @@ void sgp_core_publish(struct sgp_node *node, double part, double fractions, uint
     copy_out(node, slot, all ? 0 : keep, sgp_core_all(node));
     choose_ranges(node, slot);
     sgp_mass_post(node, SGP_MASS_GIVE, given);
-    if (all) /* rounding must not leave a speck of weight without mass */
+    if (all) /* rounding must not leave a tiny weight without mass */
         sgp_mass_set(node, 0);
 }
 
-/* How much of each part the node keeps, by the float32 fractions that the targets use. */
+/* How much of each part the node keeps, computed from the float32 fractions that the targets
+ * use. */
 static void keep_of_parts(const struct sgp_node *node, double keeps[SGP_SLICES_MAX])
 {
     uint32_t slices = node->config.topology->slices;
@@ -89,7 +93,7 @@ static void keep_of_parts(const struct sgp_node *node, double keeps[SGP_SLICES_M
         keeps[q] = given[q] >= 1 - SGP_FRACTION_SLACK ? 0 : keeps[q];
 }
 
-/* The end of the run of parts, from `first` on, of which the node keeps equally much. */
+/* The end of the run of parts, from `first` on, of which the node keeps the same fraction. */
 static uint32_t run_of_parts(const struct sgp_node *node, const double *keeps, uint32_t first)
 {
     uint32_t end = first + 1;
@@ -98,7 +102,7 @@ static uint32_t run_of_parts(const struct sgp_node *node, const double *keeps, u
     return end;
 }
 
-/* Publish the parts of which the node gives anything. */
+/* Publish the parts of which the node gives something. */
 static void publish_given(struct sgp_node *node, uint32_t slot, const double *keeps)
 {
     const struct sgp_topology *topology = node->config.topology;
@@ -110,10 +114,10 @@ static void publish_given(struct sgp_node *node, uint32_t slot, const double *ke
     }
 }
 
-/* At the opening of an exact cycle x becomes the snapshot: the vector with which the node entered.
- * If the node keeps equally much of all parts, that is all. Else each part that it gives is scaled
- * afterwards. If the shares are coded, the part is published once more instead, because what coding
- * leaves out stays in x. */
+/* In the first round of an exact cycle x becomes the snapshot: the vector with which the node
+ * entered. If the node keeps the same fraction of all parts, that is all. Otherwise each part that
+ * it gives is scaled afterwards. If the shares are coded, the part is published once more instead,
+ * because what the coding leaves out stays in x. */
 static void publish_entry(struct sgp_node *node, uint32_t slot, const double *keeps)
 {
     const struct sgp_topology *topology = node->config.topology;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Receive buffers: granted to a source, set aside for an estimate, holding a share, being absorbed.
+/* Receive buffers: granted to a source, reserved for an estimate, holding a share, or being
+ * absorbed.
+ *
  * The rule: docs/rules/credit.md */
 #include "core/core.h"
 
@@ -30,7 +32,8 @@ void sgp_core_unreserve(struct sgp_node *node, struct sgp_core_link *link)
     sgp_core_touch(node, link);
 }
 
-/* Take what the peer says comes behind its promise, if by this node's own file a credit for it may come as early. */
+/* Take the peer's second promise, if under this node's own file a credit for it may be granted as
+ * early. */
 static void take_then(struct sgp_node *node, struct sgp_core_link *link, sgp_round then)
 {
     uint32_t slot = link->receiving.slot[1];
@@ -44,9 +47,10 @@ static void take_then(struct sgp_node *node, struct sgp_core_link *link, sgp_rou
     sgp_core_touch(node, link);
 }
 
-/* Take the promises that the peer last stated; a void credit frees its buffer for whoever is first, and one that was granted
- * behind it goes with it, as at the source. While a payload is under way, what the peer promises comes behind that: a pause
- * of this moment voids its credit, also if it is over before all has come. */
+/* Take the promises that the peer stated last. A void credit frees its buffer for the next link in
+ * order. A credit granted for the second promise ends with the first, as it does at the source.
+ * While a payload is arriving, the peer's promises are for later shares. A pause at that time voids
+ * the second credit, even if the pause ends before the payload has arrived. */
 void sgp_core_take_promise(struct sgp_node *node, struct sgp_core_link *link)
 {
     if (link->direction != SGP_IN)
@@ -69,9 +73,9 @@ void sgp_core_take_promise(struct sgp_node *node, struct sgp_core_link *link)
     take_then(node, link, link->pulse.then_round);
 }
 
-/* ---- set aside ---- */
+/* ---- reserved for estimates ---- */
 
-/* The next question's; one that is asked has its own. */
+/* Reserve a buffer for the next question. A question that was asked has its own. */
 void sgp_core_set_aside(struct sgp_node *node)
 {
     for (uint32_t i = node->layout.receive_count; node->seeking.slot == SGP_SLOT_NONE && i-- > 0;) {
@@ -82,7 +86,8 @@ void sgp_core_set_aside(struct sgp_node *node)
     }
 }
 
-/* The node's parameters are a guess from now on. An estimate that is asked for already serves. */
+/* From now on the node's parameters are a guess. A pending question for an estimate still
+ * serves. */
 void sgp_core_want(struct sgp_node *node)
 {
     if (node->seeking.wants)
@@ -92,7 +97,7 @@ void sgp_core_want(struct sgp_node *node)
     sgp_core_set_aside(node);
 }
 
-/* A question is over: what was set aside for its answer serves the next, if there is to be one. */
+/* A question has ended. Its buffer serves the next question, if there is one. */
 void sgp_core_end_question(struct sgp_node *node, struct sgp_core_link *link)
 {
     uint32_t slot = link->question.slot;
@@ -106,7 +111,8 @@ void sgp_core_end_question(struct sgp_node *node, struct sgp_core_link *link)
         node->layout.receives[slot].state = SGP_RECEIVE_FREE;
 }
 
-/* Nothing is wanted any more: what is asked is taken back. An answer that comes already has its buffer till it is there. */
+/* No estimate is wanted any more, so questions are withdrawn. An answer that is arriving keeps its
+ * buffer until it is complete. */
 void sgp_core_stop_seeking(struct sgp_node *node)
 {
     node->seeking.wants = false;
@@ -121,9 +127,10 @@ void sgp_core_stop_seeking(struct sgp_node *node)
     node->seeking.slot = SGP_SLOT_NONE;
 }
 
-/* ---- held, and absorbed ---- */
+/* ---- held and absorbed shares ---- */
 
-/* Whether share `a` is absorbed before `b`: by round, then by source, so that a round repeats. */
+/* Whether share `a` is absorbed before `b`: by round, then by source, so that a round is
+ * reproducible. */
 static bool comes_before(const struct sgp_receive *a, const struct sgp_receive *b)
 {
     return a->share.round != b->share.round ? a->share.round < b->share.round : a->peer < b->peer;
@@ -149,8 +156,8 @@ static void absorb(struct sgp_node *node, struct sgp_receive *receive, bool fold
     effect->absorb.round = receive->share.round;
 }
 
-/* An update waits for the end of its step, and what is of another epoch until that is in force. But
- * weight that is bequeathed is of no epoch outside of cycles. */
+/* An update waits for the end of its step. A share of another epoch waits until the epoch is in
+ * force. A bequest belongs to no epoch outside of cycles. */
 bool sgp_core_may_absorb(const struct sgp_node *node, const struct sgp_receive *receive)
 {
     if (node->role->part == SGP_PART_LEADS)
@@ -159,15 +166,15 @@ bool sgp_core_may_absorb(const struct sgp_node *node, const struct sgp_receive *
            (receive->share.bequest > 0 && !node->exact.begun);
 }
 
-/* `early`: it waits for nobody. */
+/* `early`: ahead of other shares. */
 static bool may_absorb(const struct sgp_node *node, const struct sgp_receive *receive, bool early)
 {
     return node->role->may_absorb != NULL ? node->role->may_absorb(node, receive, early)
                                           : sgp_core_may_absorb(node, receive);
 }
 
-/* What cannot be absorbed now never can be. What was bequeathed amid an exact cycle is dissolved as it is: who leaves between two
- * has the mean that all have. */
+/* A share that cannot be absorbed now never can be. A bequest during an exact cycle is dissolved
+ * immediately, because a node that leaves between two cycles has the mean that all nodes have. */
 static void absorb_or_drop(struct sgp_node *node, struct sgp_receive *receive)
 {
     const struct sgp_share *share = &receive->share;
