@@ -7,6 +7,7 @@ import io
 import os
 import pickle
 import re
+import tempfile
 import unittest
 import warnings
 from unittest import mock
@@ -358,12 +359,18 @@ class TorchTest(unittest.TestCase):
         """What README and docs/ATTACH.md tell people to write runs as it stands."""
         for page, steps, reports in (("README.md", 2, []), ("docs/ATTACH.md", 20, [0.5] * 10)):
             with open(os.path.join(common.ROOT, page), encoding="utf-8") as file:
-                code = re.search(r"```python\n(import sgp\n.*?)```", file.read(), re.DOTALL).group(1)
+                code = re.search(r"```python\n((?:#[^\n]*\n)?import sgp\n.*?)```", file.read(), re.DOTALL).group(1)
             daemon = FakeDaemon(final=2.0)
             self.addCleanup(daemon.close)
+            os.environ["SGP_SOCKET"] = daemon.path  # as of sgpctl launch
+            self.addCleanup(os.environ.pop, "SGP_SOCKET", None)
             model = network()
             train_set = torch.utils.data.TensorDataset(torch.randn(64, 6), torch.randint(2, (64,)))
-            exec(compile(code.replace('"n0"', repr(daemon.path)), page, "exec"), {
+            directory = tempfile.TemporaryDirectory()
+            self.addCleanup(directory.cleanup)
+            self.addCleanup(os.chdir, os.getcwd())
+            os.chdir(directory.name)  # where the lines save the model
+            exec(compile(code, page, "exec"), {
                 "model": model, "optimizer": torch.optim.SGD(model.parameters(), lr=0.1), "train_set": train_set,
                 "criterion": nn.CrossEntropyLoss(), "evaluate": lambda model: 0.5, "torch": torch})
             self.assertEqual(len(daemon.of(DONE)), steps)
