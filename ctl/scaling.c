@@ -39,9 +39,9 @@ static enum ctl_exit make(struct ctl *ctl, int argc, char **argv)
 }
 
 static const struct ctl_option scaling_options[] = {
-    {"--label", .value = "COLUMN",
-        .summary = "what is to be predicted; it is left out. Without it every "
-                   "column is a feature"},
+    {"--label", .value = "COLUMNS",
+        .summary = "what is to be predicted, separated by commas; it is left out. Without it "
+                   "every column is a feature"},
     {0}};
 
 const struct ctl_command ctl_scaling_command = {.words = "scaling",

@@ -398,7 +398,7 @@ int daemon_run(const struct config *config, struct prepared *prepared, struct lo
     const struct sgp_dataset *judge =
         prepared->data.test != NULL ? prepared->data.test : prepared->data.train;
     figures_init(&daemon.figures, prepared->topology,
-        judge != NULL ? figures_zero_loss(prepared->model.loss, judge) : NAN, daemon.started);
+        judge != NULL ? figures_zero_loss(&prepared->model, judge) : NAN, daemon.started);
     code = open_all(&daemon, guest, &error);
     if (code == 0) {
         start_timers(&daemon);

@@ -77,6 +77,9 @@ struct config {
     char *layers;
     uint64_t inputs; /* 0: the columns of the data say */
     enum sgp_loss loss;
+    double label_smoothing;
+    double huber_delta;
+    char *class_weights;
 
     char *train;
     char *labels;
@@ -190,8 +193,18 @@ struct config {
         "pool, norm, dropout, embedding, residual")                                                \
     X(INPUTS, "model", "inputs", CONFIG_COUNT, inputs, "", 1, 16777216, NULL,                      \
         "a relay: how many values a row of the others has; all other nodes have rows to count")    \
-    X(LOSS, "model", "loss", CONFIG_CHOICE, loss, "cross-entropy", 0, 0, "cross-entropy|mse",      \
-        "what is made small: cross-entropy for classes, mse for numbers")                          \
+    X(LOSS, "model", "loss", CONFIG_CHOICE, loss, "cross-entropy", 0, 0, SGP_LOSS_WORDS,           \
+        "what is made small: cross-entropy for classes, mse or huber for numbers, "                \
+        "binary-cross-entropy for label columns of 0 and 1")                                       \
+    X(LABEL_SMOOTHING, "model", "label_smoothing", CONFIG_REAL, label_smoothing, "0", 0,           \
+        SGP_LABEL_SMOOTHING_MAX, NULL,                                                             \
+        "cross-entropy: the part of a label that all classes share; 0.1 is usual")                 \
+    X(HUBER_DELTA, "model", "huber_delta", CONFIG_REAL, huber_delta, "1", SGP_HUBER_DELTA_MIN,     \
+        SGP_HUBER_DELTA_MAX, NULL,                                                                 \
+        "huber: the error from which the loss grows no longer with its square")                    \
+    X(CLASS_WEIGHTS, "model", "class_weights", CONFIG_LIST, class_weights, "", 0, 0, NULL,         \
+        "cross-entropy: what a row of each class counts; binary-cross-entropy: what a 1 of each "  \
+        "label column counts; numbers in the order of the outputs; empty: 1 each")                 \
     X(TRAIN, "data", "train", CONFIG_PATH, train, "", 0, 0, NULL,                                  \
         "rows to train on: IDX or CSV, plain or .gz; only a relay has none")                       \
     X(LABELS, "data", "labels", CONFIG_PATH, labels, "", 0, 0, NULL,                               \
@@ -205,7 +218,8 @@ struct config {
         "file of its own")                                                                         \
     X(HOLDOUT, "data", "holdout", CONFIG_REAL, holdout, "0", 0, 0.9, NULL,                         \
         "part of this node's rows kept for testing when test is not given")                        \
-    X(LABEL, "data", "label", CONFIG_TEXT, label, "", 0, 0, NULL, "CSV: the column to predict")    \
+    X(LABEL, "data", "label", CONFIG_LIST, label, "", 0, 0, NULL,                                  \
+        "CSV: the column to predict; several, of numbers or of 0 and 1, separated by commas")      \
     X(CLASSES, "data", "classes", CONFIG_LIST, classes, "", 0, 0, NULL,                            \
         "names of the classes in the order of the outputs, separated by spaces, those with a "     \
         "space in \"quotes\"; for CSV the values of the label column")                             \

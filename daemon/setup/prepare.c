@@ -2,8 +2,8 @@
 /* Builds what a node needs before it opens a socket; see prepare.h. Blocks on files. */
 #include "prepare.h"
 
-#include "classes.h"
 #include "attach/shared.h"
+#include "train/names.h"
 #include "util/view.h"
 
 #include "sgp/method.h"
@@ -58,6 +58,7 @@ static int warn_about_idle_keys(struct prepared *p, struct sgp_error *error)
     const struct config *config = p->config;
     bool outer = outer_kind(config) != SGP_OUTER_NONE;
     unsigned uses = sgp_optimizer_uses(config->optimizer);
+    unsigned loss_uses = sgp_loss_uses(config->loss);
     char none[64];
     (void)snprintf(none, sizeof none, "kind = %s has none", sgp_optimizer_name(config->optimizer));
     const struct {
@@ -68,6 +69,11 @@ static int warn_about_idle_keys(struct prepared *p, struct sgp_error *error)
         {CONFIG_ID_OVERLAP, sgp_method_overlaps(p->method), "it is for algorithm osgp"},
         {CONFIG_ID_BACKUP_NEIGHBOURS, sgp_method_waits(p->method),
             "with this algorithm nobody is waited for"},
+        {CONFIG_ID_LABEL_SMOOTHING, loss_uses & SGP_LOSS_USES_SMOOTHING,
+            "it is for loss = cross-entropy"},
+        {CONFIG_ID_HUBER_DELTA, loss_uses & SGP_LOSS_USES_DELTA, "it is for loss = huber"},
+        {CONFIG_ID_CLASS_WEIGHTS, loss_uses & SGP_LOSS_USES_WEIGHTS,
+            "it is for loss = cross-entropy and binary-cross-entropy"},
         {CONFIG_ID_MOMENTUM, uses & SGP_USES_MOMENTUM, none},
         {CONFIG_ID_BETA1, uses & SGP_USES_BETAS, none},
         {CONFIG_ID_BETA2, uses & SGP_USES_BETAS, none},
@@ -136,13 +142,38 @@ static int read_classes(struct prepared *p, struct sgp_error *error)
     if (!is_utf8(text)) /* they go into the model's file, whose header is JSON */
         return config_fail(p->config, CONFIG_ID_CLASSES, error, SGP_E_CONFIG,
             "the names are not UTF-8; save this file and the data as UTF-8");
-    int code = classes_split(text, &why, &p->class_names, &p->class_count);
+    int code = sgp_names_split(text, SGP_NAMES_CLASSES, &why, &p->class_names, &p->class_count);
     return code < 0 ? config_fail(p->config, CONFIG_ID_CLASSES, error, code, "%s", why.text) : 0;
 }
 
 static const char *given(const char *text)
 {
     return *text ? text : NULL;
+}
+
+/* Whether the rows of this kind of file have what the loss takes. */
+static int check_targets(const struct prepared *p, struct sgp_error *error)
+{
+    const struct config *config = p->config;
+    const char *loss = sgp_loss_name(config->loss);
+    unsigned takes = sgp_loss_takes(config->loss);
+    bool csv = *config->label != '\0';
+    if (csv && p->class_count == 0 && takes == SGP_LOSS_TAKES_CLASS)
+        return config_fail(config, CONFIG_ID_CLASSES, error, SGP_E_CONFIG,
+            "missing; name the values of column %s in the order of the %" PRIu32
+            " outputs, or use loss = mse for numbers",
+            config->label, p->model.outputs);
+    if (csv && p->class_count > 0 && !(takes & SGP_LOSS_TAKES_CLASS))
+        return config_fail(config, CONFIG_ID_CLASSES, error, SGP_E_CONFIG,
+            "loss = %s takes label columns of 0 and 1, one for each output; remove the line, or "
+            "use loss = cross-entropy",
+            loss);
+    if (!csv && !(takes & SGP_LOSS_TAKES_CLASS))
+        return config_fail(config, CONFIG_ID_LOSS, error, SGP_E_CONFIG,
+            "%s takes label columns of 0 and 1, and IDX files hold classes; use cross-entropy, or "
+            "CSV with label = COLUMN, COLUMN",
+            loss);
+    return 0;
 }
 
 /* Classes by name, else as many as outputs: a node may have no row of the last class. */
@@ -157,13 +188,10 @@ static int count_classes(struct prepared *p, struct sgp_error *error)
             "the last layer has %" PRIu32 " outputs, and [data] classes names %" PRIu32
             "; they must be equal",
             p->model.outputs, p->class_count);
-    bool csv = *config->label != '\0';
-    if (csv && p->class_count == 0 && config->loss == SGP_LOSS_CROSS_ENTROPY)
-        return config_fail(config, CONFIG_ID_CLASSES, error, SGP_E_CONFIG,
-            "missing; name the values of column %s in the order of the %" PRIu32
-            " outputs, or use loss = mse for numbers",
-            config->label, p->model.outputs);
-    if (!csv && p->class_count == 0)
+    code = check_targets(p, error);
+    if (code < 0)
+        return code;
+    if (*config->label == '\0' && p->class_count == 0)
         p->class_count = p->model.outputs;
     if (p->class_count == 1 && config->loss == SGP_LOSS_CROSS_ENTROPY)
         return config_fail(config, CONFIG_ID_LAYERS, error, SGP_E_CONFIG,
@@ -228,6 +256,7 @@ static int prepare_data(struct prepared *p, struct sgp_error *error)
         .test = given(config->test),
         .test_labels = given(config->test_labels),
         .label = given(config->label),
+        .bits = sgp_loss_takes(config->loss) & SGP_LOSS_TAKES_BITS,
         .class_names = (const char *const *)p->class_names,
         .class_count = p->class_count,
         .scale = config->scale,
@@ -277,7 +306,8 @@ static int check_goal(struct prepared *p, struct sgp_error *error)
     if (goal && !p->data.test)
         return config_fail(p->config, CONFIG_ID_STOP_AT_ACCURACY, error, SGP_E_CONFIG,
             "there is nothing to test on; give [data] test or holdout");
-    if (goal && p->data.train->classes == 0)
+    if (goal && p->data.train->classes == 0 &&
+        !(sgp_loss_takes(p->model.loss) & SGP_LOSS_TAKES_BITS))
         return config_fail(p->config, CONFIG_ID_STOP_AT_ACCURACY, error, SGP_E_CONFIG,
             "there is no accuracy without classes; remove it, or give [data] classes");
     if (!p->data.test)
@@ -285,6 +315,21 @@ static int check_goal(struct prepared *p, struct sgp_error *error)
             "nothing to test on: test loss and accuracy will stay unknown; give [data] test or "
             "holdout");
     return 0;
+}
+
+/* The settings of the model's loss. */
+static int prepare_loss(struct prepared *p, struct sgp_error *error)
+{
+    const struct config *config = p->config;
+    struct sgp_error why = {0};
+    struct sgp_loss_settings settings = {
+        .label_smoothing = config->label_smoothing, .huber_delta = config->huber_delta};
+    int code = sgp_class_weights_parse(
+        config->class_weights, &why, &p->class_weights, &settings.class_weight_count);
+    settings.class_weights = p->class_weights;
+    if (code == 0)
+        code = sgp_model_set_loss(&p->model, &settings, &why);
+    return code < 0 ? config_fail(config, CONFIG_ID_CLASS_WEIGHTS, error, code, "%s", why.text) : 0;
 }
 
 static int prepare_model(struct prepared *p, struct sgp_error *error)
@@ -297,6 +342,9 @@ static int prepare_model(struct prepared *p, struct sgp_error *error)
     int code = sgp_model_init_shaped(&p->model, config->layers, config->loss, input, &why);
     if (code < 0)
         return config_fail(config, CONFIG_ID_LAYERS, error, code, "%s", why.text);
+    code = prepare_loss(p, error);
+    if (code < 0)
+        return code;
     p->parameters = p->model.parameters;
     if (is_relay(p))
         return 0;
@@ -523,7 +571,8 @@ void prepared_finish(struct prepared *p)
     sgp_scaling_destroy(p->scaling);
     sgp_topology_destroy(p->topology);
     sgp_key_release(p->key);
-    classes_free(p->class_names, p->class_count);
+    free(p->class_weights);
+    sgp_names_free(p->class_names, p->class_count);
     *p = (struct prepared){0};
 }
 
@@ -549,6 +598,15 @@ void prepared_node_config(const struct prepared *p, struct sgp_node_config *ret_
         .weight_most = p->weight_most};
 }
 
+/* Whether outputs are classes. A relay has no rows that say it, and a program no loss. */
+static bool classifies(const struct prepared *p)
+{
+    if (p->data.train)
+        return p->data.train->classes > 0;
+    return !p->layout && p->model.layer_count > 0 &&
+           sgp_loss_takes(p->model.loss) == SGP_LOSS_TAKES_CLASS;
+}
+
 void prepared_view_model(const struct prepared *p, struct view_model *ret_model)
 {
     *ret_model = (struct view_model){.model = &p->model,
@@ -558,6 +616,5 @@ void prepared_view_model(const struct prepared *p, struct view_model *ret_model)
         .columns =
             *p->config->labels || !p->data.train ? 0 : sgp_dataset_scaling_digest(p->data.train),
         .missing = p->config->missing,
-        .classifies =
-            !p->data.train ? p->model.loss == SGP_LOSS_CROSS_ENTROPY : p->data.train->classes > 0};
+        .classifies = classifies(p)};
 }

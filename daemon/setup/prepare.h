@@ -52,7 +52,8 @@ struct prepared {
     struct sgp_tensor_end *ends;   /* of its tensors; owned, */
     struct sgp_tensors tensors;    /* and behind this */
     char **class_names;            /* NULL, or one name per output */
-    uint32_t class_count;          /* 0 for regression */
+    uint32_t class_count;          /* 0: label columns hold numbers */
+    float *class_weights;          /* NULL, or one per output; of the model's loss */
     uint64_t parameters;
     uint64_t steps_per_epoch; /* optimiser steps in which this node sees its rows once */
     double epochs;            /* that `rounds` rounds make */

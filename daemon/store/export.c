@@ -2,7 +2,7 @@
 /* The tensors and tags of a model file; see export.h. */
 #include "export.h"
 
-#include "setup/classes.h"
+#include "train/names.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -45,9 +45,9 @@ void export_init(struct export *export, const struct sgp_model *model,
         return;
     sgp_model_text(model, export->layers);
     add_tag(export, "layers", export->layers);
-    add_tag(export, "loss", model->loss == SGP_LOSS_CROSS_ENTROPY ? "cross-entropy" : "mse");
+    add_tag(export, "loss", sgp_loss_name(model->loss));
     if (class_names) {
-        classes_join(class_names, model->outputs, export->classes, sizeof export->classes);
+        (void)sgp_names_join(class_names, model->outputs, export->classes, sizeof export->classes);
         add_tag(export, "classes", export->classes);
     }
 }

@@ -29,7 +29,7 @@ struct export
     char round[24];
     char weight[32];
     char layers[SGP_MODEL_TEXT_BYTES];
-    char classes[CONFIG_TEXT_BYTES]; /* as in the configuration, see classes.h */
+    char classes[CONFIG_TEXT_BYTES]; /* as in the configuration, see train/names.h */
 };
 
 /* layout: of a program's model, else NULL. class_names: NULL, or model->outputs names. The struct must not be moved afterwards. */

@@ -21,12 +21,10 @@ void figures_init(
     };
 }
 
-double figures_zero_loss(enum sgp_loss loss, const struct sgp_dataset *rows)
+double figures_zero_loss(const struct sgp_model *model, const struct sgp_dataset *rows)
 {
-    if (rows->classes == 0)
-        return sgp_dataset_mean_square(rows);
-    double classes = (double)rows->classes;
-    return loss == SGP_LOSS_CROSS_ENTROPY ? log(classes) : 1 / classes; /* of a one-hot target */
+    double loss;
+    return sgp_loss_of_zeros(model->loss, &model->loss_settings, rows, &loss) == 0 ? loss : NAN;
 }
 
 /* The mean loss with which training begins, and that of every epoch. */

@@ -39,8 +39,8 @@ struct figures {
 void figures_init(
     struct figures *figures, const struct sgp_topology *topology, double zero_loss, sgp_time now);
 
-/* The mean loss of outputs that are all zero over these rows. */
-double figures_zero_loss(enum sgp_loss loss, const struct sgp_dataset *rows);
+/* The mean loss of outputs that are all zero over these rows; NaN without memory. */
+double figures_zero_loss(const struct sgp_model *model, const struct sgp_dataset *rows);
 
 /* A TRAIN job is done. Returns whether it ended an epoch. */
 bool figures_trained(struct figures *figures, const struct sgp_training *training, sgp_time now);

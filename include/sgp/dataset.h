@@ -2,7 +2,8 @@
 /* Rows to train on: where they come from, how they are scaled, and which of them a node owns.
  *
  * A dataset is a table of `rows` rows with `features` float32 numbers each and what is to be learnt
- * from them: one label in [0, classes), or `targets` float32 values (regression, classes = 0).
+ * from them: one label in [0, classes), or `targets` float32 values (classes = 0), which are
+ * numbers, or 0 and 1.
  * Image data stays as bytes and is widened to x / 255 only when rows are gathered, so that 60,000
  * images of 784 pixels take 47 MB. A dataset is immutable once made and may be read by any thread.
  *
@@ -29,7 +30,7 @@ struct sgp_dataset {
     uint64_t rows;
     uint32_t features;
     struct sgp_shape shape; /* of a row: IDX rows are images, others are flat */
-    uint32_t classes;       /* 0 for regression */
+    uint32_t classes;       /* 0: the rows carry values */
     uint32_t targets; /* outputs per row; 1 for classes; 0 if the rows carry no labels (predict) */
 
     /* Private from here on. Exactly one of bytes and floats is set, and at most one of labels and
@@ -71,9 +72,6 @@ SGP_API void sgp_dataset_gather(const struct sgp_dataset *dataset, float *featur
 SGP_API int sgp_dataset_subset(const struct sgp_dataset *dataset, const uint32_t *indices,
     uint64_t count, struct sgp_dataset **ret_dataset);
 
-/* The mean square of the values of a regression, over rows and targets. */
-SGP_API double sgp_dataset_mean_square(const struct sgp_dataset *dataset);
-
 /* Hold out floor(fraction * rows) rows, drawn with (seed, stream), for evaluation: at least one
  * if fraction > 0 and there are two rows or more. 0 <= fraction < 1 (asserted). *ret_held is NULL
  * when nothing is held out. Both parts keep the order of the rows. Returns 0 or -ENOMEM. */
@@ -81,7 +79,8 @@ SGP_API int sgp_dataset_split(const struct sgp_dataset *dataset, double fraction
     uint64_t stream, struct sgp_dataset **ret_kept, struct sgp_dataset **ret_held);
 
 /* What peers compare in hello. Equal class digests: the same labels, in the same order, with the
- * same names (the names of unnamed classes are their numbers). Equal scaling digests: the same
+ * same names (the names of unnamed classes are their numbers); or the same label columns,
+ * if they are several or hold 0 and 1. Equal scaling digests: the same
  * features in the same order, scaled by the same numbers. */
 SGP_API uint64_t sgp_dataset_classes_digest(const struct sgp_dataset *dataset);
 SGP_API uint64_t sgp_dataset_scaling_digest(const struct sgp_dataset *dataset);
@@ -129,7 +128,7 @@ enum sgp_missing {
  * The columns named are the features, in this order, whatever the order in the CSV file; a column
  * that is not named is not used. A column with mean and deviation (> 0) becomes
  * (x - mean) / deviation; one with values becomes one feature per value, 1 for the row's own and 0
- * for the others. The label column is never scaled. */
+ * for the others. Label columns are never scaled. */
 struct sgp_scaling;
 
 /* Read and check a scaling file. SGP_E_DATA, SGP_E_LIMIT, -ENOMEM, -errno. */
@@ -139,7 +138,7 @@ SGP_API int sgp_scaling_read(
 /* Compute one from a CSV file, in its order of columns, leaving out the label column: mean and
  * (population) deviation of columns in which every value present is a number (1 if all are equal),
  * the sorted distinct values of others. Run it once, on all the data, and copy the file to every
- * node. label may be NULL. Errors as sgp_dataset_read_csv. */
+ * node. label is as in struct sgp_csv_options, or NULL. Errors as sgp_dataset_read_csv. */
 SGP_API int sgp_scaling_compute(const char *csv_path, const char *label, struct sgp_error *error,
     struct sgp_scaling **ret_scaling);
 
@@ -157,9 +156,14 @@ SGP_API void sgp_scaling_columns(const struct sgp_scaling *scaling, char *ret_te
 SGP_API void sgp_scaling_destroy(struct sgp_scaling *scaling);
 
 struct sgp_csv_options {
-    const char *label;                 /* name of the label column; NULL: rows without labels */
-    const char *const *class_names;    /* its values in label order; NULL: regression on numbers */
-    uint32_t class_count;              /* 0 for regression */
+    /* Name of the label column; NULL: rows without labels. Several, separated by commas, make as
+     * many values in this order; a name with a comma in it stands in "quotes", in which a quote is
+     * written twice. */
+    const char *label;
+    const char *const
+        *class_names;     /* its values in label order; NULL: label columns hold numbers */
+    uint32_t class_count; /* 0 for numbers */
+    bool bits;            /* the numbers of the label columns are 0 or 1 */
     const struct sgp_scaling *scaling; /* NULL: every other column is a number, taken as it is */
     enum sgp_missing missing;
 };
@@ -217,6 +221,7 @@ struct sgp_data_options {
     const char *test;
     const char *test_labels;
     const char *label;
+    bool bits; /* of label columns, see struct sgp_csv_options */
     const char *const *class_names;
     uint32_t class_count;     /* with class_names NULL: their number (IDX), 0 = from the labels */
     const char *scale;        /* a scaling file; NULL or "none": numbers as they are */

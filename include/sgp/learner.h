@@ -8,8 +8,9 @@
  * A step's learning rate is the schedule's in the middle of that step, so that a warm-up does not
  * waste its first step at zero.
  *
- * Loss is that of sgp/model.h, without the weight decay. Accuracy is the fraction of rows whose
- * greatest output is the label's.
+ * Loss is that of sgp/loss.h with its settings, without the weight decay. Accuracy is the fraction
+ * of rows whose greatest output is the label's; under binary cross-entropy the fraction of all
+ * values, of all rows and outputs, that are 1 where the model says more than 1/2, and 0 elsewhere.
  *
  * Thread: as every trainer, see sgp/trainer.h. Matrix products run in OpenBLAS, but for layers of few
  * outputs; its threads are the process's: two learners must not train at the same time. Nothing
@@ -69,8 +70,8 @@ SGP_API struct sgp_trainer *sgp_learner_trainer(struct sgp_learner *learner);
 SGP_API uint64_t sgp_learner_steps_per_epoch(const struct sgp_learner *learner);
 
 /* outputs[rows x model.outputs] for features[rows x model.inputs], both row-major, at x / weight:
- * probabilities under cross-entropy, else the outputs as they are. Reads x only; the trainer's
- * thread. */
+ * probabilities where the loss brings a softmax or sigmoid, else the outputs as they are. Reads x
+ * only; the trainer's thread. */
 SGP_API void sgp_learner_predict(struct sgp_learner *learner, double weight, const float *features,
     uint64_t rows, float *outputs);
 

@@ -37,6 +37,7 @@
 
 #include "sgp/blas.h"
 #include "sgp/codec.h"
+#include "sgp/loss.h"
 #include "sgp/shape.h"
 #include "sgp/status.h"
 
@@ -56,13 +57,6 @@ enum sgp_activation {
     SGP_ACTIVATION_RELU,
     SGP_ACTIVATION_TANH,
     SGP_ACTIVATION_SIGMOID
-};
-
-enum sgp_loss {
-    /* Softmax of the outputs, then -log of the label's probability; mean over the rows. */
-    SGP_LOSS_CROSS_ENTROPY = 1,
-    /* (output - target)^2, mean over outputs and rows; the targets of a label are one-hot. */
-    SGP_LOSS_MSE
 };
 
 enum sgp_layer_kind {
@@ -103,6 +97,7 @@ struct sgp_layer {
 
 struct sgp_model {
     enum sgp_loss loss;
+    struct sgp_loss_settings loss_settings;
     struct sgp_shape input; /* of a row */
     uint32_t inputs;        /* values of a row; 0: only read, see sgp_model_read */
     uint32_t outputs;       /* of the last layer */
@@ -141,6 +136,11 @@ SGP_API int sgp_model_init_shaped(struct sgp_model *model, const char *layers, e
 SGP_API int sgp_model_init(struct sgp_model *model, const char *layers, enum sgp_loss loss,
     uint32_t inputs, struct sgp_error *error);
 
+/* Give its loss other settings; class_weights must outlive the model. Returns 0; SGP_E_CONFIG with
+ * *error filled and *model unchanged. */
+SGP_API int sgp_model_set_loss(
+    struct sgp_model *model, const struct sgp_loss_settings *settings, struct sgp_error *error);
+
 /* The canonical text of the layers: single blanks, nothing that goes without saying, and `input` if
  * a layer goes by the shape of the rows. Reading it gives the same model. */
 SGP_API void sgp_model_text(const struct sgp_model *model, char ret_text[SGP_MODEL_TEXT_BYTES]);
@@ -162,7 +162,7 @@ SGP_API uint32_t sgp_model_ends(
 SGP_API uint32_t sgp_model_vocabulary(const struct sgp_model *model);
 
 /* XXH3 of the canonical texts, for the fingerprint that peers compare: equal digests, equal shape
- * (inputs included), equal loss. */
+ * (inputs included), equal loss and settings of it. */
 SGP_API uint64_t sgp_model_shape_digest(const struct sgp_model *model);
 SGP_API uint64_t sgp_model_loss_digest(const struct sgp_model *model);
 

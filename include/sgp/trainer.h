@@ -26,7 +26,7 @@ struct sgp_training {     /* what one `train` call did */
 struct sgp_evaluation { /* how good the estimate is on held-out rows */
     uint64_t samples;   /* 0 if the trainer has none */
     double loss;
-    double accuracy; /* fraction in [0, 1]; NaN for regression */
+    double accuracy; /* fraction in [0, 1]; NaN for numbers */
 };
 
 struct

@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "csv.h"
+#include "names.h"
 #include "scaling.h"
 #include "table.h"
 
@@ -37,7 +38,10 @@ struct reading {
     const struct sgp_csv_options *options;
     struct binding *bindings;
     uint32_t binding_count;
-    int64_t label_field; /* -1: none */
+    char **label_names;
+    uint32_t label_count;
+    uint32_t *label_fields; /* where they stand in the record */
+    bool *is_label;         /* by field */
     struct entry *classes;
     struct numeric *numerics; /* the classes that are numbers */
     uint32_t numeric_count;
@@ -86,7 +90,7 @@ static int bind_plain(struct reading *reading, struct sgp_error *error)
     char *name = reading->parts.names;
     uint64_t digest = XXH3_64bits("columns", 7);
     for (uint32_t i = 0; i < reading->header.count; i++) {
-        if (i == reading->label_field)
+        if (reading->is_label[i])
             continue;
         const uint32_t feature = reading->binding_count++;
         reading->bindings[feature] = (struct binding){.field = i, .feature = feature};
@@ -99,7 +103,7 @@ static int bind_plain(struct reading *reading, struct sgp_error *error)
     reading->parts.scaling_digest = digest;
     if (reading->binding_count == 0)
         return sgp_fail(error, SGP_E_DATA,
-            "%s:1: the label '%s' is the only column; rows need features too",
+            "%s:1: the label '%.80s' is the only column; rows need features too",
             reading->csv.source.name, reading->options->label);
     return 0;
 }
@@ -117,7 +121,7 @@ static int bind_scaled(struct reading *reading, struct sgp_error *error)
             sgp_csv_header_find(&reading->header, &reading->csv, column->name, scaling, error);
         if (field < 0)
             return (int)field;
-        if (field == reading->label_field)
+        if (reading->is_label[field])
             return sgp_fail(error, SGP_E_DATA,
                 "%s:1: column '%.80s' is the label and cannot be a feature; take it out of the "
                 "scaling file %s (sgpctl scaling --label %.80s leaves it out)",
@@ -191,20 +195,58 @@ static int bind_classes(struct reading *reading, struct sgp_error *error)
     return bind_numerics(reading, error);
 }
 
-/* The label column and the classes. */
-static int bind_label(struct reading *reading, struct sgp_error *error)
+/* Where the columns stand that `label` names. */
+static int bind_columns(struct reading *reading, struct sgp_error *error)
 {
-    const struct sgp_csv_options *options = reading->options;
-    reading->label_field = -1;
+    reading->label_fields = calloc(reading->label_count, sizeof *reading->label_fields);
+    if (!reading->label_fields)
+        return no_memory(reading, error);
+    for (uint32_t i = 0; i < reading->label_count; i++) {
+        int64_t field = sgp_csv_header_find(
+            &reading->header, &reading->csv, reading->label_names[i], NULL, error);
+        if (field < 0)
+            return (int)field;
+        if (reading->is_label[field])
+            return sgp_fail(error, SGP_E_CONFIG,
+                "label: column '%.80s' is named twice; name it once", reading->label_names[i]);
+        reading->is_label[field] = true;
+        reading->label_fields[i] = (uint32_t)field;
+    }
+    return 0;
+}
+
+/* The names of the label columns. */
+static int split_label(struct reading *reading, struct sgp_error *error)
+{
+    struct sgp_error why = {0};
+    int status = sgp_names_split(reading->options->label, SGP_NAMES_COLUMNS, &why,
+        &reading->label_names, &reading->label_count);
+    if (status == 0 && reading->label_count == 0)
+        status = sgp_fail(&why, SGP_E_CONFIG, "it names no column");
+    if (status == 0 && reading->label_count > 1 && reading->options->class_count > 0)
+        status = sgp_fail(&why, SGP_E_CONFIG,
+            "%u columns, and classes are the values of one; leave classes out, or put a name with "
+            "a comma in it in \"quotes\"",
+            reading->label_count);
+    return status < 0 ? sgp_fail(error, status, "label: %s", why.text) : 0;
+}
+
+/* The label columns and the classes. Nodes may call a single column of numbers what they like. */
+static int bind_labels(struct reading *reading, struct sgp_error *error)
+{
+    reading->is_label = calloc(reading->header.count, sizeof *reading->is_label);
+    if (!reading->is_label)
+        return no_memory(reading, error);
     int status = bind_classes(reading, error);
-    if (status < 0)
+    if (status == 0 && reading->options->label)
+        status = split_label(reading, error);
+    if (status < 0 || !reading->options->label)
         return status;
-    if (!options->label)
-        return 0;
-    reading->parts.targets = 1;
-    reading->label_field =
-        sgp_csv_header_find(&reading->header, &reading->csv, options->label, NULL, error);
-    return reading->label_field < 0 ? (int)reading->label_field : 0;
+    reading->parts.targets = reading->label_count;
+    if (reading->label_count > 1 || reading->options->bits)
+        reading->parts.classes_digest =
+            sgp_classes_digest((const char *const *)reading->label_names, reading->label_count);
+    return bind_columns(reading, error);
 }
 
 static int column_fail(const struct reading *reading, uint32_t field, struct sgp_error *error,
@@ -220,7 +262,7 @@ static int missing_handle(const struct reading *reading, uint32_t field, struct 
 {
     if (reading->options->missing == SGP_MISSING_DROP)
         return 1;
-    if (field == reading->label_field)
+    if (reading->is_label[field])
         return column_fail(
             reading, field, error, "is a missing label", "give it, or set missing = drop");
     if (reading->options->missing == SGP_MISSING_MEAN)
@@ -279,12 +321,10 @@ static bool class_find(const struct reading *reading, const char *field, uint32_
     return true;
 }
 
-/* The label of the record into row `rows`. As feature_read. */
-static int label_read(struct reading *reading, struct sgp_error *error)
+/* Label column `i` of the record into row `rows`. As feature_read. */
+static int label_read(struct reading *reading, uint32_t i, struct sgp_error *error)
 {
-    if (reading->label_field < 0)
-        return 0;
-    const uint32_t index = (uint32_t)reading->label_field;
+    const uint32_t index = reading->label_fields[i];
     const char *field = sgp_csv_field(&reading->csv, index);
     const size_t row = (size_t)reading->parts.rows;
     /* A class may be called NA. */
@@ -299,7 +339,10 @@ static int label_read(struct reading *reading, struct sgp_error *error)
     if (!sgp_csv_number(field, &number))
         return column_fail(
             reading, index, error, "is not a number", "labels that are words need classes = ...");
-    reading->parts.values[row] = (float)number;
+    if (reading->options->bits && number != 0 && number != 1)
+        return column_fail(
+            reading, index, error, "is neither 0 nor 1", "the loss takes label columns of 0 and 1");
+    reading->parts.values[row * reading->label_count + i] = (float)number;
     return 0;
 }
 
@@ -313,16 +356,21 @@ static int row_reserve(struct reading *reading, struct sgp_error *error)
             reading->csv.source.name, (unsigned long long)reading->csv.line, SGP_ROWS_MAX,
             (unsigned long long)SGP_DATA_BYTES_MAX);
     const size_t rows = (size_t)parts->rows + 1;
+    const size_t targets = rows * reading->label_count;
     float *floats = sgp_grow(parts->floats, &reading->float_capacity, sizeof *floats,
         rows * parts->features, float_limit);
     if (!floats)
         return no_memory(reading, error);
     parts->floats = floats;
     memset(floats + (rows - 1) * parts->features, 0, parts->features * sizeof *floats);
-    if (reading->label_field < 0)
+    if (targets == 0)
         return 0;
+    if (targets > float_limit)
+        return sgp_fail(error, SGP_E_LIMIT, "%s:%llu: more than %llu bytes of label columns",
+            reading->csv.source.name, (unsigned long long)reading->csv.line,
+            (unsigned long long)SGP_DATA_BYTES_MAX);
     void *labels = sgp_grow(parts->classes ? (void *)parts->labels : (void *)parts->values,
-        &reading->label_capacity, sizeof(uint32_t), rows, SGP_ROWS_MAX);
+        &reading->label_capacity, sizeof(uint32_t), targets, float_limit);
     if (!labels)
         return no_memory(reading, error);
     if (parts->classes)
@@ -340,7 +388,8 @@ static int rows_read(struct reading *reading, struct sgp_error *error)
         if (status < 0)
             return status;
         float *features = reading->parts.floats + reading->parts.rows * reading->parts.features;
-        status = label_read(reading, error);
+        for (uint32_t i = 0; i < reading->label_count && status == 0; i++)
+            status = label_read(reading, i, error);
         for (uint32_t i = 0; i < reading->binding_count && status == 0; i++)
             status = feature_read(reading, &reading->bindings[i], features, error);
         if (status < 0)
@@ -359,7 +408,7 @@ static int reading_run(struct reading *reading, struct sgp_error *error)
 {
     int status = sgp_csv_header_read(&reading->csv, error, &reading->header);
     if (status == 0)
-        status = bind_label(reading, error);
+        status = bind_labels(reading, error);
     if (status == 0)
         status =
             reading->options->scaling ? bind_scaled(reading, error) : bind_plain(reading, error);
@@ -392,6 +441,9 @@ int sgp_csv_read_dataset(FILE *file, const char *name, const struct sgp_csv_opti
         free(reading.bindings[i].entries);
     free(reading.bindings);
     free(reading.classes);
+    sgp_names_free(reading.label_names, reading.label_count);
+    free(reading.label_fields);
+    free(reading.is_label);
     free(reading.numerics);
     sgp_csv_header_finish(&reading.header);
     sgp_csv_finish(&reading.csv);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "csv.h"
+#include "names.h"
 #include "scaling.h"
 #include "table.h"
 
@@ -143,6 +144,24 @@ static int columns_make(const struct sgp_csv_header *header, struct survey *surv
     return sgp_scaling_create(columns, count, name, error, ret_scaling);
 }
 
+/* The label columns are no features. */
+static int leave_out(const struct sgp_csv *csv, const struct sgp_csv_header *header,
+    struct survey *surveys, const char *label, struct sgp_error *error)
+{
+    char **names = NULL;
+    uint32_t count = 0;
+    int status = sgp_names_split(label, SGP_NAMES_COLUMNS, error, &names, &count);
+    for (uint32_t i = 0; i < count && status == 0; i++) {
+        int64_t found = sgp_csv_header_find(header, csv, names[i], NULL, error);
+        if (found < 0)
+            status = (int)found;
+        else
+            surveys[found].used = false;
+    }
+    sgp_names_free(names, count);
+    return status;
+}
+
 /* Read the whole file once with one of the passes. The header is read the first time only. */
 static int pass_run(FILE *file, const char *name, struct sgp_csv_header *header,
     struct survey **surveys, const char *label, struct sgp_error *error)
@@ -164,12 +183,10 @@ static int pass_run(FILE *file, const char *name, struct sgp_csv_header *header,
         *surveys = calloc(first.count, sizeof **surveys);
         if (!*surveys)
             status = sgp_fail(error, -ENOMEM, "%s: out of memory", name);
-        int64_t found =
-            label && status == 0 ? sgp_csv_header_find(header, &csv, label, NULL, error) : -1;
-        if (label && status == 0 && found < 0)
-            status = (int)found;
         for (uint32_t i = 0; i < first.count && status == 0; i++)
-            (*surveys)[i].used = i != found;
+            (*surveys)[i].used = true;
+        if (status == 0 && label)
+            status = leave_out(&csv, header, *surveys, label, error);
         if (status == 0)
             status = pass_numbers(&csv, header, *surveys, error);
     }

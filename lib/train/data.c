@@ -26,6 +26,10 @@ static int options_check(const struct sgp_data_options *options, struct sgp_erro
             error, SGP_E_CONFIG, "[data] scale is for CSV; bytes of IDX are always divided by 255");
     if (options->label && options->class_count > 0 && !options->class_names)
         return sgp_fail(error, SGP_E_CONFIG, "[data] classes must name the values of a CSV label");
+    if (options->labels && options->bits)
+        return sgp_fail(error, SGP_E_CONFIG,
+            "[data] labels (a file of IDX) holds classes, where columns of 0 and 1 are needed; "
+            "those are columns of CSV, label = COLUMN, COLUMN");
     if (!(options->holdout >= 0 && options->holdout < 1))
         return sgp_fail(error, SGP_E_CONFIG,
             "[data] holdout = %g: from 0 to less than 1 would be right", options->holdout);
@@ -41,6 +45,7 @@ static int table_read(const struct sgp_data_options *options, const struct sgp_s
         return sgp_dataset_read_idx(
             path, label_path, options->class_names, class_count, error, ret_dataset);
     const struct sgp_csv_options csv = {.label = options->label,
+        .bits = options->bits,
         .class_names = options->class_names,
         .class_count = options->class_count,
         .scaling = scaling,

@@ -235,16 +235,6 @@ static void *pick_rows(
     return picked;
 }
 
-double sgp_dataset_mean_square(const struct sgp_dataset *dataset)
-{
-    uint64_t count = dataset->rows * dataset->targets;
-    double sum = 0;
-    sgp_assert(dataset->classes == 0 && count > 0);
-    for (uint64_t i = 0; i < count; i++)
-        sum += (double)dataset->values[i] * (double)dataset->values[i];
-    return sum / (double)count;
-}
-
 int sgp_dataset_subset(const struct sgp_dataset *dataset, const uint32_t *indices, uint64_t count,
     struct sgp_dataset **ret_dataset)
 {

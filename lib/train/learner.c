@@ -158,14 +158,14 @@ static int learner_evaluate(
         struct sgp_loss_sum part =
             sgp_network_loss(&learner->network, learner->labels, learner->values, rows);
         sum.loss += part.loss;
+        sum.judged += part.judged;
         sum.correct += part.correct;
     }
     if (!isfinite(sum.loss))
         return SGP_E_DIVERGED;
-    bool judged = total > 0 && learner->labels;
     *ret_evaluation = (struct sgp_evaluation){.samples = total,
         .loss = total > 0 ? sum.loss / (double)total : NAN,
-        .accuracy = judged ? (double)sum.correct / (double)total : NAN};
+        .accuracy = sum.judged > 0 ? (double)sum.correct / (double)sum.judged : NAN};
     return 0;
 }
 
@@ -178,10 +178,7 @@ void sgp_learner_predict(struct sgp_learner *learner, double weight, const float
         size_t block = rows < learner->network.rows_max ? rows : learner->network.rows_max;
         memcpy(learner->network.activations[0], features, block * model->inputs * sizeof *features);
         const float *result = sgp_network_forward(&learner->network, x, weight, block);
-        if (model->loss == SGP_LOSS_CROSS_ENTROPY)
-            sgp_softmax(outputs, result, block, model->outputs);
-        else
-            memcpy(outputs, result, block * model->outputs * sizeof *outputs);
+        sgp_loss_predict(model->loss, outputs, result, block, model->outputs);
         features += block * model->inputs;
         outputs += block * model->outputs;
         rows -= block;
@@ -264,6 +261,30 @@ static const struct sgp_trainer_methods methods = {.train = learner_train,
     .go_to = learner_go_to,
     .destroy = learner_destroy};
 
+/* Whether the rows have what the loss takes: a class, or values. */
+static int check_targets(enum sgp_loss loss, const struct sgp_dataset *dataset, const char *what,
+    struct sgp_error *error)
+{
+    unsigned takes = sgp_loss_takes(loss);
+    if (dataset->classes == 0 && !(takes & (SGP_LOSS_TAKES_NUMBERS | SGP_LOSS_TAKES_BITS)))
+        return sgp_fail(error, SGP_E_DATA,
+            "the %s data have no classes, which %s needs; use loss = mse or name the "
+            "classes",
+            what, sgp_loss_name(loss));
+    if (dataset->classes > 0 && !(takes & SGP_LOSS_TAKES_CLASS))
+        return sgp_fail(error, SGP_E_DATA,
+            "the %s data have classes, and %s takes label columns of 0 and 1; use loss = "
+            "cross-entropy, or columns of 0 and 1 without classes",
+            what, sgp_loss_name(loss));
+    for (uint64_t i = 0; takes & SGP_LOSS_TAKES_BITS && i < dataset->rows * dataset->targets; i++)
+        if (dataset->values[i] != 0.0f && dataset->values[i] != 1.0f)
+            return sgp_fail(error, SGP_E_DATA,
+                "the %s data have the value %g in row %llu, and %s takes 0 and 1", what,
+                (double)dataset->values[i], (unsigned long long)(i / dataset->targets + 1),
+                sgp_loss_name(loss));
+    return 0;
+}
+
 /* Whether a dataset has what the model takes in and is judged by. */
 static int check_dataset(const struct sgp_model *model, const struct sgp_dataset *dataset,
     const char *what, struct sgp_error *error)
@@ -276,11 +297,9 @@ static int check_dataset(const struct sgp_model *model, const struct sgp_dataset
             "the %s data have %u features, but the model takes %u; use the same columns and "
             "scaling everywhere",
             what, dataset->features, model->inputs);
-    if (model->loss == SGP_LOSS_CROSS_ENTROPY && dataset->classes == 0)
-        return sgp_fail(error, SGP_E_DATA,
-            "the %s data have no classes, which cross-entropy needs; use loss = mse or name the "
-            "classes",
-            what);
+    int status = check_targets(model->loss, dataset, what, error);
+    if (status < 0)
+        return status;
     uint32_t vocabulary = sgp_model_vocabulary(model);
     uint64_t row;
     float value;

@@ -1,8 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Losses over the outputs of a batch, with their gradients. Any thread; no state. */
+/* Owns the table of losses: of each its word, what it takes, its function over a row, and what
+ * its outputs say. Any thread; no state. */
 #include "loss.h"
 
+#include <errno.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+const struct sgp_loss_settings sgp_loss_defaults = {.huber_delta = 1.0};
+
+/* One row of a batch. */
+struct row {
+    const struct sgp_loss_settings *settings;
+    float *delta;         /* out: the gradient, times `share` */
+    const float *outputs; /* columns of them, like the next */
+    const float *values;  /* NULL: the label counts */
+    size_t label;
+    size_t columns;
+    float share; /* of a row in the mean of the batch */
+};
+
+struct loss {
+    const char *name;
+    unsigned takes; /* enum sgp_loss_target */
+    unsigned uses;  /* enum sgp_loss_use */
+    const char *activation;
+    double (*row)(const struct row *row); /* the loss; fills delta */
+    void (*predict)(float *predictions, const float *outputs, size_t columns);
+};
 
 static size_t greatest(const float *row, size_t columns)
 {
@@ -13,9 +41,22 @@ static size_t greatest(const float *row, size_t columns)
     return best;
 }
 
+static float weight_of(const struct sgp_loss_settings *settings, size_t column)
+{
+    return settings->class_weights ? settings->class_weights[column] : 1.0f;
+}
+
+/* What the truth says of one output. */
+static float target_of(const struct row *row, size_t column)
+{
+    return row->values ? row->values[column] : (column == row->label ? 1.0f : 0.0f);
+}
+
+/* ---- cross-entropy ---- */
+
 /* Softmax of one row; returns log of the sum of the exponentials, which is the loss plus the
  * label's logit. The greatest logit is taken out first, so that no exponential overflows. */
-static double softmax_row(float *probabilities, const float *logits, size_t columns)
+static double softmax(float *probabilities, const float *logits, size_t columns)
 {
     float peak = logits[greatest(logits, columns)];
     float sum = 0.0f;
@@ -28,53 +69,307 @@ static double softmax_row(float *probabilities, const float *logits, size_t colu
     return (double)peak + log((double)sum);
 }
 
-void sgp_softmax(float *probabilities, const float *logits, size_t rows, size_t columns)
+/* With smoothing: m[c] = w[c] q[c] is what class c counts, and the gradient is p[c] * (sum of m)
+ * - m[c]. */
+static double smoothed_row(const struct row *row, double log_sum)
 {
-    for (size_t r = 0; r < rows; r++)
-        (void)softmax_row(probabilities + r * columns, logits + r * columns, columns);
-}
-
-static double cross_entropy_row(
-    float *delta, const float *logits, uint32_t label, float per_row, size_t columns)
-{
-    double loss = softmax_row(delta, logits, columns) - (double)logits[label];
-    delta[label] -= 1.0f;
-    for (size_t c = 0; c < columns; c++)
-        delta[c] *= per_row;
+    const double rest = row->settings->label_smoothing / (double)row->columns;
+    double total = 0.0;
+    double loss = 0.0;
+    for (size_t c = 0; c < row->columns; c++) {
+        double part = c == row->label ? 1.0 - row->settings->label_smoothing + rest : rest;
+        double counted = (double)weight_of(row->settings, c) * part;
+        total += counted;
+        loss += counted * (log_sum - (double)row->outputs[c]);
+    }
+    for (size_t c = 0; c < row->columns; c++) {
+        double part = c == row->label ? 1.0 - row->settings->label_smoothing + rest : rest;
+        double counted = (double)weight_of(row->settings, c) * part;
+        row->delta[c] = row->share * (float)((double)row->delta[c] * total - counted);
+    }
     return loss;
 }
 
-/* values NULL: the target is one-hot of label. */
-static double squared_row(float *delta, const float *outputs, uint32_t label, const float *values,
-    float per_row, size_t columns)
+static double cross_entropy_row(const struct row *row)
 {
-    double sum = 0.0;
-    float factor = 2.0f * per_row / (float)columns;
-    for (size_t c = 0; c < columns; c++) {
-        float target = values ? values[c] : (c == label ? 1.0f : 0.0f);
-        float difference = outputs[c] - target;
-        sum += (double)difference * (double)difference;
-        delta[c] = factor * difference;
-    }
-    return sum / (double)columns;
+    double log_sum = softmax(row->delta, row->outputs, row->columns);
+    if (row->settings->label_smoothing > 0.0)
+        return smoothed_row(row, log_sum);
+    float weight = weight_of(row->settings, row->label);
+    row->delta[row->label] -= 1.0f;
+    for (size_t c = 0; c < row->columns; c++)
+        row->delta[c] *= row->share * weight;
+    return (double)weight * (log_sum - (double)row->outputs[row->label]);
 }
 
-struct sgp_loss_sum sgp_loss_batch(enum sgp_loss loss, float *delta, const float *outputs,
-    const uint32_t *labels, const float *values, size_t rows, size_t columns)
+static void softmax_predict(float *predictions, const float *outputs, size_t columns)
 {
-    sgp_assert(labels ? !values : values && loss == SGP_LOSS_MSE);
-    struct sgp_loss_sum sum = {0};
-    float per_row = 1.0f / (float)rows;
-    for (size_t r = 0; r < rows; r++, delta += columns, outputs += columns) {
-        uint32_t label = labels ? labels[r] : 0;
-        sgp_assert(label < columns);
-        if (loss == SGP_LOSS_CROSS_ENTROPY)
-            sum.loss += cross_entropy_row(delta, outputs, label, per_row, columns);
-        else
-            sum.loss += squared_row(
-                delta, outputs, label, values ? values + r * columns : NULL, per_row, columns);
+    (void)softmax(predictions, outputs, columns);
+}
+
+/* ---- mse and huber ---- */
+
+static double squared_row(const struct row *row)
+{
+    double sum = 0.0;
+    float factor = 2.0f * row->share / (float)row->columns;
+    for (size_t c = 0; c < row->columns; c++) {
+        float difference = row->outputs[c] - target_of(row, c);
+        sum += (double)difference * (double)difference;
+        row->delta[c] = factor * difference;
+    }
+    return sum / (double)row->columns;
+}
+
+/* The comparisons are such that NaN goes through: as the gradient, and into the sum. */
+static double huber_row(const struct row *row)
+{
+    const double limit = row->settings->huber_delta;
+    double sum = 0.0;
+    float factor = row->share / (float)row->columns;
+    for (size_t c = 0; c < row->columns; c++) {
+        double difference = (double)row->outputs[c] - (double)target_of(row, c);
+        double size = fabs(difference);
+        sum += size <= limit ? 0.5 * difference * difference : limit * (size - 0.5 * limit);
+        double slope = difference > limit ? limit : difference < -limit ? -limit : difference;
+        row->delta[c] = factor * (float)slope;
+    }
+    return sum / (double)row->columns;
+}
+
+static void plain_predict(float *predictions, const float *outputs, size_t columns)
+{
+    memmove(predictions, outputs, columns * sizeof *predictions);
+}
+
+/* ---- binary cross-entropy ---- */
+
+/* 1 / (1 + exp(-x)); the exponential overflows to infinity, which is what the quotient needs. */
+static float sigmoid(float x)
+{
+    return 1.0f / (1.0f + expf(-x));
+}
+
+/* -log of the probability of a 1 is softplus(-z), and of a 0 softplus(z), where softplus(z) =
+ * log(1 + exp(z)) = max(z, 0) + log1p(exp(-|z|)), which does not overflow. Each side's slope is
+ * a sigmoid, so that neither cancels. */
+static double binary_row(const struct row *row)
+{
+    double sum = 0.0;
+    float factor = row->share / (float)row->columns;
+    for (size_t c = 0; c < row->columns; c++) {
+        float z = row->outputs[c];
+        float yes = weight_of(row->settings, c) * row->values[c];
+        float no = 1.0f - row->values[c];
+        double rest = log1p(exp(-fabs((double)z)));
+        sum += (double)yes * (rest + fmax(-(double)z, 0.0)) +
+               (double)no * (rest + fmax((double)z, 0.0));
+        row->delta[c] = factor * (no * sigmoid(z) - yes * sigmoid(-z));
+    }
+    return sum / (double)row->columns;
+}
+
+static void sigmoid_predict(float *predictions, const float *outputs, size_t columns)
+{
+    for (size_t c = 0; c < columns; c++)
+        predictions[c] = sigmoid(outputs[c]);
+}
+
+/* ---- the table ---- */
+
+static const struct loss losses[] = {
+    [SGP_LOSS_CROSS_ENTROPY] = {"cross-entropy", SGP_LOSS_TAKES_CLASS,
+        SGP_LOSS_USES_SMOOTHING | SGP_LOSS_USES_WEIGHTS, "softmax", cross_entropy_row,
+        softmax_predict},
+    [SGP_LOSS_MSE] = {"mse", SGP_LOSS_TAKES_CLASS | SGP_LOSS_TAKES_NUMBERS, 0, NULL, squared_row,
+        plain_predict},
+    [SGP_LOSS_HUBER] = {"huber", SGP_LOSS_TAKES_CLASS | SGP_LOSS_TAKES_NUMBERS, SGP_LOSS_USES_DELTA,
+        NULL, huber_row, plain_predict},
+    [SGP_LOSS_BINARY_CROSS_ENTROPY] = {"binary-cross-entropy", SGP_LOSS_TAKES_BITS,
+        SGP_LOSS_USES_WEIGHTS, "sigmoid", binary_row, sigmoid_predict},
+};
+
+#define LOSS_COUNT (sizeof losses / sizeof losses[0])
+
+static const struct loss *find(enum sgp_loss loss)
+{
+    sgp_assert((size_t)loss > 0 && (size_t)loss < LOSS_COUNT);
+    return &losses[loss];
+}
+
+const char *sgp_loss_name(enum sgp_loss loss)
+{
+    return find(loss)->name;
+}
+
+enum sgp_loss sgp_loss_find(const char *name)
+{
+    for (size_t i = 1; i < LOSS_COUNT; i++)
+        if (strcmp(losses[i].name, name) == 0)
+            return (enum sgp_loss)i;
+    return 0;
+}
+
+unsigned sgp_loss_uses(enum sgp_loss loss)
+{
+    return find(loss)->uses;
+}
+
+unsigned sgp_loss_takes(enum sgp_loss loss)
+{
+    return find(loss)->takes;
+}
+
+const char *sgp_loss_activation(enum sgp_loss loss)
+{
+    return find(loss)->activation;
+}
+
+static int check_weights(
+    const struct sgp_loss_settings *settings, uint32_t outputs, struct sgp_error *error)
+{
+    float most = 0.0f;
+    if (settings->class_weight_count != outputs)
+        return sgp_fail(error, SGP_E_CONFIG,
+            "%u class weights, but the model ends in %u outputs; give one weight for each",
+            settings->class_weight_count, outputs);
+    for (uint32_t i = 0; i < outputs; i++) {
+        float weight = settings->class_weights[i];
+        if (!(weight >= 0.0f && weight <= (float)SGP_CLASS_WEIGHT_MAX))
+            return sgp_fail(error, SGP_E_CONFIG,
+                "class weight %u is %g; numbers from 0 to %g would be right", i + 1, (double)weight,
+                SGP_CLASS_WEIGHT_MAX);
+        most = weight > most ? weight : most;
+    }
+    return most > 0.0f ? 0
+                       : sgp_fail(error, SGP_E_CONFIG,
+                             "all class weights are 0, so there is nothing to learn; give at least "
+                             "one above 0");
+}
+
+int sgp_loss_check(enum sgp_loss loss, const struct sgp_loss_settings *settings, uint32_t outputs,
+    struct sgp_error *error)
+{
+    unsigned uses = find(loss)->uses;
+    double smoothing = settings->label_smoothing;
+    double delta = settings->huber_delta;
+    if (uses & SGP_LOSS_USES_SMOOTHING &&
+        !(smoothing >= 0.0 && smoothing <= SGP_LABEL_SMOOTHING_MAX))
+        return sgp_fail(error, SGP_E_CONFIG,
+            "a label smoothing of %g; a number from 0 to %g would be right, 0.1 is usual",
+            smoothing, SGP_LABEL_SMOOTHING_MAX);
+    if (uses & SGP_LOSS_USES_DELTA &&
+        !(delta >= SGP_HUBER_DELTA_MIN && delta <= SGP_HUBER_DELTA_MAX))
+        return sgp_fail(error, SGP_E_CONFIG, "a delta of %g; a number from %g to %g would be right",
+            delta, SGP_HUBER_DELTA_MIN, SGP_HUBER_DELTA_MAX);
+    return uses & SGP_LOSS_USES_WEIGHTS && settings->class_weights
+               ? check_weights(settings, outputs, error)
+               : 0;
+}
+
+/* Text, so that machines of either byte order agree. */
+static uint64_t add_number(uint64_t digest, const char *name, double number)
+{
+    char text[64];
+    int length = snprintf(text, sizeof text, "%s=%.17g", name, number);
+    return XXH3_64bits_withSeed(text, (size_t)length, digest);
+}
+
+uint64_t sgp_loss_digest(enum sgp_loss loss, const struct sgp_loss_settings *settings)
+{
+    const struct loss *row = find(loss);
+    uint64_t digest = XXH3_64bits(row->name, strlen(row->name));
+    if (row->uses & SGP_LOSS_USES_SMOOTHING && settings->label_smoothing > 0.0)
+        digest = add_number(digest, "label_smoothing", settings->label_smoothing);
+    if (row->uses & SGP_LOSS_USES_DELTA)
+        digest = add_number(digest, "huber_delta", settings->huber_delta);
+    for (uint32_t i = 0; row->uses & SGP_LOSS_USES_WEIGHTS && settings->class_weights &&
+                         i < settings->class_weight_count;
+         i++)
+        digest = add_number(digest, "class_weight", (double)settings->class_weights[i]);
+    return digest;
+}
+
+/* ---- batches ---- */
+
+static uint64_t correct_bits(const float *outputs, const float *values, size_t columns)
+{
+    uint64_t correct = 0;
+    for (size_t c = 0; c < columns; c++)
+        correct += (outputs[c] > 0.0f) == (values[c] > 0.5f);
+    return correct;
+}
+
+struct sgp_loss_sum sgp_loss_batch(enum sgp_loss loss, const struct sgp_loss_settings *settings,
+    float *delta, const float *outputs, const uint32_t *labels, const float *values, size_t rows,
+    size_t columns)
+{
+    const struct loss *table = find(loss);
+    const bool bits = table->takes & SGP_LOSS_TAKES_BITS;
+    sgp_assert(labels ? !values && table->takes & SGP_LOSS_TAKES_CLASS
+                      : values && table->takes & (SGP_LOSS_TAKES_NUMBERS | SGP_LOSS_TAKES_BITS));
+    struct sgp_loss_sum sum = {.judged = labels ? rows : bits ? rows * columns : 0};
+    struct row row = {.settings = settings, .columns = columns, .share = 1.0f / (float)rows};
+    for (size_t r = 0; r < rows; r++) {
+        row.delta = delta + r * columns;
+        row.outputs = outputs + r * columns;
+        row.values = values ? values + r * columns : NULL;
+        row.label = labels ? labels[r] : 0;
+        sgp_assert(row.label < columns);
+        sum.loss += table->row(&row);
         if (labels)
-            sum.correct += greatest(outputs, columns) == label;
+            sum.correct += greatest(row.outputs, columns) == row.label;
+        else if (bits)
+            sum.correct += correct_bits(row.outputs, row.values, columns);
     }
     return sum;
+}
+
+void sgp_loss_predict(
+    enum sgp_loss loss, float *predictions, const float *outputs, size_t rows, size_t columns)
+{
+    for (size_t r = 0; r < rows; r++)
+        find(loss)->predict(predictions + r * columns, outputs + r * columns, columns);
+}
+
+/* ---- outputs that are all zero ---- */
+
+/* By class, since that is all that rows of labels differ in. */
+static double zeros_of_labels(const struct loss *loss, const struct row *row,
+    const struct sgp_dataset *dataset, uint64_t *counts)
+{
+    double sum = 0.0;
+    struct row one = *row;
+    for (uint64_t r = 0; r < dataset->rows; r++)
+        counts[dataset->labels[r]]++;
+    for (one.label = 0; one.label < row->columns; one.label++)
+        if (counts[one.label] > 0)
+            sum += (double)counts[one.label] * loss->row(&one);
+    return sum;
+}
+
+int sgp_loss_of_zeros(enum sgp_loss loss, const struct sgp_loss_settings *settings,
+    const struct sgp_dataset *dataset, double *ret_loss)
+{
+    const size_t columns = dataset->classes > 0 ? dataset->classes : dataset->targets;
+    float *vectors = calloc(2 * columns, sizeof *vectors);
+    uint64_t *counts = calloc(columns, sizeof *counts);
+    struct row row = {.settings = settings,
+        .delta = vectors,
+        .outputs = vectors ? vectors + columns : NULL,
+        .columns = columns,
+        .share = 1.0f};
+    double sum = 0.0;
+    if (vectors && counts && dataset->labels)
+        sum = zeros_of_labels(find(loss), &row, dataset, counts);
+    for (uint64_t r = 0; vectors && counts && dataset->values && r < dataset->rows; r++) {
+        row.values = dataset->values + r * columns;
+        sum += find(loss)->row(&row);
+    }
+    free(vectors);
+    free(counts);
+    if (!vectors || !counts)
+        return -ENOMEM;
+    *ret_loss = sum / (double)dataset->rows;
+    return 0;
 }

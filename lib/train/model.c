@@ -13,13 +13,6 @@
 
 #define STREAM_PARAMETERS UINT64_C(0x6d6f64656c) /* keeps these draws apart from others of a seed */
 
-static const char *const loss_names[] = {"cross-entropy", "mse"};
-
-static const char *loss_name(enum sgp_loss loss)
-{
-    return loss_names[loss - SGP_LOSS_CROSS_ENTROPY];
-}
-
 /* ---- reading ---- */
 
 /* "input CxHxW," if the text begins with it. */
@@ -67,18 +60,19 @@ static int check_last(const struct sgp_model *model, struct sgp_error *error)
     if (model->outputs == 0)
         return sgp_fail(error, SGP_E_CONFIG,
             "no layer is dense, conv or embedding, so there is nothing to learn; end with dense N");
-    if (model->loss == SGP_LOSS_CROSS_ENTROPY && last != SGP_ACTIVATION_NONE)
+    if (sgp_loss_activation(model->loss) && last != SGP_ACTIVATION_NONE)
         return sgp_fail(error, SGP_E_CONFIG,
-            "the last layer has the activation %s under cross-entropy, which brings a softmax of "
-            "its own; leave the activation out",
-            sgp_activation_name(last));
+            "the last layer has the activation %s under %s, which brings a %s of its own; leave "
+            "the activation out",
+            sgp_activation_name(last), sgp_loss_name(model->loss),
+            sgp_loss_activation(model->loss));
     return 0;
 }
 
 int sgp_model_read(
     struct sgp_model *model, const char *layers, enum sgp_loss loss, struct sgp_error *error)
 {
-    struct sgp_model built = {.loss = loss};
+    struct sgp_model built = {.loss = loss, .loss_settings = sgp_loss_defaults};
     struct sgp_words words = {.cursor = layers, .error = error};
     int status = read_input(&words, &built);
     for (; status == 0; words.cursor++) {
@@ -219,6 +213,15 @@ static bool goes_by_input(const struct sgp_model *model)
            sgp_shape_pixels(model->input) > 1;
 }
 
+int sgp_model_set_loss(
+    struct sgp_model *model, const struct sgp_loss_settings *settings, struct sgp_error *error)
+{
+    int status = sgp_loss_check(model->loss, settings, model->outputs, error);
+    if (status == 0)
+        model->loss_settings = *settings;
+    return status;
+}
+
 void sgp_model_text(const struct sgp_model *model, char ret_text[SGP_MODEL_TEXT_BYTES])
 {
     struct sgp_text text = {.bytes = ret_text};
@@ -272,8 +275,7 @@ uint64_t sgp_model_shape_digest(const struct sgp_model *model)
 
 uint64_t sgp_model_loss_digest(const struct sgp_model *model)
 {
-    const char *name = loss_name(model->loss);
-    return XXH3_64bits(name, strlen(name));
+    return sgp_loss_digest(model->loss, &model->loss_settings);
 }
 
 uint32_t sgp_model_products(const struct sgp_model *model, uint32_t batch,

@@ -204,8 +204,8 @@ struct sgp_loss_sum sgp_network_loss(
     struct sgp_network *network, const uint32_t *labels, const float *values, size_t rows)
 {
     const struct sgp_model *model = network->model;
-    return sgp_loss_batch(model->loss, network->delta[0], network->activations[model->layer_count],
-        labels, values, rows, model->outputs);
+    return sgp_loss_batch(model->loss, &model->loss_settings, network->delta[0],
+        network->activations[model->layer_count], labels, values, rows, model->outputs);
 }
 
 /* delta, with respect to what entered layer l, is that of layer l alone. Add what came around, from the

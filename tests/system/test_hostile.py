@@ -297,6 +297,9 @@ class OtherModel(FleetTest):
     def test_another_loss(self):
         self.refused("loss", {"model.loss": "mse"})
 
+    def test_another_setting_of_the_loss(self):
+        self.refused("loss", {"model.class_weights": "1, 2"})
+
     def test_other_classes(self):
         self.refused("classes", {"data.classes": "pos neg"})
 

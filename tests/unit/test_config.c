@@ -97,7 +97,11 @@ Test(config, values_of_every_kind)
                         "stop_at_accuracy = 0.9\n"
                         "when_done = exit\n"
                         "[model]\n"
-                        "loss = mse\n"
+                        "loss = huber\n"
+                        "huber_delta = 2.5\n"
+                        "label_smoothing = 0.1\n"
+                        "class_weights = 1, 2.5,\n"
+                        "  3\n"
                         "[data]\n"
                         "shards = dirichlet:0.5\n"
                         "classes = a b\n"
@@ -121,7 +125,10 @@ Test(config, values_of_every_kind)
     cr_assert(eq(u32, c.start, 3));
     cr_assert(eq(dbl, c.stop_at_accuracy, 0.9));
     cr_assert(eq(int, (int)c.when_done, CONFIG_EXIT));
-    cr_assert(eq(int, (int)c.loss, SGP_LOSS_MSE));
+    cr_assert(eq(int, (int)c.loss, SGP_LOSS_HUBER));
+    cr_assert(eq(dbl, c.huber_delta, 2.5));
+    cr_assert(eq(dbl, c.label_smoothing, 0.1));
+    cr_assert(eq(str, c.class_weights, "1, 2.5, 3"));
     cr_assert(eq(int, (int)c.shards.kind, SGP_SHARD_DIRICHLET));
     cr_assert(eq(dbl, c.shards.alpha, 0.5));
     cr_assert(eq(str, c.classes, "a b c d \"e f\""));

@@ -201,6 +201,58 @@ Test(csv, says_which_value_is_wrong)
         "a,y\n1,a\n", &repeated, SGP_E_CONFIG, "classes: 'a' is there twice; name each once");
 }
 
+Test(csv, several_label_columns_make_as_many_values)
+{
+    struct sgp_csv_options options = {
+        .label = " y , \"z, \"\"w\"\"\",x x", .missing = SGP_MISSING_ERROR};
+    struct sgp_dataset *numbers =
+        expect_rows("x x,a,\"z, \"\"w\"\"\",y\n1,2,3,4\n5,6,7,8e-1\n", &options, 2, 1);
+    cr_assert(eq(u32, numbers->targets, 3));
+    cr_assert(eq(u32, numbers->classes, 0));
+    expect_floats(numbers->floats, (float[]){2, 6}, 2);
+    expect_floats(numbers->values, (float[]){4, 3, 1, 0.8f, 7, 5}, 6);
+    options.label = "x x, y, \"z, \"\"w\"\"\"";
+    struct sgp_dataset *other = expect_rows("x x,a,\"z, \"\"w\"\"\",y\n1,2,3,4\n", &options, 1, 1);
+    cr_assert(ne(u64, sgp_dataset_classes_digest(numbers), sgp_dataset_classes_digest(other)));
+    sgp_dataset_destroy(numbers);
+    sgp_dataset_destroy(other);
+}
+
+Test(csv, label_columns_of_bits)
+{
+    struct sgp_csv_options options = {.label = "y, z", .bits = true, .missing = SGP_MISSING_ERROR};
+    struct sgp_dataset *bits = expect_rows("a,y,z\n2,1,0\n6, 0.0,1e0\n", &options, 2, 1);
+    expect_floats(bits->values, (float[]){1, 0, 0, 1}, 4);
+    sgp_dataset_destroy(bits);
+    expect_error("a,y,z\n2,1,0\n6,0,0.5\n", &options, SGP_E_DATA,
+        "t.csv:3: column 'z': '0.5' is neither 0 nor 1; the loss takes label columns of 0 and 1");
+    expect_error("a,y,z\n2,1,\n", &options, SGP_E_DATA,
+        "t.csv:2: column 'z': '' is a missing label; give it, or set missing = drop");
+    options.missing = SGP_MISSING_DROP;
+    sgp_dataset_destroy(expect_rows("a,y,z\n2,1,\n3,0,1\n", &options, 1, 1));
+}
+
+Test(csv, label_columns_that_are_wrong)
+{
+    struct sgp_csv_options options = {.label = "y, y", .missing = SGP_MISSING_ERROR};
+    expect_error(
+        "a,y\n2,1\n", &options, SGP_E_CONFIG, "label: column 'y' is named twice; name it once");
+    options.label = "y, w";
+    expect_error("a,y\n2,1\n", &options, SGP_E_DATA,
+        "t.csv:1: there is no column 'w'; the columns are a, y");
+    options.label = " , ";
+    expect_error("a,y\n2,1\n", &options, SGP_E_CONFIG, "label: it names no column");
+    options.label = "\"y";
+    expect_error("a,y\n2,1\n", &options, SGP_E_CONFIG,
+        "label: the quote before 'y' is never closed; close it, and mind that a blank and # or ; "
+        "begin a comment");
+    options = classed;
+    options.label = "y, a";
+    expect_error("a,y\n2,red\n", &options, SGP_E_CONFIG,
+        "label: 2 columns, and classes are the values of one; leave classes out, or put a name "
+        "with a comma in it in \"quotes\"");
+}
+
 #define SCALING                                                                                    \
     "{\"sgp_scaling\": 1, \"columns\": ["                                                          \
     "{\"name\": \"c\", \"values\": [\"u\", \"v\"]},"                                               \

@@ -140,17 +140,3 @@ Test(figures, disagreement_is_that_of_the_latest_cycle_and_in_the_end_that_of_th
     cr_assert(eq(dbl, figures_disagreement(&figures, true, NAN), 0.125));
     cr_assert(eq(dbl, figures_disagreement(&figures, true, 1e-6), 1e-6));
 }
-
-Test(figures, what_zeros_lose)
-{
-    const float features[] = {1, 2, 3, 4}, values[] = {3, 0, 1, -2};
-    const uint32_t labels[] = {0, 1};
-    struct sgp_dataset *rows;
-    cr_assert(eq(int, sgp_dataset_create_memory(features, NULL, values, 2, 2, 0, 2, &rows), 0));
-    cr_assert(eq(dbl, figures_zero_loss(SGP_LOSS_MSE, rows), (9.0 + 0 + 1 + 4) / 4));
-    sgp_dataset_destroy(rows);
-    cr_assert(eq(int, sgp_dataset_create_memory(features, labels, NULL, 2, 2, 4, 1, &rows), 0));
-    cr_assert(eq(dbl, figures_zero_loss(SGP_LOSS_CROSS_ENTROPY, rows), log(4.0)));
-    cr_assert(eq(dbl, figures_zero_loss(SGP_LOSS_MSE, rows), 0.25));
-    sgp_dataset_destroy(rows);
-}

@@ -572,6 +572,61 @@ static void refuse(const struct sgp_learner_settings *settings, int code, const 
     cr_assert(eq(ptr, learner, NULL));
 }
 
+/* Each of two values is the sign of a feature: all are learnt, and each is judged for itself. */
+Test(learner, learns_several_labels)
+{
+    enum { N = 200 };
+    float features[N * 2], values[N * 2], probabilities[N * 2];
+    struct sgp_random random;
+    struct sgp_dataset *dataset = NULL;
+    struct sgp_learner *learner = NULL;
+    struct sgp_training training;
+    struct sgp_evaluation evaluation;
+    sgp_random_init(&random, 5, 0);
+    for (size_t i = 0; i < (size_t)N * 2; i++) {
+        features[i] = (float)sgp_random_normal(&random);
+        values[i] = features[i] > 0;
+    }
+    cr_assert(eq(int, sgp_dataset_create_memory(features, NULL, values, N, 2, 0, 2, &dataset), 0));
+    struct sgp_learner_settings settings =
+        settings_of("dense 2", SGP_LOSS_BINARY_CROSS_ENTROPY, dataset, 20);
+    settings.evaluation = dataset;
+    cr_assert(eq(int, sgp_learner_create(&settings, NULL, &learner), 0));
+    struct sgp_trainer *trainer = sgp_learner_trainer(learner);
+    cr_assert(eq(int, trainer->methods->train(trainer, 1, 400, 1, &training), 0));
+    cr_assert(eq(int, trainer->methods->evaluate(trainer, 1, &evaluation), 0));
+    sgp_learner_predict(learner, 1, features, N, probabilities);
+    uint32_t right = 0;
+    double loss = 0;
+    for (size_t i = 0; i < (size_t)N * 2; i++) {
+        right += (probabilities[i] > 0.5f) == (values[i] > 0);
+        loss -= log(values[i] > 0 ? (double)probabilities[i] : 1 - (double)probabilities[i]);
+    }
+    cr_assert(gt(dbl, evaluation.accuracy, 0.95));
+    cr_assert(eq(dbl, evaluation.accuracy, right / (N * 2.0)));
+    cr_assert(epsilon_eq(dbl, evaluation.loss, loss / (N * 2.0), 1e-5));
+    trainer->methods->destroy(trainer);
+    sgp_dataset_destroy(dataset);
+}
+
+Test(learner, refuses_truths_that_a_loss_does_not_take)
+{
+    const float row[FEATURES] = {0}, values[CLASSES] = {1, 0, 0.5f};
+    struct sgp_dataset *numbers = NULL, *classes = clusters(30, 1);
+    cr_assert(eq(
+        int, sgp_dataset_create_memory(row, NULL, values, 1, FEATURES, 0, CLASSES, &numbers), 0));
+    struct sgp_learner_settings bad =
+        settings_of("dense 3", SGP_LOSS_BINARY_CROSS_ENTROPY, numbers, 10);
+    refuse(&bad, SGP_E_DATA,
+        "the training data have the value 0.5 in row 1, and binary-cross-entropy takes 0 and 1");
+    bad = settings_of("dense 3", SGP_LOSS_BINARY_CROSS_ENTROPY, classes, 10);
+    refuse(&bad, SGP_E_DATA,
+        "the training data have classes, and binary-cross-entropy takes label columns of 0 and 1; "
+        "use loss = cross-entropy, or columns of 0 and 1 without classes");
+    sgp_dataset_destroy(numbers);
+    sgp_dataset_destroy(classes);
+}
+
 Test(learner, refuses_settings_that_do_not_fit)
 {
     struct sgp_dataset *dataset = clusters(30, 1);

@@ -193,8 +193,8 @@ Test(model, softmax_of_great_logits_stays_finite)
     const float logits[3] = {1000.0f, 998.0f, -3e38f};
     const uint32_t label = 1;
     float delta[3];
-    struct sgp_loss_sum sum =
-        sgp_loss_batch(SGP_LOSS_CROSS_ENTROPY, delta, logits, &label, NULL, 1, 3);
+    struct sgp_loss_sum sum = sgp_loss_batch(
+        SGP_LOSS_CROSS_ENTROPY, &sgp_loss_defaults, delta, logits, &label, NULL, 1, 3);
     cr_assert(epsilon_eq(dbl, sum.loss, log(1.0 + exp(-2.0)) + 2.0, 1e-4));
     cr_assert(eq(u64, sum.correct, 0));
     cr_assert(epsilon_eq(flt, delta[0], 0.880797f, 1e-6f));

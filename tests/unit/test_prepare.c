@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a configuration to a node ready to start: the figures, and every refusal word for word. Files
  * are written into a directory of the test's own. */
-#include "setup/classes.h"
+#include "train/names.h"
 #include "setup/prepare.h"
 
 #include <criterion/criterion.h>
@@ -399,7 +399,7 @@ Test(prepare, class_names_with_blanks_stand_in_quotes)
                        "close it, and mind that a blank and # or ; begin a comment"},
         {"\"New\"York", "'York' follows a closing quote; a blank or a comma would be right, and a "
                         "quote within quotes is written twice"},
-        {"x \"\"", "a name is empty; name the class"}};
+        {"x \"\"", "a name is empty; write one between the quotes"}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         char data[128], message[256];
         (void)snprintf(
@@ -418,11 +418,11 @@ Test(prepare, class_names_are_joined_as_they_were_split)
         char text[64];
         char **names = NULL;
         uint32_t count = 0;
-        cr_assert(eq(int, classes_split(texts[i], NULL, &names, &count), 0));
+        cr_assert(eq(int, sgp_names_split(texts[i], SGP_NAMES_CLASSES, NULL, &names, &count), 0));
         cr_assert(eq(u32, count, 2));
-        classes_join(names, count, text, strlen(texts[i]) + 1);
+        cr_assert(sgp_names_join(names, count, text, strlen(texts[i]) + 1));
         cr_assert(eq(str, text, (char *)texts[i]));
-        classes_free(names, count);
+        sgp_names_free(names, count);
     }
 }
 
@@ -691,6 +691,65 @@ Test(prepare, a_model_that_does_not_fit_the_data)
         SGP_E_DATA,
         "rows.csv:2: column 'kind': 'even' is not a number; a column of words needs its "
         "values in a scaling file");
+}
+
+Test(prepare, a_loss_that_does_not_fit_the_rows)
+{
+    expect_refusal((struct parts){.model = "layers = dense 2\nloss = binary-cross-entropy"},
+        SGP_E_CONFIG,
+        "n.conf:13: [data] classes: loss = binary-cross-entropy takes label columns of 0 and 1, "
+        "one for each output; remove the line, or use loss = cross-entropy");
+    expect_refusal((struct parts){.model = "layers = dense 2\nloss = binary-cross-entropy",
+                       .data = "train = rows.csv\nlabels = rows.csv"},
+        SGP_E_CONFIG,
+        "n.conf:9: [model] loss: binary-cross-entropy takes label columns of 0 and 1, and IDX "
+        "files hold classes; use cross-entropy, or CSV with label = COLUMN, COLUMN");
+    expect_refusal((struct parts){.model = "layers = dense 2 relu\nloss = binary-cross-entropy",
+                       .data = "train = rows.csv\nlabel = a, b"},
+        SGP_E_CONFIG,
+        "n.conf:8: [model] layers: the last layer has the activation relu under "
+        "binary-cross-entropy, which brings a sigmoid of its own; leave the activation out");
+    expect_refusal((struct parts){.model = "layers = dense 2\nloss = binary-cross-entropy",
+                       .data = "train = rows.csv\nlabel = a, b"},
+        SGP_E_DATA,
+        "rows.csv:2: column 'b': '0.5' is neither 0 nor 1; the loss takes label columns of 0 "
+        "and 1");
+    expect_refusal((struct parts){.model = "layers = dense 2\nclass_weights = 1, 2, 3"},
+        SGP_E_CONFIG,
+        "n.conf:9: [model] class_weights: 3 class weights, but the model ends in 2 outputs; give "
+        "one weight for each");
+    expect_refusal((struct parts){.model = "layers = dense 2\nclass_weights = 1, balanced"},
+        SGP_E_CONFIG,
+        "n.conf:9: [model] class_weights: 'balanced' is not a number; list one number for each "
+        "class, for example 1, 2.5, 1");
+}
+
+static uint64_t loss_digest_of(const char *model, uint32_t warnings)
+{
+    struct sgp_error error = {0};
+    struct config config;
+    struct prepared p;
+    cr_assert(
+        eq(int, build((struct parts){.model = model}, &config, &p, &error), 0), "%s", error.text);
+    cr_assert(eq(u32, p.warning_count, warnings), "%s: %s", model, p.warnings[0]);
+    if (warnings > 0)
+        expect_warning(&p, "has no effect: it is for loss = ");
+    uint64_t digest = p.fingerprint.loss;
+    prepared_finish(&p);
+    config_finish(&config);
+    return digest;
+}
+
+Test(prepare, the_fingerprint_has_the_settings_of_the_loss)
+{
+    uint64_t plain = loss_digest_of("layers = dense 2", 0);
+    cr_assert(eq(u64, loss_digest_of("layers = dense 2\nhuber_delta = 2", 1), plain));
+    cr_assert(ne(u64, loss_digest_of("layers = dense 2\nlabel_smoothing = 0.1", 0), plain));
+    cr_assert(ne(u64, loss_digest_of("layers = dense 2\nclass_weights = 1,2", 0), plain));
+    cr_assert(ne(u64, loss_digest_of("layers = dense 2\nloss = huber", 0),
+        loss_digest_of("layers = dense 2\nloss = huber\nhuber_delta = 2", 0)));
+    cr_assert(eq(u64, loss_digest_of("layers = dense 2\nloss = mse\nclass_weights = 1,2", 1),
+        loss_digest_of("layers = dense 2\nloss = mse", 0)));
 }
 
 Test(prepare, layers_that_cannot_be_read)

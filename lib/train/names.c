@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of classes to a text and back; see classes.h. */
-#include "classes.h"
+/* Names to a text and back; see names.h. */
+#include "names.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SEPARATORS " \t,"
+#define BLANKS " \t"
 
-/* The name behind an opening quote at *text, into `name`, which is as long as the rest of the text. */
+/* The name behind an opening quote at *text, into `name`, which is as long as the rest of the
+ * text. */
 static int read_quoted(const char **text, struct sgp_error *error, char *name)
 {
     const char *begin = *text + 1;
@@ -25,45 +26,60 @@ static int read_quoted(const char **text, struct sgp_error *error, char *name)
             "begin a comment",
             begin);
     at++;
-    if (*at && !strchr(SEPARATORS, *at))
+    if (*at && !strchr(SGP_NAMES_CLASSES, *at))
         return sgp_fail(error, SGP_E_CONFIG,
             "'%.40s' follows a closing quote; a blank or a comma would be right, and a quote "
             "within quotes is written twice",
             at);
     if (length == 0)
-        return sgp_fail(error, SGP_E_CONFIG, "a name is empty; name the class");
+        return sgp_fail(error, SGP_E_CONFIG, "a name is empty; write one between the quotes");
     *text = at;
     return 0;
 }
 
 /* The name at *text, which is not at its end. */
-static int read_name(const char **text, struct sgp_error *error, char *name)
+static int read_name(const char **text, const char *separators, struct sgp_error *error, char *name)
 {
     if (**text == '"')
         return read_quoted(text, error, name);
-    size_t length = strcspn(*text, SEPARATORS);
+    size_t length = strcspn(*text, separators);
     memcpy(name, *text, length);
-    name[length] = '\0';
     *text += length;
+    while (length > 0 && strchr(BLANKS, name[length - 1]))
+        length--;
+    name[length] = '\0';
     return 0;
 }
 
-int classes_split(const char *text, struct sgp_error *error, char ***ret_names, uint32_t *ret_count)
+/* Where the next name begins: behind separators and blanks. */
+static const char *skip(const char *text, const char *separators)
+{
+    size_t length = 0;
+    do {
+        text += length;
+        length = strspn(text, separators);
+        length += strspn(text + length, BLANKS);
+    } while (length > 0);
+    return text;
+}
+
+int sgp_names_split(const char *text, const char *separators, struct sgp_error *error,
+    char ***ret_names, uint32_t *ret_count)
 {
     size_t length = strlen(text);
     char *name = malloc(length + 1);
     char **names = calloc(length / 2 + 1, sizeof *names); /* of two bytes with a separator */
     uint32_t count = 0;
     int code = name && names ? 0 : sgp_fail(error, -ENOMEM, "out of memory");
-    while (code == 0 && *(text += strspn(text, SEPARATORS))) {
-        code = read_name(&text, error, name);
+    while (code == 0 && *(text = skip(text, separators))) {
+        code = read_name(&text, separators, error, name);
         if (code == 0 && !(names[count] = strdup(name)))
             code = sgp_fail(error, -ENOMEM, "out of memory");
         count += code == 0;
     }
     free(name);
     if (code < 0 || count == 0) {
-        classes_free(names, count);
+        sgp_names_free(names, count);
         names = NULL;
     }
     if (code < 0)
@@ -73,24 +89,26 @@ int classes_split(const char *text, struct sgp_error *error, char ***ret_names, 
     return 0;
 }
 
-void classes_free(char **names, uint32_t count)
+void sgp_names_free(char **names, uint32_t count)
 {
     for (uint32_t i = 0; names && i < count; i++)
         free(names[i]);
     free(names);
 }
 
+/* One more character, if there is room for it and the zero at the end. */
 static void put(char *text, size_t capacity, size_t *used, char character)
 {
-    sgp_assert(*used + 1 < capacity);
-    text[(*used)++] = character;
+    if (*used + 1 < capacity)
+        text[*used] = character;
+    (*used)++;
 }
 
-void classes_join(char *const *names, uint32_t count, char *text, size_t capacity)
+bool sgp_names_join(char *const *names, uint32_t count, char *text, size_t capacity)
 {
     size_t used = 0;
     for (uint32_t i = 0; i < count; i++) {
-        bool quoted = names[i][0] == '"' || names[i][strcspn(names[i], SEPARATORS)] != '\0';
+        bool quoted = names[i][0] == '"' || names[i][strcspn(names[i], SGP_NAMES_CLASSES)] != '\0';
         if (i > 0)
             put(text, capacity, &used, ' ');
         if (quoted)
@@ -103,5 +121,6 @@ void classes_join(char *const *names, uint32_t count, char *text, size_t capacit
         if (quoted)
             put(text, capacity, &used, '"');
     }
-    text[used] = '\0';
+    text[used < capacity ? used : capacity - 1] = '\0';
+    return used < capacity;
 }
