@@ -245,8 +245,12 @@ static void answer_model(struct request *request, float *values, sgp_round round
     struct MHD_Response *response = NULL;
     int code = export && download ? 0 : -ENOMEM;
     if (code == 0) {
-        export_init(
-            export, model->model, model->layout, model->class_names, status.name, round, weight);
+        export_init(export, model,
+            &(struct export_moment){.node = status.name,
+                .round = round,
+                .weight = weight,
+                .training = status.training,
+                .test = status.test});
         struct sgp_model_contents contents = export_contents(export, values);
         code = sgp_safetensors_head(&contents, NULL, &download->head, &download->head_bytes);
     }

@@ -232,8 +232,14 @@ void chores_save(struct daemon *daemon, sgp_round round, double weight)
     }
     (void)snprintf(
         save->path, sizeof save->path, "%s/model.safetensors", daemon->config->state_directory);
-    export_init(&save->export, &daemon->prepared->model, daemon->prepared->layout,
-        daemon->prepared->class_names, daemon->config->name, round, weight);
+    struct view_model view;
+    prepared_view_model(daemon->prepared, &view);
+    export_init(&save->export, &view,
+        &(struct export_moment){.node = daemon->config->name,
+            .round = round,
+            .weight = weight,
+            .training = daemon->figures.training,
+            .test = daemon->figures.test});
     task->round = round;
     task->weight = weight;
     task->entered = entered;

@@ -274,6 +274,28 @@ static int prepare_data(struct prepared *p, struct sgp_error *error)
     return code < 0 ? prepare_fail_file(config, code, &why, error) : 0;
 }
 
+#define COLUMNS_BYTES_MAX (1u << 20) /* of a file's header, which holds 4 MiB */
+
+/* What the model's file is to say of the columns of CSV. Names that JSON cannot hold are left
+ * out with the rest. */
+static int prepare_columns(struct prepared *p, struct sgp_error *error)
+{
+    struct sgp_error why = {0};
+    struct sgp_scaling *plain = NULL;
+    if (is_relay(p))
+        return 0;
+    int code = p->scaling ? 0 : sgp_dataset_columns(p->data.train, &why, &plain);
+    const struct sgp_scaling *scaling = p->scaling ? p->scaling : plain;
+    if (code == 0 && scaling)
+        code = sgp_scaling_text(scaling, false, "columns", &why, &p->columns_text);
+    sgp_scaling_destroy(plain);
+    if (p->columns_text && strlen(p->columns_text) > COLUMNS_BYTES_MAX) {
+        free(p->columns_text);
+        p->columns_text = NULL;
+    }
+    return code == -ENOMEM ? sgp_fail(error, code, "%s: out of memory", p->config->train) : 0;
+}
+
 #define REACH 1000 /* what columns may differ by, and be away from 1 */
 
 /* Steps that suit one column are too long or too short for another that is so much wider or narrower. */
@@ -482,8 +504,8 @@ static int prepare_settings(struct prepared *p, struct sgp_error *error)
 int prepare(const struct config *config, struct sgp_error *error, struct prepared *ret_prepared)
 {
     static int (*const layered[])(struct prepared *, struct sgp_error *) = {prepare_topology,
-        prepare_listen, warn_about_idle_keys, check_compression, prepare_data, warn_about_columns,
-        prepare_model, prepare_rounds, prepare_settings, NULL};
+        prepare_listen, warn_about_idle_keys, check_compression, prepare_data, prepare_columns,
+        warn_about_columns, prepare_model, prepare_rounds, prepare_settings, NULL};
     static int (*const attached[])(struct prepared *, struct sgp_error *) = {prepare_topology,
         prepare_listen, warn_about_idle_keys, check_compression, prepare_attached, NULL};
     struct prepared p = {.config = config};
@@ -572,6 +594,7 @@ void prepared_finish(struct prepared *p)
     sgp_topology_destroy(p->topology);
     sgp_key_release(p->key);
     free(p->class_weights);
+    free(p->columns_text);
     sgp_names_free(p->class_names, p->class_count);
     *p = (struct prepared){0};
 }
@@ -616,5 +639,9 @@ void prepared_view_model(const struct prepared *p, struct view_model *ret_model)
         .columns =
             *p->config->labels || !p->data.train ? 0 : sgp_dataset_scaling_digest(p->data.train),
         .missing = p->config->missing,
-        .classifies = classifies(p)};
+        .classifies = classifies(p),
+        .columns_text = p->columns_text,
+        .label = p->data.train && *p->config->label && is_utf8(p->config->label) ? p->config->label
+                                                                                 : NULL,
+        .fingerprint = &p->fingerprint};
 }

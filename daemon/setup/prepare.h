@@ -54,6 +54,7 @@ struct prepared {
     char **class_names;            /* NULL, or one name per output */
     uint32_t class_count;          /* 0: label columns hold numbers */
     float *class_weights;          /* NULL, or one per output; of the model's loss */
+    char *columns_text;            /* of CSV, for the model's file; NULL: none that it can hold */
     uint64_t parameters;
     uint64_t steps_per_epoch; /* optimiser steps in which this node sees its rows once */
     double epochs;            /* that `rounds` rounds make */

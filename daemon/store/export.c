@@ -4,9 +4,14 @@
 
 #include "train/names.h"
 
+#include "sgp/version.h"
+
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include <xxhash.h>
 
 static void add_tensors(struct export *export, const struct sgp_model *model)
 {
@@ -28,26 +33,94 @@ static void add_tag(struct export *export, const char *key, const char *value)
     export->tags[export->tag_count++] = (struct sgp_file_tag){key, value};
 }
 
-void export_init(struct export *export, const struct sgp_model *model,
-    const struct sgp_model_file *layout, char *const *class_names, const char *node,
-    sgp_round round, double weight)
+/* A number that is known. */
+static void add_number(struct export *export, const char *key, double number, int digits)
 {
+    char *text = export->numbers[export->number_count++];
+    if (!isfinite(number))
+        return;
+    (void)snprintf(text, EXPORT_NUMBER_BYTES, "%.*g", digits, number);
+    add_tag(export, key, text);
+}
+
+/* Where the model is from. Equal fingerprints: nodes that may train together on this. */
+static void add_provenance(
+    struct export *export, const struct view_model *model, const struct export_moment *moment)
+{
+    const struct sgp_fingerprint *print = model->fingerprint;
+    const time_t now = time(NULL);
+    struct tm calendar;
+    (void)snprintf(export->node, sizeof export->node, "%s", moment->node);
+    add_tag(export, "node", export->node);
+    add_number(export, "round", (double)moment->round, 15);
+    add_number(export, "weight", moment->weight, 17);
+    add_tag(export, "version", sgp_version());
+    (void)strftime(
+        export->created, sizeof export->created, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &calendar));
+    add_tag(export, "created", export->created);
+    if (!print)
+        return;
+    const uint64_t parts[] = {print->shape, print->loss, print->classes, print->scaling};
+    (void)snprintf(export->fingerprint, sizeof export->fingerprint, "%016" PRIx64,
+        XXH3_64bits(parts, sizeof parts));
+    add_tag(export, "fingerprint", export->fingerprint);
+}
+
+/* How far it was trained, and how good it is on the rows of this node. */
+static void add_measures(struct export *export, const struct export_moment *moment)
+{
+    add_number(export, "epoch", isnan(moment->training.loss) ? NAN : moment->training.epoch, 6);
+    add_number(export, "train_loss", moment->training.loss, 9);
+    if (moment->test.samples > 0 && isfinite(moment->test.loss)) {
+        add_number(export, "test_rows", (double)moment->test.samples, 15);
+        add_number(export, "test_loss", moment->test.loss, 9);
+        add_number(export, "test_accuracy", moment->test.accuracy, 9);
+    }
+}
+
+/* The loss, with the settings that it uses. Weights are of training alone, and stay in the
+ * configuration. */
+static void add_loss(struct export *export, const struct sgp_model *model)
+{
+    const unsigned uses = sgp_loss_uses(model->loss);
+    add_tag(export, "loss", sgp_loss_name(model->loss));
+    if (uses & SGP_LOSS_USES_SMOOTHING)
+        add_number(export, "label_smoothing", model->loss_settings.label_smoothing, 9);
+    if (uses & SGP_LOSS_USES_DELTA)
+        add_number(export, "huber_delta", model->loss_settings.huber_delta, 9);
+}
+
+/* What a row must have. */
+static void add_columns(struct export *export, const struct view_model *model)
+{
+    add_number(export, "inputs", model->model->inputs, 15);
+    if (model->columns_text)
+        add_tag(export, "columns", model->columns_text);
+    if (model->columns_text)
+        add_tag(export, "missing", model->missing == SGP_MISSING_MEAN ? "mean" : "error");
+    if (model->label)
+        add_tag(export, "label", model->label);
+}
+
+void export_init(
+    struct export *export, const struct view_model *view, const struct export_moment *moment)
+{
+    const struct sgp_model *model = view->model;
+    const struct sgp_model_file *layout = view->layout;
     *export = (struct export){.tensors = layout ? layout->tensors : export->own,
         .tensor_count = layout ? layout->tensor_count : 0};
     add_tensors(export, model);
-    (void)snprintf(export->node, sizeof export->node, "%s", node);
-    (void)snprintf(export->round, sizeof export->round, "%" PRId64, round);
-    (void)snprintf(export->weight, sizeof export->weight, "%.17g", weight);
-    add_tag(export, "node", export->node);
-    add_tag(export, "round", export->round);
-    add_tag(export, "weight", export->weight);
+    add_provenance(export, view, moment);
+    add_measures(export, moment);
     if (layout)
         return;
     sgp_model_text(model, export->layers);
     add_tag(export, "layers", export->layers);
-    add_tag(export, "loss", sgp_loss_name(model->loss));
-    if (class_names) {
-        (void)sgp_names_join(class_names, model->outputs, export->classes, sizeof export->classes);
+    add_loss(export, model);
+    add_columns(export, view);
+    if (view->class_names) {
+        (void)sgp_names_join(
+            view->class_names, model->outputs, export->classes, sizeof export->classes);
         add_tag(export, "classes", export->classes);
     }
 }

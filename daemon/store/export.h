@@ -3,20 +3,22 @@
  * model.safetensors in the state directory.
  *
  * Tensors are layers.N.NAME with the names and shapes of sgp_model_tensors, N from 0: those of a
- * torch.nn.Sequential of the same layers. Tags: node, round, weight (push-sum's, of the moment),
- * layers, loss, and classes if they have names. A program's model has the tensors that it brought,
- * and the first three tags.
+ * torch.nn.Sequential of the same layers. The tags are those of docs/MODELS.md: where the model is
+ * from, and all that is needed to use it elsewhere (sgp/predictor.h). A program's model has the
+ * tensors that it brought, and the tags of where it is from.
  *
- * Any thread; the struct is plain memory, and borrows the layout alone. */
+ * Any thread; the struct is plain memory, and borrows what view_model points to. */
 #ifndef SGPD_EXPORT_H
 #define SGPD_EXPORT_H
 
 #include "setup/config.h"
+#include "util/view.h"
 
 #include "sgp/model.h"
 #include "sgp/model_file.h"
 
-#define EXPORT_TAGS_MAX 6u
+#define EXPORT_TAGS_MAX 24u
+#define EXPORT_NUMBER_BYTES 32u
 
 struct export
 {
@@ -26,16 +28,26 @@ struct export
     struct sgp_file_tag tags[EXPORT_TAGS_MAX]; /* values point into the texts below */
     uint32_t tag_count;
     char node[SGP_NAME_BYTES];
-    char round[24];
-    char weight[32];
+    char numbers[EXPORT_TAGS_MAX][EXPORT_NUMBER_BYTES]; /* of tags that are numbers, in turn */
+    uint32_t number_count;
+    char created[32];
+    char fingerprint[20];
     char layers[SGP_MODEL_TEXT_BYTES];
     char classes[CONFIG_TEXT_BYTES]; /* as in the configuration, see train/names.h */
 };
 
-/* layout: of a program's model, else NULL. class_names: NULL, or model->outputs names. The struct must not be moved afterwards. */
-void export_init(struct export *export, const struct sgp_model *model,
-    const struct sgp_model_file *layout, char *const *class_names, const char *node,
-    sgp_round round, double weight);
+/* When and where the values were taken. */
+struct export_moment {
+    const char *node;
+    sgp_round round;
+    double weight;
+    struct sgp_training training; /* the latest; loss NaN: none */
+    struct sgp_evaluation test;   /* the latest; loss NaN: none */
+};
+
+/* The struct must not be moved afterwards. */
+void export_init(
+    struct export *export, const struct view_model *model, const struct export_moment *moment);
 
 /* For sgp_safetensors_*: `values` (model->parameters), the table and the tags, all borrowed. */
 struct sgp_model_contents export_contents(const struct export *export, const float *values);

@@ -27,6 +27,9 @@ struct view_model {
     uint64_t columns; /* digest of what CSV must have (sgp_dataset_scaling_digest); 0: anything */
     enum sgp_missing missing; /* SGP_MISSING_MEAN, or a missing value is an error */
     bool classifies;          /* outputs are classes: predict names the greatest */
+    const char *columns_text; /* JSON of the columns (sgp_scaling_text); NULL: there are none */
+    const char *label;        /* of the configuration, of CSV; NULL: none, or not UTF-8 */
+    const struct sgp_fingerprint *fingerprint; /* what peers compare; NULL: not known */
 };
 
 struct view_program { /* that trains through the daemon */

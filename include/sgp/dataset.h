@@ -146,6 +146,16 @@ SGP_API int sgp_scaling_compute(const char *csv_path, const char *label, struct 
 SGP_API int sgp_scaling_write(
     const struct sgp_scaling *scaling, const char *path, struct sgp_error *error);
 
+/* Its text, as a file of it has it, in `lines` or in one; malloc'd, the caller's. `where` begins
+ * messages. SGP_E_DATA if a name or value is not UTF-8, -ENOMEM. */
+SGP_API int sgp_scaling_text(const struct sgp_scaling *scaling, bool lines, const char *where,
+    struct sgp_error *error, char **ret_text);
+
+/* The columns of a dataset that was read without a scaling file, as one that leaves numbers as
+ * they are; *ret_scaling is NULL if they have no names. Errors as sgp_scaling_read. */
+SGP_API int sgp_dataset_columns(
+    const struct sgp_dataset *dataset, struct sgp_error *error, struct sgp_scaling **ret_scaling);
+
 /* The features that its columns make. */
 SGP_API uint32_t sgp_scaling_features(const struct sgp_scaling *scaling);
 
@@ -166,6 +176,9 @@ struct sgp_csv_options {
     bool bits;            /* the numbers of the label columns are 0 or 1 */
     const struct sgp_scaling *scaling; /* NULL: every other column is a number, taken as it is */
     enum sgp_missing missing;
+    /* The rows are for a model that has been trained: label columns that are not all there are
+     * left out, and messages speak of the model in the place of the configuration. */
+    bool for_model;
 };
 
 /* Read a CSV file as RFC 4180 has it: comma, "quotes" with "" for one, CRLF or LF, the first line

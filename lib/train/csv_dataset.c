@@ -48,6 +48,9 @@ struct reading {
     struct sgp_dataset parts;
     size_t float_capacity;
     size_t label_capacity;
+    uint64_t block_rows; /* rows after which `take` gets them; 0: all are kept */
+    sgp_csv_take *take;
+    void *context;
 };
 
 static int entry_compare(const void *left, const void *right)
@@ -117,8 +120,8 @@ static int bind_scaled(struct reading *reading, struct sgp_error *error)
         return no_memory(reading, error);
     for (uint32_t i = 0; i < scaling->column_count; i++) {
         const struct sgp_scaling_column *column = &scaling->columns[i];
-        int64_t field =
-            sgp_csv_header_find(&reading->header, &reading->csv, column->name, scaling, error);
+        int64_t field = sgp_csv_header_find(&reading->header, &reading->csv, column->name,
+            reading->options->for_model ? NULL : scaling, error);
         if (field < 0)
             return (int)field;
         if (reading->is_label[field])
@@ -195,6 +198,16 @@ static int bind_classes(struct reading *reading, struct sgp_error *error)
     return bind_numerics(reading, error);
 }
 
+/* Whether the label columns are there. */
+static bool has_labels(const struct reading *reading)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < reading->label_count; i++)
+        for (uint32_t field = 0; field < reading->header.count; field++)
+            found += strcmp(reading->header.names[field], reading->label_names[i]) == 0;
+    return found == reading->label_count;
+}
+
 /* Where the columns stand that `label` names. */
 static int bind_columns(struct reading *reading, struct sgp_error *error)
 {
@@ -242,6 +255,12 @@ static int bind_labels(struct reading *reading, struct sgp_error *error)
         status = split_label(reading, error);
     if (status < 0 || !reading->options->label)
         return status;
+    if (reading->options->for_model && !has_labels(reading)) {
+        sgp_names_free(reading->label_names, reading->label_count);
+        reading->label_names = NULL;
+        reading->label_count = 0;
+        return 0;
+    }
     reading->parts.targets = reading->label_count;
     if (reading->label_count > 1 || reading->options->bits)
         reading->parts.classes_digest =
@@ -262,6 +281,10 @@ static int missing_handle(const struct reading *reading, uint32_t field, struct 
 {
     if (reading->options->missing == SGP_MISSING_DROP)
         return 1;
+    if (reading->options->for_model &&
+        (reading->is_label[field] || reading->options->missing == SGP_MISSING_ERROR))
+        return column_fail(reading, field, error, "is a missing value",
+            reading->is_label[field] ? "give it, or leave the column out" : "give it");
     if (reading->is_label[field])
         return column_fail(
             reading, field, error, "is a missing label", "give it, or set missing = drop");
@@ -269,6 +292,23 @@ static int missing_handle(const struct reading *reading, uint32_t field, struct 
         return 0;
     return column_fail(
         reading, field, error, "is a missing value", "give it, or set missing = drop or mean");
+}
+
+/* A word that is no value of the column. */
+static int category_fail(
+    const struct reading *reading, const struct binding *binding, struct sgp_error *error)
+{
+    const struct sgp_scaling_column *column = binding->scaling;
+    char known[SGP_TEXT_BYTES / 4] = "";
+    char list[SGP_TEXT_BYTES / 4 + 32];
+    if (!reading->options->for_model)
+        return column_fail(reading, binding->field, error,
+            "is not among the values of the scaling file", "add it there on every node");
+    for (uint32_t i = 0; i < column->value_count; i++)
+        sgp_list_add(known, sizeof known, column->values[i]);
+    (void)snprintf(list, sizeof list, "give one of them: %s", known);
+    return column_fail(
+        reading, binding->field, error, "is not among the values that the model knows", list);
 }
 
 /* One field into its features (zeroed before). 0, 1 to drop the row, or a negative code. */
@@ -287,17 +327,18 @@ static int feature_read(const struct reading *reading, const struct binding *bin
     if (sgp_csv_missing(field))
         return missing_handle(reading, binding->field, error);
     if (binding->entries)
-        return column_fail(reading, binding->field, error,
-            "is not among the values of the scaling file", "add it there on every node");
+        return category_fail(reading, binding, error);
     double number;
     if (!sgp_csv_number(field, &number))
         return column_fail(reading, binding->field, error, "is not a number",
-            "a column of words needs its values in a scaling file");
+            reading->options->for_model ? "the model takes a number"
+                                        : "a column of words needs its values in a scaling file");
     if (scaling)
         number = (number - scaling->mean) / scaling->deviation;
     if (!isfinite((float)number))
         return column_fail(reading, binding->field, error, "is too large once scaled",
-            "look at the mean and deviation of the scaling file");
+            reading->options->for_model ? "a 32-bit number would be right"
+                                        : "look at the mean and deviation of the scaling file");
     features[binding->feature] = (float)number;
     return 0;
 }
@@ -333,12 +374,14 @@ static int label_read(struct reading *reading, uint32_t i, struct sgp_error *err
     if (sgp_csv_missing(field))
         return missing_handle(reading, index, error);
     if (reading->classes)
-        return column_fail(
-            reading, index, error, "is not among the classes", "list every class in classes = ...");
+        return column_fail(reading, index, error, "is not among the classes",
+            reading->options->for_model ? "give one that the model knows"
+                                        : "list every class in classes = ...");
     double number;
     if (!sgp_csv_number(field, &number))
-        return column_fail(
-            reading, index, error, "is not a number", "labels that are words need classes = ...");
+        return column_fail(reading, index, error, "is not a number",
+            reading->options->for_model ? "the model says numbers"
+                                        : "labels that are words need classes = ...");
     if (reading->options->bits && number != 0 && number != 1)
         return column_fail(
             reading, index, error, "is neither 0 nor 1", "the loss takes label columns of 0 and 1");
@@ -380,6 +423,16 @@ static int row_reserve(struct reading *reading, struct sgp_error *error)
     return 0;
 }
 
+/* Hand the rows over that are there, and forget them. */
+static int block_give(struct reading *reading, struct sgp_error *error)
+{
+    if (reading->parts.rows == 0)
+        return 0;
+    int status = reading->take(reading->context, &reading->parts, error);
+    reading->parts.rows = 0;
+    return status;
+}
+
 static int rows_read(struct reading *reading, struct sgp_error *error)
 {
     int status;
@@ -396,7 +449,12 @@ static int rows_read(struct reading *reading, struct sgp_error *error)
             return status;
         if (status == 0)
             reading->parts.rows++;
+        status = reading->parts.rows == reading->block_rows ? block_give(reading, error) : 0;
+        if (status < 0)
+            return status;
     }
+    if (status == 0 && reading->block_rows > 0)
+        return block_give(reading, error);
     if (status == 0 && reading->parts.rows == 0)
         return sgp_fail(error, SGP_E_DATA, "%s:%llu: no rows%s; at least one is needed",
             reading->csv.source.name, (unsigned long long)reading->csv.line,
@@ -415,15 +473,45 @@ static int reading_run(struct reading *reading, struct sgp_error *error)
     return status == 0 ? rows_read(reading, error) : status;
 }
 
-int sgp_csv_read_dataset(FILE *file, const char *name, const struct sgp_csv_options *options,
-    struct sgp_error *error, struct sgp_dataset **ret_dataset)
+/* All but the rows. */
+static void reading_finish(struct reading *reading)
 {
+    for (uint32_t i = 0; i < reading->binding_count; i++)
+        free(reading->bindings[i].entries);
+    free(reading->bindings);
+    free(reading->classes);
+    sgp_names_free(reading->label_names, reading->label_count);
+    free(reading->label_fields);
+    free(reading->is_label);
+    free(reading->numerics);
+    sgp_csv_header_finish(&reading->header);
+    sgp_csv_finish(&reading->csv);
+}
+
+static void rows_free(struct sgp_dataset *parts)
+{
+    free(parts->floats);
+    free(parts->labels);
+    free(parts->values);
+    free(parts->names);
+}
+
+static int reading_begin(
+    struct reading *reading, FILE *file, const char *name, struct sgp_error *error)
+{
+    const struct sgp_csv_options *options = reading->options;
     sgp_assert((options->class_count > 0) == (options->class_names != NULL));
     if (options->missing == SGP_MISSING_MEAN && !options->scaling)
         return sgp_fail(error, SGP_E_CONFIG,
             "%s: missing = mean takes the means from a scaling file; set scale = FILE", name);
+    return sgp_csv_init(&reading->csv, file, name, error);
+}
+
+int sgp_csv_read_dataset(FILE *file, const char *name, const struct sgp_csv_options *options,
+    struct sgp_error *error, struct sgp_dataset **ret_dataset)
+{
     struct reading reading = {.options = options};
-    int status = sgp_csv_init(&reading.csv, file, name, error);
+    int status = reading_begin(&reading, file, name, error);
     if (status == 0)
         status = reading_run(&reading, error);
     if (status == 0) {
@@ -431,22 +519,23 @@ int sgp_csv_read_dataset(FILE *file, const char *name, const struct sgp_csv_opti
         if (status < 0)
             no_memory(&reading, error);
     }
-    if (status < 0) {
-        free(reading.parts.floats);
-        free(reading.parts.labels);
-        free(reading.parts.values);
-        free(reading.parts.names);
-    }
-    for (uint32_t i = 0; i < reading.binding_count; i++)
-        free(reading.bindings[i].entries);
-    free(reading.bindings);
-    free(reading.classes);
-    sgp_names_free(reading.label_names, reading.label_count);
-    free(reading.label_fields);
-    free(reading.is_label);
-    free(reading.numerics);
-    sgp_csv_header_finish(&reading.header);
-    sgp_csv_finish(&reading.csv);
+    if (status < 0)
+        rows_free(&reading.parts);
+    reading_finish(&reading);
+    return status;
+}
+
+int sgp_csv_read_blocks(FILE *file, const char *name, const struct sgp_csv_options *options,
+    uint64_t block_rows, sgp_csv_take *take, void *context, struct sgp_error *error)
+{
+    sgp_assert(block_rows > 0);
+    struct reading reading = {
+        .options = options, .block_rows = block_rows, .take = take, .context = context};
+    int status = reading_begin(&reading, file, name, error);
+    if (status == 0)
+        status = reading_run(&reading, error);
+    rows_free(&reading.parts);
+    reading_finish(&reading);
     return status;
 }
 

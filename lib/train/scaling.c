@@ -318,25 +318,59 @@ static json_t *column_json(const struct sgp_scaling_column *column)
     return json_pack("{s:s, s:o}", "name", column->name, "values", values);
 }
 
-int sgp_scaling_write(const struct sgp_scaling *scaling, const char *path, struct sgp_error *error)
+int sgp_scaling_text(const struct sgp_scaling *scaling, bool lines, const char *where,
+    struct sgp_error *error, char **ret_text)
 {
     json_t *list = json_array();
     for (uint32_t i = 0; i < scaling->column_count; i++) {
         if (json_array_append_new(list, column_json(&scaling->columns[i])) < 0) {
             json_decref(list);
             return sgp_fail(error, SGP_E_DATA,
-                "%s: column '%s' cannot be written: a name or value is not UTF-8", path,
+                "%s: column '%s' cannot be written: a name or value is not UTF-8", where,
                 scaling->columns[i].name);
         }
     }
     json_t *root = json_pack("{s:i, s:o}", "sgp_scaling", FORMAT_VERSION, "columns", list);
     /* 17 digits are what a double needs to come back equal. */
-    char *text = json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
+    char *text =
+        json_dumps(root, (lines ? JSON_INDENT(1) : JSON_COMPACT) | JSON_REAL_PRECISION(17));
     json_decref(root);
     if (!text)
-        return sgp_fail(error, -ENOMEM, "%s: out of memory", path);
+        return sgp_fail(error, -ENOMEM, "%s: out of memory", where);
+    *ret_text = text;
+    return 0;
+}
+
+int sgp_dataset_columns(
+    const struct sgp_dataset *dataset, struct sgp_error *error, struct sgp_scaling **ret_scaling)
+{
+    static const char where[] = "columns";
+    const char *name = dataset->names;
+    const uint32_t count = name ? dataset->features : 0;
+    *ret_scaling = NULL;
+    if (count == 0)
+        return 0;
+    struct sgp_scaling_column *columns = calloc(count, sizeof *columns);
+    if (!columns)
+        return sgp_fail(error, -ENOMEM, "%s: out of memory", where);
+    for (uint32_t i = 0; i < count; i++, name += strlen(name) + 1) {
+        columns[i] = (struct sgp_scaling_column){.name = strdup(name), .deviation = 1};
+        if (!columns[i].name) {
+            sgp_scaling_columns_free(columns, count);
+            return sgp_fail(error, -ENOMEM, "%s: out of memory", where);
+        }
+    }
+    return sgp_scaling_create(columns, count, where, error, ret_scaling);
+}
+
+int sgp_scaling_write(const struct sgp_scaling *scaling, const char *path, struct sgp_error *error)
+{
+    char *text = NULL;
     struct sgp_atomic_file file;
-    int status = sgp_atomic_open(&file, path, SGP_ATOMIC_PUBLIC, error);
+    int status = sgp_scaling_text(scaling, true, path, error, &text);
+    if (status < 0)
+        return status;
+    status = sgp_atomic_open(&file, path, SGP_ATOMIC_PUBLIC, error);
     if (status == 0) {
         sgp_atomic_write(&file, text, strlen(text));
         sgp_atomic_write(&file, "\n", 1);

@@ -76,7 +76,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int status = sgp_scaling_parse(text, text_size, "scaling", &error, &scaling);
     sgp_assert(status <= 0 && (status == 0) == (scaling != NULL) && error.code == status);
     struct sgp_csv_options options = {.scaling = choice & 1 ? scaling : NULL,
-        .label = choice & 2 ? "label" : NULL,
+        .label = !(choice & 2)  ? NULL
+                 : choice & 128 ? "label, \"a\""
+                                : "label",
+        .bits = (choice & 4) == 0 && (choice & 32) != 0,
+        .for_model = (choice & 64) != 0,
         .missing = (enum sgp_missing)(SGP_MISSING_ERROR + (choice >> 3) % 3)};
     if (choice & 4) {
         options.class_names = classes;

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns a model file, what its tags say, and the memory of a block of rows on its way through the
+ * model; see sgp/predictor.h. The tags are hostile: a file's digest tells damage, not intent. */
+#include "sgp/predictor.h"
+
+#include "csv.h"
+#include "loss.h"
+#include "names.h"
+#include "network.h"
+#include "scaling.h"
+#include "score.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCK_ROWS 256u
+#define BLOCK_FLOATS (1u << 22) /* of the widest layer, for a block */
+
+struct sgp_predictor {
+    struct sgp_model_file *file;
+    char *name; /* of the file, for messages */
+    struct sgp_model model;
+    struct sgp_network network;
+    struct sgp_scaling *scaling; /* NULL: the file names no columns */
+    char **classes;
+    uint32_t class_count;
+    char **labels;
+    uint32_t label_count;
+    enum sgp_missing missing;
+    float *predictions; /* of a block */
+};
+
+/* ---- the tags ---- */
+
+static int fail_tag(const struct sgp_predictor *predictor, const char *tag, const char *what,
+    struct sgp_error *error)
+{
+    return sgp_fail(error, SGP_E_FILE, "%s: tag '%s' %s", predictor->name, tag, what);
+}
+
+/* The number of inputs; a file of an earlier build does not say it, but its first matrix does. */
+static int read_inputs(
+    const struct sgp_predictor *predictor, struct sgp_error *error, uint32_t *ret_inputs)
+{
+    const char *text = sgp_model_file_tag(predictor->file, "inputs");
+    char *end = NULL;
+    uint64_t inputs = text ? strtoull(text, &end, 10) : predictor->file->tensors[0].shape[1];
+    if (inputs == 0 || inputs > SGP_INPUTS_MAX || (end && (*end || end == text)))
+        return fail_tag(predictor, "inputs", "is no number of inputs", error);
+    *ret_inputs = (uint32_t)inputs;
+    return 0;
+}
+
+/* Whether the tensors of the file are those of the model. */
+static int check_tensors(const struct sgp_predictor *predictor, struct sgp_error *error)
+{
+    struct sgp_tensor_end own[SGP_MODEL_TENSORS_MAX];
+    const struct sgp_model_file *file = predictor->file;
+    const uint32_t count = sgp_model_ends(&predictor->model, own);
+    bool same = count == file->tensor_count && file->value_count == predictor->model.parameters;
+    for (uint32_t i = 0; same && i < count; i++)
+        same = own[i].end == file->tensors[i].first + file->tensors[i].count;
+    return same ? 0
+                : sgp_fail(error, SGP_E_FILE,
+                      "%s: its %llu values in %u tensors do not fit its layers, which take %llu in "
+                      "%u",
+                      predictor->name, (unsigned long long)file->value_count, file->tensor_count,
+                      (unsigned long long)predictor->model.parameters, count);
+}
+
+static int read_model(struct sgp_predictor *predictor, struct sgp_error *error)
+{
+    const char *layers = sgp_model_file_tag(predictor->file, "layers");
+    const char *loss = sgp_model_file_tag(predictor->file, "loss");
+    struct sgp_error why = {0};
+    uint32_t inputs = 0;
+    if (!layers)
+        return sgp_fail(error, SGP_E_FILE,
+            "%s: it has no tag 'layers': the model is a program's, which alone can use it",
+            predictor->name);
+    if (!loss || !sgp_loss_find(loss))
+        return fail_tag(predictor, "loss", "is missing, or no loss of this build", error);
+    int code = read_inputs(predictor, error, &inputs);
+    if (code < 0)
+        return code;
+    code = sgp_model_init(&predictor->model, layers, sgp_loss_find(loss), inputs, &why);
+    if (code < 0)
+        return sgp_fail(error, code, "%s: tag 'layers': %s", predictor->name, why.text);
+    return check_tensors(predictor, error);
+}
+
+static int read_names(const struct sgp_predictor *predictor, const char *tag,
+    const char *separators, struct sgp_error *error, char ***ret_names, uint32_t *ret_count)
+{
+    const char *text = sgp_model_file_tag(predictor->file, tag);
+    struct sgp_error why = {0};
+    int code = text ? sgp_names_split(text, separators, &why, ret_names, ret_count) : 0;
+    if (code < 0)
+        return sgp_fail(error, SGP_E_FILE, "%s: tag '%s': %s", predictor->name, tag, why.text);
+    return 0;
+}
+
+/* What the outputs are. */
+static int read_outputs(struct sgp_predictor *predictor, struct sgp_error *error)
+{
+    const uint32_t outputs = predictor->model.outputs;
+    const unsigned takes = sgp_loss_takes(predictor->model.loss);
+    int code = read_names(predictor, "classes", SGP_NAMES_CLASSES, error, &predictor->classes,
+        &predictor->class_count);
+    if (code == 0)
+        code = read_names(predictor, "label", SGP_NAMES_COLUMNS, error, &predictor->labels,
+            &predictor->label_count);
+    if (code < 0)
+        return code;
+    if (predictor->classes &&
+        (predictor->class_count != outputs || !(takes & SGP_LOSS_TAKES_CLASS)))
+        return fail_tag(predictor, "classes", "does not name one class for each output", error);
+    if (predictor->labels && predictor->label_count != (predictor->classes ? 1 : outputs))
+        return fail_tag(predictor, "label", "does not name a column for each output", error);
+    return 0;
+}
+
+static int read_columns(struct sgp_predictor *predictor, struct sgp_error *error)
+{
+    const char *text = sgp_model_file_tag(predictor->file, "columns");
+    const char *missing = sgp_model_file_tag(predictor->file, "missing");
+    struct sgp_error why = {0};
+    predictor->missing =
+        missing && strcmp(missing, "mean") == 0 ? SGP_MISSING_MEAN : SGP_MISSING_ERROR;
+    if (!text) {
+        predictor->missing = SGP_MISSING_ERROR;
+        return 0;
+    }
+    int code = sgp_scaling_parse(text, strlen(text), "columns", &why, &predictor->scaling);
+    if (code < 0)
+        return sgp_fail(error, SGP_E_FILE, "%s: tag '%s'", predictor->name, why.text);
+    if (sgp_scaling_features(predictor->scaling) != predictor->model.inputs)
+        return fail_tag(
+            predictor, "columns", "does not make as many features as the model takes", error);
+    return 0;
+}
+
+/* ---- life ---- */
+
+static int allocate(struct sgp_predictor *predictor, struct sgp_error *error)
+{
+    const struct sgp_model *model = &predictor->model;
+    uint32_t widest = model->inputs;
+    for (uint32_t l = 0; l < model->layer_count; l++)
+        if (model->layers[l].outputs > widest)
+            widest = model->layers[l].outputs;
+    const uint32_t fit = BLOCK_FLOATS / widest > 0 ? BLOCK_FLOATS / widest : 1;
+    const uint32_t rows = fit < BLOCK_ROWS ? fit : BLOCK_ROWS;
+    int code = sgp_network_init(&predictor->network, model, SGP_PRECISION_FLOAT32, rows, 1);
+    predictor->predictions =
+        code == 0 ? calloc((size_t)rows * model->outputs, sizeof(float)) : NULL;
+    if (code == 0 && !predictor->predictions)
+        code = -ENOMEM;
+    return code < 0 ? sgp_fail(error, code, "%s: the model does not fit in memory", predictor->name)
+                    : 0;
+}
+
+void sgp_predictor_destroy(struct sgp_predictor *predictor)
+{
+    if (!predictor)
+        return;
+    sgp_network_finish(&predictor->network);
+    sgp_scaling_destroy(predictor->scaling);
+    sgp_names_free(predictor->classes, predictor->class_count);
+    sgp_names_free(predictor->labels, predictor->label_count);
+    sgp_model_file_destroy(predictor->file);
+    free(predictor->predictions);
+    free(predictor->name);
+    free(predictor);
+}
+
+int sgp_predictor_create(struct sgp_model_file *file, const char *name, struct sgp_error *error,
+    struct sgp_predictor **ret_predictor)
+{
+    struct sgp_predictor *predictor = calloc(1, sizeof *predictor);
+    if (!predictor) {
+        sgp_model_file_destroy(file);
+        return sgp_fail(error, -ENOMEM, "%s: out of memory", name);
+    }
+    predictor->file = file;
+    predictor->name = strdup(name);
+    int code = predictor->name ? 0 : sgp_fail(error, -ENOMEM, "%s: out of memory", name);
+    if (code == 0)
+        code = read_model(predictor, error);
+    if (code == 0)
+        code = read_outputs(predictor, error);
+    if (code == 0)
+        code = read_columns(predictor, error);
+    if (code == 0)
+        code = allocate(predictor, error);
+    if (code < 0) {
+        sgp_predictor_destroy(predictor);
+        return code;
+    }
+    *ret_predictor = predictor;
+    return 0;
+}
+
+int sgp_predictor_open(
+    const char *path, struct sgp_error *error, struct sgp_predictor **ret_predictor)
+{
+    struct sgp_model_file *file = NULL;
+    int code = sgp_safetensors_read(path, error, &file);
+    return code < 0 ? code : sgp_predictor_create(file, path, error, ret_predictor);
+}
+
+struct sgp_predictor_view sgp_predictor_view(const struct sgp_predictor *predictor)
+{
+    const unsigned takes = sgp_loss_takes(predictor->model.loss);
+    return (struct sgp_predictor_view){.file = predictor->file,
+        .model = &predictor->model,
+        .classes = (const char *const *)predictor->classes,
+        .labels = (const char *const *)predictor->labels,
+        .label_count = predictor->label_count,
+        .classifies = predictor->classes || takes == SGP_LOSS_TAKES_CLASS,
+        .bits = takes & SGP_LOSS_TAKES_BITS};
+}
+
+/* ---- rows ---- */
+
+struct run {
+    struct sgp_predictor *predictor;
+    const char *name;
+    sgp_predictor_take *take;
+    void *context;
+    uint64_t rows; /* so far */
+    struct sgp_score_sum sum;
+};
+
+static int check_outputs(const struct run *run, const float *outputs, uint64_t rows, uint32_t width,
+    struct sgp_error *error)
+{
+    for (uint64_t i = 0; i < rows * width; i++)
+        if (!isfinite(outputs[i]))
+            return sgp_fail(error, SGP_E_NOT_FINITE,
+                "%s: row %llu: output %llu of the model is not a finite number; the features are "
+                "too large, or the model has diverged",
+                run->name, (unsigned long long)(run->rows + i / width + 1),
+                (unsigned long long)(i % width + 1));
+    return 0;
+}
+
+static int take_block(void *context, const struct sgp_dataset *block, struct sgp_error *error)
+{
+    struct run *run = context;
+    struct sgp_predictor *predictor = run->predictor;
+    const struct sgp_model *model = &predictor->model;
+    if (block->features != model->inputs)
+        return sgp_fail(error, SGP_E_DATA,
+            "%s:1: %u columns, and the model takes %u; give the features alone", run->name,
+            block->features, model->inputs);
+    const uint32_t vocabulary = sgp_model_vocabulary(model);
+    uint64_t row;
+    float value;
+    if (vocabulary > 0 && !sgp_dataset_is_whole(block, vocabulary, &row, &value))
+        return sgp_fail(error, SGP_E_DATA,
+            "%s: row %llu has the feature %g, and the model takes whole numbers from 0 to %u",
+            run->name, (unsigned long long)(run->rows + row + 1), (double)value, vocabulary - 1);
+    memcpy(predictor->network.activations[0], block->floats,
+        block->rows * model->inputs * sizeof(float));
+    const float *outputs =
+        sgp_network_forward(&predictor->network, predictor->file->values, 1.0, block->rows);
+    int code = check_outputs(run, outputs, block->rows, model->outputs, error);
+    if (code < 0)
+        return code;
+    for (uint64_t r = 0; r < block->rows && (block->labels || block->values); r++)
+        sgp_score_row(&run->sum, outputs + r * model->outputs,
+            block->labels ? block->labels + r : NULL,
+            block->values ? block->values + r * model->outputs : NULL);
+    sgp_loss_predict(model->loss, predictor->predictions, outputs, block->rows, model->outputs);
+    const struct sgp_predictions predictions = {
+        .first = run->rows, .rows = block->rows, .outputs = predictor->predictions};
+    run->rows += block->rows;
+    return run->take(run->context, &predictions, error);
+}
+
+int sgp_predictor_run(struct sgp_predictor *predictor, FILE *file, const char *name,
+    sgp_predictor_take *take, void *context, struct sgp_error *error, struct sgp_score *ret_score)
+{
+    const struct sgp_predictor_view view = sgp_predictor_view(predictor);
+    /* Classes without names are those of images, whose labels are in a file of their own. */
+    const bool labelled = view.labels && (view.classes || !view.classifies);
+    const struct sgp_csv_options options = {
+        .label = labelled ? sgp_model_file_tag(predictor->file, "label") : NULL,
+        .class_names = labelled ? view.classes : NULL,
+        .class_count = labelled ? predictor->class_count : 0,
+        .bits = view.bits,
+        .scaling = predictor->scaling,
+        .missing = predictor->missing,
+        .for_model = true};
+    struct run run = {.predictor = predictor, .name = name, .take = take, .context = context};
+    int code = sgp_score_begin(&run.sum, predictor->model.loss, predictor->model.outputs);
+    if (code < 0)
+        (void)sgp_fail(error, code, "%s: out of memory", name);
+    if (code == 0)
+        code = sgp_csv_read_blocks(
+            file, name, &options, predictor->network.rows_max, take_block, &run, error);
+    if (code == 0)
+        *ret_score = sgp_score_of(&run.sum);
+    sgp_score_finish(&run.sum);
+    return code;
+}
