@@ -104,6 +104,11 @@ enum ctl_exit ctl_help(const struct ctl *ctl, const struct ctl_command *command)
 enum ctl_exit ctl_help_all(
     const struct ctl *ctl, const struct ctl_command *const *commands, size_t count);
 
+/* ---- a model without a daemon (predict_file.c) ---- */
+
+/* Print what the model of a file says of the rows of a CSV file; "-" is standard input. */
+enum ctl_exit ctl_predict_file(struct ctl *ctl, const char *model, const char *rows);
+
 /* ---- what a text says (text.c) ---- */
 
 /* A whole text as a number; false if it is anything else, or out of range of the type. */

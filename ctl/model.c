@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The model in use: predict rows with it, export it.
+/* The model of a daemon in use: predict rows with it, export it.
  *
  * An exported file appears whole or not at all: it is received beside its place and renamed. */
 #include "ctl.h"
@@ -100,7 +100,10 @@ static enum ctl_exit predict(struct ctl *ctl, int argc, char **argv)
         .method = "POST", .path = "/v1/predict", .content_type = "text/csv", .patient = true};
     char *body = NULL;
     json_t *answer;
-    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, NULL, 0, 1, 1);
+    struct ctl_given model = {0};
+    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, &model, 1, 1, 1);
+    if (status == CTL_DONE && model.given)
+        return ctl_predict_file(ctl, model.value, argv[0]);
     if (status == CTL_DONE)
         status = read_rows(ctl, argv[0], &body, &request.body_bytes);
     if (status != CTL_DONE)
@@ -118,8 +121,14 @@ static enum ctl_exit predict(struct ctl *ctl, int argc, char **argv)
     return CTL_DONE;
 }
 
+static const struct ctl_option predict_options[] = {
+    {"--model", .value = "FILE",
+        .summary = "a model.safetensors in the place of a daemon, which is not needed then"},
+    {0}};
+
 const struct ctl_command ctl_predict_command = {.words = "predict",
     .operands = "FILE",
+    .options = predict_options,
     .summary = "what the model says of the rows in FILE",
     .help =
         "FILE is CSV as the training data is, a line of column names and rows without the label,\n"
@@ -128,7 +137,15 @@ const struct ctl_command ctl_predict_command = {.words = "predict",
         "A classifier answers with the class and its output (a probability for cross-entropy),\n"
         "other models with their outputs; of more than 31 outputs a row --json has all. A program\n"
         "that has the model answers between two of its steps, if it was attached with "
-        "on_predict.\n",
+        "on_predict.\n"
+        "\n"
+        "With --model, FILE is CSV, plain or gzip, of any size, with the columns as they were\n"
+        "before scaling. They are found by name; other columns are not used. The answer is CSV:\n"
+        "the class and the probability of each class; or each label column, with its probability\n"
+        "if it is 0 or 1. With --json it is one object a row. If the label columns are there, the\n"
+        "predictions are scored: accuracy and log loss, of numbers R2 and mean absolute error,\n"
+        "on standard error, or with --json as a last object. A row that the model cannot take\n"
+        "ends the command with 6; the rows before it have been printed.\n",
     .run = predict};
 
 /* ---- export ---- */

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model file that stands alone: test_predict_file.py SGPD SGPCTL.
+
+Daemons train models of each kind; `sgpctl predict --model` is compared with the daemon's own predictions and with numpy in
+float64, to 1e-6. Then rows and files that are wrong. Exit status 77 (skipped) without numpy."""
+import csv
+import gzip
+import io
+import json
+import os
+import random
+import struct
+import subprocess
+import sys
+
+try:
+    import numpy as np
+except ImportError:
+    print("not installed: python3-numpy")
+    sys.exit(77)
+
+import fleet
+import peer
+from fleet import FleetTest
+
+SGPCTL = None  # the second argument
+CLOSE = 1e-6
+COLOURS = ["red", "dark, green", "blue"]
+SCALE = {"sgp_scaling": 1, "columns": [{"name": "width", "mean": 2.5, "deviation": 0.7},
+                                       {"name": "colour", "values": COLOURS},
+                                       {"name": "high ", "mean": -1e3, "deviation": 250.0}]}
+
+
+def draw_rows(count, seed):
+    """Rows as a user has them: numbers that are not near 1, a column of words, one that nobody needs, labels of each kind."""
+    draw = random.Random(seed)
+    for number in range(count):
+        width, colour, high = draw.gauss(2.5, 0.7), draw.choice(COLOURS), draw.gauss(-1e3, 250)
+        tall = (high + 1e3) / 250
+        side = (width - 2.5) / 0.7 + tall + (1 if colour == "red" else -0.5)
+        yield {"id": "row %d" % number, "colour": colour, "high ": "%.4f" % high, "width": "%.5f" % width,
+               "kind": "so, so" if abs(side) < 0.5 else "more" if side > 0 else "less than",
+               "warm": int(side > 0.3), "wet": int(tall > 0), "price": "%.4f" % (3 * side + 2), "cost": "%.4f" % (tall - side)}
+
+
+def write_rows(path, rows, columns=None):
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, columns or list(rows[0]), extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def read_model(path):
+    """Tags and tensors, as docs/MODELS.md has it."""
+    with open(path, "rb") as file:
+        data = file.read()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:8 + size])
+    tags = header.pop("__metadata__")
+    return tags, {name: np.frombuffer(data[8 + size:][slice(*t["data_offsets"])], "<f4").reshape(t["shape"]).astype("f8")
+                  for name, t in header.items()}
+
+
+def write_model(path, tags, values, shapes):
+    """A file with the right digest, whatever its tags say."""
+    header, at = {"__metadata__": {"xxh3": "0" * 16, **{k: v for k, v in tags.items() if k != "xxh3"}}}, 0
+    for name, shape in shapes.items():
+        count = int(np.prod(shape))
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [4 * at, 4 * (at + count)]}
+        at += count
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    head, body = struct.pack("<Q", len(text)) + text, np.asarray(values, "<f4").tobytes()
+    digits = head.index(b"0" * 16)
+    digest = peer.checksum(body, peer.checksum(head[digits + 16:], peer.checksum(head[:digits])))
+    with open(path, "wb") as file:
+        file.write(head[:digits] + b"%016x" % digest + head[digits + 16:] + body)
+
+
+def features(rows):
+    """The scaled columns, by this file's own arithmetic."""
+    return np.array([[(float(r["width"]) - 2.5) / 0.7, *(float(r["colour"] == c) for c in COLOURS), (float(r["high "]) + 1e3) / 250]
+                     for r in rows])
+
+
+def outputs(tags, tensors, x):
+    functions = {"relu": lambda v: np.maximum(v, 0), "tanh": np.tanh, "sigmoid": lambda v: 1 / (1 + np.exp(-v))}
+    for number, layer in enumerate(tags["layers"].split(", ")):
+        x = x @ tensors[f"layers.{number}.weight"].T + tensors[f"layers.{number}.bias"]
+        x = functions.get(layer.split()[-1], lambda v: v)(x)
+    return x
+
+
+def softmax(z):
+    z = np.exp(z - z.max(axis=1, keepdims=True))
+    return z / z.sum(axis=1, keepdims=True)
+
+
+def sgpctl(*arguments, status=0, data=None):
+    done = subprocess.run([SGPCTL, *arguments], input=data, capture_output=True, timeout=fleet.PATIENCE, check=False)
+    assert done.returncode == status, (arguments, done.returncode, done.stderr)
+    return done.stdout.decode(), done.stderr.decode()
+
+
+class PredictFile(FleetTest):
+    def train(self, outputs_, scaled=True, **options):
+        """Two nodes until they have finished; their model and rows to predict, in another order of columns."""
+        columns = {"data.label": "kind"} | options
+        f = self.fleet(2, options={"model.layers": "dense 6 tanh, dense %d" % outputs_, "data.train": "train.csv",
+                                   "data.classes": None, "train.epochs": "6", "data.scale": "scale.json" if scaled else None,
+                                   **columns})
+        with open(os.path.join(f.directory, "scale.json"), "w", encoding="utf-8") as file:
+            json.dump(SCALE, file)
+        labels = [name.strip() for name in columns["data.label"].split(",")]
+        names = ["width", "colour", "high "] if scaled else ["width", "high "]
+        write_rows(os.path.join(f.directory, "train.csv"), list(draw_rows(300, 1)), names + labels)
+        f.start()
+        f.wait_state("finished")
+        self.directory = f.directory
+        self.model = os.path.join(f.nodes[0].directory, "model.safetensors")
+        f.wait("the model file", lambda: f.nodes[0].status()["model_file"] == "written")
+        self.rows = list(draw_rows(700, 2))
+        self.path = os.path.join(f.directory, "raw.csv")
+        write_rows(self.path, self.rows)
+        unlabelled = os.path.join(f.directory, "unlabelled.csv")
+        write_rows(unlabelled, self.rows, names)
+        with open(unlabelled, "rb") as file:
+            self.unlabelled = file.read()
+        code, body = f.nodes[0].get("/v1/predict", "POST", self.unlabelled)
+        self.assertEqual(code, 200, body)
+        self.daemon = json.loads(body)
+        self.tags, tensors = read_model(self.model)
+        x = features(self.rows) if scaled else np.array([[float(r["width"]), float(r["high "])] for r in self.rows])
+        self.outputs = outputs(self.tags, tensors, x)
+        return f
+
+    def predict(self, *more):
+        """Rows as they are printed, without labels in them: name -> text; and the same with JSON."""
+        out, err = sgpctl("predict", "--model", self.model, "-", *more, data=self.unlabelled)
+        self.assertEqual(err, "")
+        return list(csv.DictReader(io.StringIO(out))) if not more else [json.loads(line) for line in out.splitlines()]
+
+    def assert_close(self, one, other):
+        one, other = np.asarray(one, "f8"), np.asarray(other, "f8")
+        self.assertEqual(one.shape, other.shape)
+        self.assertTrue(np.isfinite(one).all() and np.isfinite(other).all(), (one, other))
+        self.assertLess((np.abs(one - other) / (1 + np.abs(other))).max(), CLOSE)
+
+    def score(self):
+        """What --json says last, of the table with labels; the line on standard error says the same."""
+        _, err = sgpctl("predict", "--model", self.model, self.path)
+        last = json.loads(sgpctl("predict", "--model", self.model, self.path, "--json")[0].splitlines()[-1])
+        self.assertEqual(err, f"sgpctl: {self.path}: 700 rows scored: " + ", ".join(
+            f"{key} {value:.6g}" for key, value in last.items() if key != "scored_rows") + "\n")
+        self.assertEqual(last.pop("scored_rows"), 700)
+        return last
+
+    def test_classes(self):
+        classes = ["more", "less than", "so, so"]
+        f = self.train(3, **{"data.classes": 'more "less than" "so, so"', "model.label_smoothing": "0.1",
+                             "model.class_weights": "1, 2, 1"})
+        probabilities = softmax(self.outputs)
+        expected = [classes[i] for i in probabilities.argmax(axis=1)]
+        table = self.predict()
+        self.assertEqual(list(table[0]), ["class"] + [f"p({name})" for name in classes])
+        self.assert_close([[row[f"p({name})"] for name in classes] for row in table], probabilities)
+        self.assert_close([[row[f"p({name})"] for name in classes] for row in table], self.daemon["outputs"])
+        self.assertEqual([row["class"] for row in table], expected)
+        self.assertEqual(self.daemon["labels"], expected)
+        for number, (row, p) in enumerate(zip(self.predict("--json"), probabilities, strict=True), 1):
+            self.assertEqual((row["row"], row["class"], list(row["probabilities"])), (number, expected[number - 1], classes))
+            self.assert_close(list(row["probabilities"].values()), p)
+        truth = [classes.index(row["kind"]) for row in self.rows]
+        self.assert_close(list(self.score().values()), [
+            np.mean(probabilities.argmax(axis=1) == truth), -np.log(probabilities[range(700), truth]).mean()])
+        self.assertEqual(json.loads(self.tags["columns"]), SCALE)
+        status = f.nodes[0].status()
+        for tag, value in (("label", "kind"), ("missing", "error"), ("inputs", "5"), ("label_smoothing", "0.1"),
+                           ("node", "n0"), ("version", status["version"]), ("test_rows", "30")):
+            self.assertEqual(self.tags[tag], value)
+        self.assertAlmostEqual(float(self.tags["test_accuracy"]), status["test_accuracy"], 6)
+        self.assertRegex(self.tags["created"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
+        other, _ = read_model(os.path.join(f.nodes[1].directory, "model.safetensors"))
+        self.assertEqual(self.tags["fingerprint"], other["fingerprint"])
+        self.wrong_rows()
+        self.wrong_files()
+
+    def wrong_rows(self):
+        good = "colour,high ,width\nblue,1,2\n"
+        for text, message in (
+                ("colour,width\nblue,2\n", "standard input:1: there is no column 'high '; the columns are colour, width"),
+                (good + "pink,1,2\n", "standard input:3: column 'colour': 'pink' is not among the values that the model knows; "
+                                      "give one of them: red, dark, green, blue"),
+                (good + "red,1,two\n", "standard input:3: column 'width': 'two' is not a number; the model takes a number"),
+                (good + "red,,2\n", "standard input:3: column 'high ': '' is a missing value; give it"),
+                (good + "red,1e39,2\n", "standard input:3: column 'high ': '1e39' is not a number; the model takes a number"),
+                (good + "red,1\n", "standard input:3: 2 fields, but the first line names 3 columns"),
+                ("colour,high ,width,kind\nblue,1,2,odd\n",
+                 "standard input:2: column 'kind': 'odd' is not among the classes; give one that the model knows"),
+                ("colour,high ,width,kind\nblue,1,2,\n",
+                 "standard input:2: column 'kind': '' is a missing value; give it, or leave the column out"),
+                ("", "standard input:1: the file is empty; the first line names the columns")):
+            for more in ((), ("--json",)):
+                out, err = sgpctl("predict", "--model", self.model, "-", *more, status=6, data=text.encode())
+                told = json.loads(out.splitlines()[-1])["error"]["message"] if more else err.removeprefix("sgpctl: ").rstrip("\n")
+                self.assertEqual(told, message)
+        out, err = sgpctl("predict", "--model", self.model, self.path + ".no", status=6)
+        self.assertEqual((out, err), ("", f"sgpctl: {self.path}.no: No such file or directory\n"))
+        self.assertEqual(sgpctl("predict", "--model", self.model, "-", data=b"colour,high ,width\n"), ("", ""))
+
+    def wrong_files(self):
+        """Files whose digest is right and whose tags are not, and files that are cut and damaged: one line, status 6."""
+        shapes = {"layers.0.weight": [6, 5], "layers.0.bias": [6], "layers.1.weight": [3, 6], "layers.1.bias": [3]}
+        values = np.zeros(6 * 5 + 6 + 3 * 6 + 3)
+        path = os.path.join(self.directory, "hostile.safetensors")
+        rows = os.path.join(self.directory, "rows.csv")
+        with open(rows, "wb") as file:
+            file.write(self.unlabelled)
+        write_model(path, self.tags, values, shapes)
+        self.assertEqual(sgpctl("predict", "--model", path, rows)[1], "")
+
+        def refused(message, **tags):
+            kept = {k: v for k, v in (self.tags | tags).items() if v is not None}
+            write_model(path, kept, values, shapes)
+            self.assertEqual(sgpctl("predict", "--model", path, rows, status=6), ("", f"sgpctl: {path}: {message}\n"))
+
+        refused("it has no tag 'layers': the model is a program's, which alone can use it", layers=None)
+        refused("tag 'layers': layer 1 begins with 'sparse'; write for example 'dense 512 relu'", layers="sparse 3")
+        refused("its 57 values in 4 tensors do not fit its layers, which take 18 in 2", layers="dense 3")
+        refused("tag 'loss' is missing, or no loss of this build", loss="hinge")
+        refused("tag 'inputs' is no number of inputs", inputs="-1")
+        refused("tag 'inputs' is no number of inputs", inputs="99999999999999999999")
+        refused("tag 'classes' does not name one class for each output", classes="a b")
+        refused("tag 'classes' does not name one class for each output", loss="binary-cross-entropy")
+        refused("tag 'classes': the quote before 'a' is never closed; close it, and mind that a blank and # or ; begin a comment",
+                classes='"a')
+        refused("tag 'label' does not name a column for each output", label="a, b")
+        refused("tag 'columns:1: '[' or '{' expected near 'x'; a scaling file is JSON'", columns="x")
+        refused("tag 'columns' does not make as many features as the model takes",
+                columns=json.dumps({"sgp_scaling": 1, "columns": SCALE["columns"][:2]}))
+        write_model(path, self.tags, values * np.nan, shapes)
+        self.assertEqual(sgpctl("predict", "--model", path, rows, status=1)[1], f"sgpctl: {rows}: row 1: output 1 of the model "
+                         "is not a finite number; the features are too large, or the model has diverged\n")
+        with open(self.model, "rb") as file:
+            content = file.read()
+        for damaged in (content[:-1], content[:40], b"", content[:-5] + b"\1" + content[-4:], content[:300] + b"\0" + content[301:],
+                        b"\xff" * 8 + content[8:], os.urandom(4096)):
+            with open(path, "wb") as file:
+                file.write(damaged)
+            out, err = sgpctl("predict", "--model", path, rows, status=6)
+            self.assertEqual((out, err.count("\n"), err.startswith(f"sgpctl: {path}: ")), ("", 1, True), err)
+        out, err = sgpctl("predict", "--model", self.directory, rows, status=6)
+        self.assertEqual((out, err.count("\n")), ("", 1), err)
+
+    def test_several_labels(self):
+        self.train(2, **{"data.label": "warm, wet", "model.loss": "binary-cross-entropy"})
+        probabilities = 1 / (1 + np.exp(-self.outputs))
+        table = self.predict()
+        self.assertEqual(list(table[0]), ["warm", "p(warm)", "wet", "p(wet)"])
+        self.assert_close([[row["p(warm)"], row["p(wet)"]] for row in table], probabilities)
+        self.assert_close(self.daemon["outputs"], probabilities)
+        self.assertEqual([[row["warm"], row["wet"]] for row in table], [["01"[int(p > 0.5)] for p in row] for row in probabilities])
+        line = self.predict("--json")[0]
+        self.assertEqual((list(line), line["values"]), (["row", "values", "probabilities"],
+                                                        {"warm": int(probabilities[0][0] > 0.5), "wet": int(probabilities[0][1] > 0.5)}))
+        truth = np.array([[row["warm"], row["wet"]] for row in self.rows])
+        loss = -np.log(np.where(truth == 1, probabilities, 1 - probabilities)).mean()
+        self.assert_close(list(self.score().values()), [np.mean((probabilities > 0.5) == truth), loss])
+
+    def test_numbers(self):
+        """Of columns as they are, and with a large table, packed, from standard input."""
+        self.train(2, scaled=False, **{"data.label": "price, cost", "model.loss": "huber", "model.layers": "dense 6 tanh, dense 2",
+                                       "data.missing": None})
+        table = self.predict()
+        self.assertEqual(list(table[0]), ["price", "cost"])
+        self.assert_close([[row["price"], row["cost"]] for row in table], self.outputs)
+        self.assert_close(self.daemon["outputs"], self.outputs)
+        self.assertEqual([c["name"] for c in json.loads(self.tags["columns"])["columns"]], ["width", "high "])
+        truth = np.array([[float(row["price"]), float(row["cost"])] for row in self.rows])
+        off = self.outputs - truth
+        r2 = np.mean(1 - (off ** 2).sum(axis=0) / ((truth - truth.mean(axis=0)) ** 2).sum(axis=0))
+        self.assert_close(list(self.score().values()), [r2, np.abs(off).mean()])
+        head, body = self.unlabelled.split(b"\r\n", 1)
+        out, _ = sgpctl("predict", "--model", self.model, "-", data=gzip.compress(head + b"\r\n" + 60 * body))
+        self.assertEqual(out.count("\n"), 60 * 700 + 1)
+        lines = out.splitlines()
+        self.assertEqual(lines[1:701], lines[-700:])
+
+
+if __name__ == "__main__":
+    fleet.take_sgpd()
+    SGPCTL = sys.argv.pop(1)
+    fleet.tap.run_cases(sys.argv[1:])
