@@ -182,8 +182,22 @@ class PredictFile(FleetTest):
         self.assertRegex(self.tags["created"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
         other, _ = read_model(os.path.join(f.nodes[1].directory, "model.safetensors"))
         self.assertEqual(self.tags["fingerprint"], other["fingerprint"])
+        self.card()
         self.wrong_rows()
         self.wrong_files()
+
+    def card(self):
+        """Markdown of the tags; what they say is text, whatever it looks like."""
+        out, err = sgpctl("card", self.model)
+        self.assertEqual(err, "")
+        for line in ("Of each row the model says the class of kind, one of 3: more, less than and so, so.",
+                     "| width | a number; mean 2.5, deviation 0.7 |", "| colour | one of red; dark, green; blue |",
+                     "| layers | dense 6 tanh, dense 3 |", "| parameters | 57 |", "| label smoothing | 0.1 |",
+                     "| accuracy | %s |" % self.tags["test_accuracy"], "| fingerprint | %s |" % self.tags["fingerprint"]):
+            self.assertIn(line + "\n", out)
+        said = json.loads(sgpctl("card", self.model, "--json")[0])
+        self.assertEqual((said.pop("file"), said.pop("parameters")), (self.model, 57))
+        self.assertEqual(said, self.tags)
 
     def wrong_rows(self):
         good = "colour,high ,width\nblue,1,2\n"
@@ -238,6 +252,8 @@ class PredictFile(FleetTest):
         refused("tag 'columns:1: '[' or '{' expected near 'x'; a scaling file is JSON'", columns="x")
         refused("tag 'columns' does not make as many features as the model takes",
                 columns=json.dumps({"sgp_scaling": 1, "columns": SCALE["columns"][:2]}))
+        write_model(path, self.tags | {"node": "a|b\n# <b>\x1b[1m"}, values, shapes)
+        self.assertIn("| node | a\\|b?\\# \\<b\\>?\\[1m |\n", sgpctl("card", path)[0])
         write_model(path, self.tags, values * np.nan, shapes)
         self.assertEqual(sgpctl("predict", "--model", path, rows, status=1)[1], f"sgpctl: {rows}: row 1: output 1 of the model "
                          "is not a finite number; the features are too large, or the model has diverged\n")
@@ -247,8 +263,9 @@ class PredictFile(FleetTest):
                         b"\xff" * 8 + content[8:], os.urandom(4096)):
             with open(path, "wb") as file:
                 file.write(damaged)
-            out, err = sgpctl("predict", "--model", path, rows, status=6)
-            self.assertEqual((out, err.count("\n"), err.startswith(f"sgpctl: {path}: ")), ("", 1, True), err)
+            for command in (("predict", "--model", path, rows), ("card", path)):
+                out, err = sgpctl(*command, status=6)
+                self.assertEqual((out, err.count("\n"), err.startswith(f"sgpctl: {path}: ")), ("", 1, True), err)
         out, err = sgpctl("predict", "--model", self.directory, rows, status=6)
         self.assertEqual((out, err.count("\n")), ("", 1), err)
 
