@@ -95,10 +95,11 @@ static double cross_entropy_row(const struct row *row)
     double log_sum = softmax(row->delta, row->outputs, row->columns);
     if (row->settings->label_smoothing > 0.0)
         return smoothed_row(row, log_sum);
-    float weight = weight_of(row->settings, row->label);
+    const float weight = weight_of(row->settings, row->label);
+    const float factor = row->share * weight;
     row->delta[row->label] -= 1.0f;
     for (size_t c = 0; c < row->columns; c++)
-        row->delta[c] *= row->share * weight;
+        row->delta[c] *= factor;
     return (double)weight * (log_sum - (double)row->outputs[row->label]);
 }
 

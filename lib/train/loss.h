@@ -7,7 +7,7 @@
 #include "sgp/loss.h"
 
 struct sgp_loss_sum {
-    double loss; /* summed over the rows; not finite as soon as one output is not */
+    double loss; /* summed over the rows; not finite if an output is NaN or +infinity */
     uint64_t
         judged; /* labels, or values of 0 and 1, that outputs were compared with; 0: of numbers */
     /* Of these: labels whose output is the greatest of the row (the first of equals), or values

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows through a model file: blocks, scores by hand, and files that say too little. The tests of
+ * sgpctl compare predictions with a daemon's. */
+#include "sgp/predictor.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COLUMNS                                                                                    \
+    "{\"sgp_scaling\":1,\"columns\":[{\"name\":\"a\",\"mean\":1,\"deviation\":2},"                 \
+    "{\"name\":\"c\",\"values\":[\"u\",\"v\"]}]}"
+
+/* A file of one layer with these weights, opened; tags are pairs, ended by NULL. */
+static int open_model(const char *const *tags, const float *values, uint64_t outputs,
+    uint64_t inputs, struct sgp_error *error, struct sgp_predictor **ret_predictor)
+{
+    struct sgp_file_tag list[8];
+    uint32_t count = 0;
+    for (; tags[2 * count]; count++)
+        list[count] = (struct sgp_file_tag){tags[2 * count], tags[2 * count + 1]};
+    const struct sgp_file_tensor tensors[] = {
+        {.name = "layers.0.weight", .shape = {outputs, inputs}, .count = outputs * inputs},
+        {.name = "layers.0.bias", .shape = {outputs}, .first = outputs * inputs, .count = outputs}};
+    const struct sgp_model_contents contents = {
+        .values = values, .tensors = tensors, .tensor_count = 2, .tags = list, .tag_count = count};
+    void *bytes;
+    size_t size;
+    struct sgp_model_file *file;
+    cr_assert(eq(int, sgp_safetensors_encode(&contents, NULL, &bytes, &size), 0));
+    cr_assert(eq(int, sgp_safetensors_decode(bytes, size, "m", NULL, &file), 0));
+    free(bytes);
+    return sgp_predictor_create(file, "m", error, ret_predictor);
+}
+
+struct seen {
+    uint64_t rows, blocks;
+    float outputs[4096];
+    uint64_t give_up; /* the block after which it does; 0: never */
+};
+
+static int take(void *context, const struct sgp_predictions *block, struct sgp_error *error)
+{
+    struct seen *seen = context;
+    cr_assert(eq(u64, block->first, seen->rows));
+    memcpy(seen->outputs + 2 * seen->rows, block->outputs, 2 * block->rows * sizeof(float));
+    seen->rows += block->rows;
+    seen->blocks++;
+    return seen->blocks == seen->give_up ? sgp_fail(error, SGP_E_STATE, "enough") : 0;
+}
+
+static int run(struct sgp_predictor *predictor, const char *text, struct seen *seen,
+    struct sgp_error *error, struct sgp_score *score)
+{
+    FILE *file = fmemopen((void *)(uintptr_t)text, strlen(text), "rb");
+    cr_assert(ne(ptr, file, NULL));
+    int code = sgp_predictor_run(predictor, file, "t.csv", take, seen, error, score);
+    (void)fclose(file);
+    return code;
+}
+
+Test(predictor, numbers_are_scored_column_by_column)
+{
+    static const char *const tags[] = {"layers", "dense 2", "loss", "huber", "inputs", "3",
+        "columns", COLUMNS, "label", "y, z", NULL, NULL};
+    /* output 0: scaled a + 1; output 1: 10 for u, 20 for v */
+    const float values[] = {1, 0, 0, 0, 10, 20, 1, 0};
+    struct sgp_predictor *predictor = NULL;
+    struct sgp_error error = {0};
+    struct sgp_score score;
+    struct seen seen = {0};
+    cr_assert(eq(int, open_model(tags, values, 2, 3, &error, &predictor), 0), "%s", error.text);
+    const char *text = "z,c,y,a\n11,u,1,1\n18,v,1,3\n13,u,4,5\n";
+    cr_assert(eq(int, run(predictor, text, &seen, &error, &score), 0), "%s", error.text);
+    cr_assert(eq(u64, seen.rows, 3));
+    const float expected[] = {1, 10, 2, 20, 3, 10};
+    for (size_t i = 0; i < 6; i++)
+        cr_assert(eq(flt, seen.outputs[i], expected[i]));
+    /* y: 1, 1, 4: errors 0, 1, -1, deviations 6. z: 11, 18, 13: errors -1, 2, -3, deviations 26 */
+    cr_assert(eq(u64, score.rows, 3));
+    cr_assert(epsilon_eq(dbl, score.r2, (1 - 2.0 / 6 + 1 - 14.0 / 26) / 2, 1e-12));
+    cr_assert(epsilon_eq(dbl, score.absolute_error, (2.0 / 3 + 6.0 / 3) / 2, 1e-12));
+    cr_assert(isnan(score.accuracy));
+    cr_assert(isnan(score.log_loss));
+    seen = (struct seen){0};
+    cr_assert(eq(int, run(predictor, "c,y,a\nu,1,1\n", &seen, &error, &score), 0));
+    cr_assert(eq(u64, score.rows, 0), "one of two label columns is none");
+    sgp_predictor_destroy(predictor);
+}
+
+Test(predictor, bits_are_scored_without_weights)
+{
+    static const char *const tags[] = {"layers", "dense 2", "loss", "binary-cross-entropy",
+        "inputs", "3", "columns", COLUMNS, "label", "y, z", NULL, NULL};
+    const float values[] = {0, 0, 0, 0, 2, -2, 0, 0};
+    struct sgp_predictor *predictor = NULL;
+    struct sgp_error error = {0};
+    struct sgp_score score;
+    struct seen seen = {0};
+    cr_assert(eq(int, open_model(tags, values, 2, 3, &error, &predictor), 0), "%s", error.text);
+    const char *text = "a,c,y,z\n1,u,0,1\n1,v,1,1\n";
+    cr_assert(eq(int, run(predictor, text, &seen, &error, &score), 0), "%s", error.text);
+    double loss = (2 * log(2.0) + log1p(exp(-2.0)) + log1p(exp(-2.0)) + 2) / 4;
+    cr_assert(epsilon_eq(dbl, score.log_loss, loss, 1e-12));
+    cr_assert(epsilon_eq(dbl, score.accuracy, 0.5, 1e-12)); /* 0, 1 found; 1, 1 missed */
+    cr_assert(isnan(score.r2));
+    sgp_predictor_destroy(predictor);
+}
+
+/* More rows than a block: in order, each once; and a reader who has seen enough. */
+Test(predictor, rows_come_in_blocks)
+{
+    static const char *const tags[] = {
+        "layers", "dense 2", "loss", "mse", "inputs", "1", NULL, NULL};
+    const float values[] = {1, -1, 0, 0};
+    char text[16384] = "x\n";
+    struct sgp_predictor *predictor = NULL;
+    struct sgp_error error = {0};
+    struct sgp_score score;
+    struct seen seen = {0};
+    cr_assert(eq(int, open_model(tags, values, 2, 1, &error, &predictor), 0), "%s", error.text);
+    for (int i = 0; i < 1000; i++)
+        (void)snprintf(text + strlen(text), 8, "%d\n", i);
+    cr_assert(eq(int, run(predictor, text, &seen, &error, &score), 0), "%s", error.text);
+    cr_assert(eq(u64, seen.rows, 1000));
+    cr_assert(gt(u64, seen.blocks, 1));
+    for (int i = 0; i < 1000; i++)
+        cr_assert(eq(flt, seen.outputs[2 * i + 1], (float)-i));
+    seen = (struct seen){.give_up = 2};
+    cr_assert(eq(int, run(predictor, text, &seen, &error, &score), SGP_E_STATE));
+    cr_assert(eq(str, error.text, "enough"));
+    cr_assert(eq(u64, seen.blocks, 2));
+    error = (struct sgp_error){0};
+    cr_assert(eq(int, run(predictor, "x,y\n1,2\n", &seen, &error, &score), SGP_E_DATA));
+    cr_assert(
+        eq(str, error.text, "t.csv:1: 2 columns, and the model takes 1; give the features alone"));
+    sgp_predictor_destroy(predictor);
+}
+
+Test(predictor, a_file_without_layers_is_a_programs)
+{
+    static const char *const tags[] = {"node", "n0", NULL, NULL};
+    const float values[] = {1, 0};
+    struct sgp_predictor *predictor = NULL;
+    struct sgp_error error = {0};
+    cr_assert(eq(int, open_model(tags, values, 1, 1, &error, &predictor), SGP_E_FILE));
+    cr_assert(eq(str, error.text,
+        "m: it has no tag 'layers': the model is a program's, which alone can use it"));
+    cr_assert(eq(ptr, predictor, NULL));
+}
