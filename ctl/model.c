@@ -102,6 +102,8 @@ static enum ctl_exit predict(struct ctl *ctl, int argc, char **argv)
     json_t *answer;
     struct ctl_given model = {0};
     enum ctl_exit status = ctl_options_take(ctl, &argc, argv, &model, 1, 1, 1);
+    if (status == CTL_DONE && model.given && (ctl->name || ctl->socket))
+        return ctl_usage(ctl, "--model asks no daemon; leave it out, or -n and -s");
     if (status == CTL_DONE && model.given)
         return ctl_predict_file(ctl, model.value, argv[0]);
     if (status == CTL_DONE)

@@ -218,6 +218,8 @@ class PredictFile(FleetTest):
                 out, err = sgpctl("predict", "--model", self.model, "-", *more, status=6, data=text.encode())
                 told = json.loads(out.splitlines()[-1])["error"]["message"] if more else err.removeprefix("sgpctl: ").rstrip("\n")
                 self.assertEqual(told, message)
+        _, err = sgpctl("-n", "n0", "predict", "--model", self.model, self.path, status=2)
+        self.assertTrue(err.startswith("sgpctl: --model asks no daemon; leave it out, or -n and -s; "), err)
         out, err = sgpctl("predict", "--model", self.model, self.path + ".no", status=6)
         self.assertEqual((out, err), ("", f"sgpctl: {self.path}.no: No such file or directory\n"))
         self.assertEqual(sgpctl("predict", "--model", self.model, "-", data=b"colour,high ,width\n"), ("", ""))
