@@ -224,7 +224,7 @@ static int check_rows(const struct prepared *p, struct sgp_error *error)
         return config_fail(config, CONFIG_ID_TRAIN, error, SGP_E_CONFIG,
             "by %s this node is a relay (train=false) and has no data; remove the line",
             config->topology);
-    if (relay && config->inputs == 0)
+    if (relay && config->inputs == 0 && sgp_shape_values(p->model.input) == 0)
         return config_fail(config, CONFIG_ID_LAYERS, error, SGP_E_CONFIG,
             "a relay has no rows to count the inputs of the model; add a line `inputs = N`, the "
             "number of values in a row of the others");
@@ -241,13 +241,13 @@ static int prepare_data(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
     struct sgp_error why = {0};
-    int relay = check_rows(p, error);
-    if (relay < 0 || is_relay(p))
-        return relay;
     /* To know the outputs before the data; prepare_model knows the inputs. */
     int code = sgp_model_read(&p->model, config->layers, config->loss, &why);
     if (code < 0)
         return config_fail(config, CONFIG_ID_LAYERS, error, code, "%s", why.text);
+    code = check_rows(p, error);
+    if (code < 0 || is_relay(p))
+        return code;
     code = count_classes(p, error);
     if (code < 0)
         return code;
@@ -358,9 +358,11 @@ static int prepare_model(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
     struct sgp_error why = {0};
-    struct sgp_shape input = {(uint32_t)config->inputs, 1, 1};
+    struct sgp_shape input = p->model.input; /* a relay's layers may begin with it */
     if (!is_relay(p))
         input = p->data.train->shape;
+    else if (config->inputs > 0)
+        input = (struct sgp_shape){(uint32_t)config->inputs, 1, 1};
     int code = sgp_model_init_shaped(&p->model, config->layers, config->loss, input, &why);
     if (code < 0)
         return config_fail(config, CONFIG_ID_LAYERS, error, code, "%s", why.text);

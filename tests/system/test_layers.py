@@ -129,7 +129,7 @@ class Layers(FleetTest):
         f, options = self.images(2, **{"train.epochs": "1", "model.layers": OTHERS})
         f.says_of = lambda index: " train=false" if index == 1 else ""
         relay = {key: None for key in options if key.startswith("data.")}
-        relay.update({"model.layers": "input 1x28x28, " + OTHERS, "model.inputs": "784", "train.epochs": None,
+        relay.update({"model.layers": "input 1x28x28, " + OTHERS, "train.epochs": None,
                       "train.batch": None})
         for i in range(2):
             f.write_topology(i)
