@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows a second of a built-in model in training: `learn LAYERS BATCH THREADS SECONDS DATA`, with LAYERS as
- * in a configuration and DATA the folder of Fashion-MNIST. Nesterov's rule with weight decay, as in the
- * demo. Prints one JSON object: rows a second, rows a second of processor time (all threads), the last
- * loss, and the kernels of OpenBLAS in use. */
+/* Rows a second of a built-in model in training: `learn LAYERS BATCH THREADS SECONDS DATA`, with
+ * LAYERS as in a configuration and DATA the folder of Fashion-MNIST. Nesterov's rule with weight
+ * decay, as in the demo. Prints one JSON object: rows a second, rows a second of processor time
+ * (all threads), the last loss, and the kernels of OpenBLAS in use. */
 #include "sgp/learner.h"
 #include "stopwatch.h"
 

@@ -189,8 +189,8 @@ struct config {
     X(KIND, "model", "kind", CONFIG_CHOICE, kind, "layers", 0, 0, "layers|attached",               \
         "layers: trained by sgpd itself; attached: by a program, which brings the model")          \
     X(LAYERS, "model", "layers", CONFIG_LIST, layers, "", 0, 0, NULL,                              \
-        "layers from input to output, separated by commas: dense UNITS [relu|tanh|sigmoid], conv, "  \
-        "pool, norm, dropout, embedding, residual")                                                \
+        "layers from input to output, separated by commas: dense UNITS [relu|tanh|sigmoid], "      \
+        "conv, pool, norm, dropout, embedding, residual")                                          \
     X(INPUTS, "model", "inputs", CONFIG_COUNT, inputs, "", 1, 16777216, NULL,                      \
         "a relay: how many values a row of the others has; all other nodes have rows to count")    \
     X(LOSS, "model", "loss", CONFIG_CHOICE, loss, "cross-entropy", 0, 0, SGP_LOSS_WORDS,           \

@@ -101,12 +101,12 @@ SGP_API int sgp_dataset_reach(const struct sgp_dataset *dataset, struct sgp_reac
 
 /* ---- IDX (the format of MNIST and its descendants) ------------------------------------------- */
 
-/* Read rows of unsigned bytes (two dimensions or more, all but the first flattened to features; with
- * three a row is an image of height x width, with four of channels x height x width, else flat) and
- * their labels (unsigned bytes, one dimension, as many as rows). label_path NULL: rows without
- * labels. class_names: class_count names in label order, or NULL with class_count the number of
- * classes, 0 for the greatest label + 1 (then every node must own every label: say it instead).
- * Returns 0; SGP_E_DATA, SGP_E_LIMIT, -ENOMEM or -errno with *error set. */
+/* Read rows of unsigned bytes (two dimensions or more, all but the first flattened to features;
+ * with three a row is an image of height x width, with four of channels x height x width, else
+ * flat) and their labels (unsigned bytes, one dimension, as many as rows). label_path NULL: rows
+ * without labels. class_names: class_count names in label order, or NULL with class_count the
+ * number of classes, 0 for the greatest label + 1 (then every node must own every label: say it
+ * instead). Returns 0; SGP_E_DATA, SGP_E_LIMIT, -ENOMEM or -errno with *error set. */
 SGP_API int sgp_dataset_read_idx(const char *path, const char *label_path,
     const char *const *class_names, uint32_t class_count, struct sgp_error *error,
     struct sgp_dataset **ret_dataset);

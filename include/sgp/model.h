@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Models: a chain of layers, and their losses.
  *
- * A model is a description without any number learnt: plain data, copied by assignment. A text names
- * its layers from input to output, separated by commas:
+ * A model is a description without any number learnt: plain data, copied by assignment. A text
+ * names its layers from input to output, separated by commas:
  *
- *   input CxHxW                        the shape of a row; only before the first layer
- *   dense N [ACT]                      y = act(W a + b)
+ *   input CxHxW                     the shape of a row; only before the first layer
+ *   dense N [ACT]                   y = act(W a + b)
  *   conv N WINDOW [stride S] [PAD] [ACT]
- *                                      N channels of weighted sums over a window, with a bias
+ *                                   N channels of weighted sums over a window, with a bias
  *   pool [max|avg] WINDOW|all [stride S] [PAD]
- *                                      the greatest value or the mean of a window, of each channel
- *   norm batch|layer|group G [ACT]     (a - mean) / sqrt(variance + SGP_NORM_EPSILON) * scale + shift
- *   dropout P                          each value is 0 with chance P in training, the others 1 / (1 - P)
- *   embedding V D                      a vector of D values for each feature, a whole number below V
- *   residual K [ACT]                   the output of the last K layers plus what entered the first of them
+ *                                   the greatest value or the mean of a window, of each channel
+ *   norm batch|layer|group G [ACT]  (a - mean) / sqrt(variance + epsilon) * scale + shift
+ *   dropout P                       in training each value is 0 with chance P, else 1 / (1 - P)
+ *                                   times itself
+ *   embedding V x D                 D values for each feature, a whole number below V
+ *   residual K [ACT]                the output of the last K layers plus what entered the first
  *
  * ACT is none, relu, tanh or sigmoid (none if left out). WINDOW and S are a number or HxW. PAD is
  * `same` or `valid`. With `same`, a window begins (window - 1) / 2 before its pixel, the output has
@@ -23,9 +24,9 @@
  * pool its window. Cross-entropy brings its own softmax, so its last layer has no activation.
  *
  * `norm batch` takes mean and variance of each channel over rows and pixels of the batch (Ioffe,
- * Szegedy 2015); `norm group G` of each row over the pixels of a group of channels (Wu, He 2018), and
- * `norm layer` is one group. For evaluation `norm batch` keeps running statistics. They are values of
- * the parameter vector, see sgp_model_tensor.statistic.
+ * Szegedy 2015); `norm group G` of each row over the pixels of a group of channels (Wu, He 2018),
+ * and `norm layer` is one group. For evaluation `norm batch` keeps running statistics. They are
+ * values of the parameter vector, see sgp_model_tensor.statistic.
  *
  * Parameters are one flat float32 vector, layer after layer, tensor after tensor, row-major; shapes
  * and names are those of sgp_model_tensors, and of PyTorch. A row is read and written plane after
@@ -121,9 +122,9 @@ struct sgp_model_tensor {
     double value;
 };
 
-/* Read the text alone, before the rows are known: words, losses, limits. Shapes stay unknown (zero),
- * and `outputs` is that of the last dense, conv or embedding. Returns 0; SGP_E_CONFIG or SGP_E_LIMIT
- * with *error filled and *model unchanged. */
+/* Read the text alone, before the rows are known: words, loss, limits. Shapes stay unknown (zero),
+ * and `outputs` is that of the last dense, conv or embedding. Returns 0; SGP_E_CONFIG or
+ * SGP_E_LIMIT with *error filled and *model unchanged. */
 SGP_API int sgp_model_read(
     struct sgp_model *model, const char *layers, enum sgp_loss loss, struct sgp_error *error);
 
@@ -166,9 +167,9 @@ SGP_API uint32_t sgp_model_vocabulary(const struct sgp_model *model);
 SGP_API uint64_t sgp_model_shape_digest(const struct sgp_model *model);
 SGP_API uint64_t sgp_model_loss_digest(const struct sgp_model *model);
 
-/* First parameters. Weights of dense and conv are normal with variance 2 / (values that enter a sum)
- * (He et al. 2015), those of embedding with variance 1; scales and variances are 1, all else 0. The
- * same seed gives the same parameters on every node; x has model->parameters floats. */
+/* First parameters. Weights of dense and conv are normal with variance 2 / (values that enter a
+ * sum) (He et al. 2015), those of embedding with variance 1; scales and variances are 1, all else
+ * 0. The same seed gives the same parameters on every node; x has model->parameters floats. */
 SGP_API void sgp_model_initialise(const struct sgp_model *model, uint64_t seed, float *x);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shape of a row: an image of `channels` planes, each `height` x `width`; or a flat vector, which
- * is an image of one pixel with as many channels as it has values. Plain data. */
+/* The shape of a row: an image of `channels` planes, each `height` x `width`; or a flat vector,
+ * which is an image of one pixel with as many channels as it has values. Plain data. */
 #ifndef SGP_SHAPE_H
 #define SGP_SHAPE_H
 

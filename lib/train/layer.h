@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A kind of layer: one file lib/train/layer_NOUN.c with one table, one row in layer.c.
  *
- * Between two layers a row lies pixel after pixel: height x width x channels. So a batch is a matrix
- * with a line for each pixel and a column for each channel, and what is good for the outputs of dense
- * layers is good for channels. Parameters are in the order of sgp_model_tensors.
+ * Between two layers a row lies pixel after pixel: height x width x channels. So a batch is a
+ * matrix with a line for each pixel and a column for each channel, and what is good for the outputs
+ * of dense layers is good for channels. Parameters are in the order of sgp_model_tensors.
  *
- * The model used is z = x / w and is never written down: a pass has `scale` = 1 / w. Gradients are
- * those with respect to z. Thread: the trainer's; a layer has no state but `kept`. */
+ * The model used is z = x / w and is never written down: a pass has `scale` = 1 / w. Gradients
+ * are those with respect to z. Thread: the trainer's; a layer has no state but `kept`. */
 #ifndef SGP_TRAIN_LAYER_H
 #define SGP_TRAIN_LAYER_H
 
@@ -38,13 +38,14 @@ struct sgp_layer_methods {
     const char *word; /* that a layer begins with */
     /* Read the other words into *layer. 0, or SGP_E_CONFIG with the error filled. */
     int (*read)(struct sgp_words *words, struct sgp_layer *layer);
-    /* layer->input is known and has at most SGP_INPUTS_MAX values: fill layer->output, or say why it
-     * does not suit. layer - number + 1 is the first layer of the model. What has too many values or
-     * parameters is the caller's to refuse. */
+    /* layer->input is known and has at most SGP_INPUTS_MAX values: fill layer->output, or say
+     * why it does not suit. layer - number + 1 is the first layer of the model. What has too
+     * many values or parameters is the caller's to refuse. */
     int (*suit)(struct sgp_layer *layer, uint32_t number, struct sgp_error *error);
     /* Write the words behind the first. */
     void (*write)(const struct sgp_layer *layer, struct sgp_text *text);
-    /* Its tensors: names, shapes and first values; the caller counts and places them. NULL: none. */
+    /* Its tensors: names, shapes and first values; the caller counts and places them. NULL:
+     * none. */
     uint32_t (*tensors)(const struct sgp_layer *layer,
         struct sgp_model_tensor ret_tensors[static SGP_LAYER_TENSORS_MAX]);
     /* Floats of its own for batches of up to `rows` rows. NULL: 0. */
@@ -56,7 +57,8 @@ struct sgp_layer_methods {
         struct sgp_blas_layer *ret_product);
     void (*forward)(const struct sgp_pass *pass);
     void (*backward)(const struct sgp_pass *pass);
-    /* After the optimiser's step: write the statistics that forward readied to x. NULL: it has none. */
+    /* After the optimiser's step: write the statistics that forward readied to x. NULL: it has
+     * none. */
     void (*settle)(const struct sgp_pass *pass, float *x);
     bool by_shape; /* it goes by more of the input's shape than the number of its values */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions as matrix products (Chellapilla, Puri, Simard 2006): the windows of a block of pixels
- * are written down as lines of a matrix, which is multiplied by the weights. A block has at most
- * BLOCK_FLOATS, so its memory does not grow with the batch, and it stays in the cache. */
+/* Convolutions as matrix products (Chellapilla, Puri, Simard 2006): the windows of a block of
+ * pixels are written down as lines of a matrix, which is multiplied by the weights. A block has
+ * at most BLOCK_FLOATS, so its memory does not grow with the batch, and it stays in the cache. */
 #include "activation.h"
 #include "layer.h"
 #include "windows.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dense layers: y = activation(W a + b). The row a of an image is taken plane after plane, so that the
- * weights are those of PyTorch. */
+/* Dense layers: y = activation(W a + b). The row a of an image is taken plane after plane, so
+ * that the weights are those of PyTorch. */
 #include "activation.h"
 #include "layer.h"
 #include "order.h"

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dropout (Srivastava et al. 2014): in training each value is 0 by chance, and the others are larger, so
- * that the mean stays. Which ones follows from the place alone (node, step, layer, number in the batch), so
- * a step that is taken again after a restart drops the same values, and backward asks once more. */
+/* Dropout (Srivastava et al. 2014): in training each value is 0 by chance, and the others are
+ * larger, so that the mean stays. Which ones follows from the place alone (node, step, layer,
+ * number in the batch), so a step that is taken again after a restart drops the same values, and
+ * backward asks once more. */
 #include "layer.h"
 
 #include "sgp/random.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define PLACES 4u    /* values that share 64 bits of chance */
 #define RANGE 65536u /* of the chance of one value */
+#define STEPS 1e6    /* in which a rate is told, six digits */
 
 static int dropout_read(struct sgp_words *words, struct sgp_layer *layer)
 {
@@ -19,6 +22,7 @@ static int dropout_read(struct sgp_words *words, struct sgp_layer *layer)
     layer->activation = SGP_ACTIVATION_NONE;
     layer->rate = strtod(word, &end);
     bool plain = word[strspn(word, "0123456789.")] == '\0' && end != word && *end == '\0';
+    layer->rate = floor(layer->rate * STEPS + 0.5) / STEPS;
     if (!plain || layer->rate >= 1)
         return sgp_fail(words->error, SGP_E_CONFIG,
             "layer %u drops '%s'; give a chance from 0 to below 1, as in 'dropout 0.5'",
@@ -28,7 +32,12 @@ static int dropout_read(struct sgp_words *words, struct sgp_layer *layer)
 
 static void dropout_write(const struct sgp_layer *layer, struct sgp_text *text)
 {
-    sgp_text_add(text, " %.7g", layer->rate);
+    sgp_text_add(text, " %.6f", layer->rate);
+    while (text->bytes[text->length - 1] == '0')
+        text->length--;
+    if (text->bytes[text->length - 1] == '.')
+        text->length--;
+    text->bytes[text->length] = '\0';
 }
 
 static int dropout_suit(struct sgp_layer *layer, uint32_t number, struct sgp_error *error)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Embeddings: each feature is a whole number, and the row of that number in a table of vectors is what
- * comes of it. Only the first layer, for nothing leads back through a whole number. */
+/* Embeddings: each feature is a whole number, and the row of that number in a table of vectors
+ * is what comes of it. Only the first layer, for nothing leads back through a whole number. */
 #include "layer.h"
 
 #include <string.h>

@@ -2,14 +2,15 @@
 /* Normalisation: (a - mean) / sqrt(variance + epsilon) * scale + shift, then the activation.
  *
  * Mean and variance are those of a group of channels over the lines of a slab. `norm batch` has one
- * slab, all pixels of all rows, and groups of one channel; `norm layer` and `norm group` have one slab
- * for each row. Everything else is the same.
+ * slab, all pixels of all rows, and groups of one channel; `norm layer` and `norm group` have one
+ * slab for each row. Everything else is the same.
  *
- * Running statistics (norm batch) are values of x: averaged with the fleet's as all parameters are, they
- * stay z = x / w times w. A step moves z by part of the way to the batch's statistic, as a gradient step at
- * a rate of its own would: x += momentum * (statistic - z). As with gradients there is no factor w, so that
- * every node counts alike in the mean of the fleet. Below w = 2 * momentum that step would swing past its aim,
- * so it is at most half of the way there. */
+ * Running statistics (norm batch) are values of x: averaged with the fleet's as all parameters
+ * are, they stay z = x / w times w. A step moves z by part of the way to the batch's statistic,
+ * as a gradient step at a rate of its own would: x += momentum * (statistic - z). As with
+ * gradients there is no factor w, so that every node counts alike in the mean of the fleet.
+ * Below w = 2 * momentum that step would swing past its aim, so it is at most half of the way
+ * there. */
 #include "activation.h"
 #include "layer.h"
 #include "sgp/kernels.h"
@@ -86,7 +87,8 @@ static struct slabs slabs_of(const struct sgp_layer *layer, size_t rows)
     return (struct slabs){rows, pixels, columns, layer->groups, columns / layer->groups};
 }
 
-/* Of each slab: means and inverse deviations of its groups. norm batch: two statistics to settle. */
+/* Of each slab: means and inverse deviations of its groups. norm batch: two statistics to
+ * settle. */
 static uint64_t norm_kept(const struct sgp_layer *layer, uint64_t rows)
 {
     struct slabs slabs = slabs_of(layer, (size_t)rows);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pooling: the greatest value or the mean of each window, channel by channel. What lies outside of the
- * image is left out. The gradient of a greatest value goes to the first of equals. */
+/* Pooling: the greatest value or the mean of each window, channel by channel. What lies outside
+ * of the image is left out. The gradient of a greatest value goes to the first of equals. */
 #include "layer.h"
 #include "windows.h"
 

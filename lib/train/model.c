@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptions of models: reading, writing, digests, first parameters. What a layer is stands in its own
- * file (layer.h). Any thread; no state. */
+/* Descriptions of models: reading, writing, digests, first parameters. What a layer is stands in
+ * its own file (layer.h). Any thread; no state. */
 #include "sgp/model.h"
 
 #include "layer.h"

@@ -208,8 +208,8 @@ struct sgp_loss_sum sgp_network_loss(
         network->activations[model->layer_count], labels, values, rows, model->outputs);
 }
 
-/* delta, with respect to what entered layer l, is that of layer l alone. Add what came around, from the
- * residual connections that begin here. */
+/* delta, with respect to what entered layer l, is that of layer l alone. Add what came around,
+ * from the residual connections that begin here. */
 static void add_arounds(const struct sgp_network *network, uint32_t l, float *delta, size_t rows)
 {
     const struct sgp_model *model = network->model;

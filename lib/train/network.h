@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The passes of a model over a batch of rows, in memory set aside at init.
  *
- * The model used is the estimate z = x / w, but z is never written down: each layer is given the factor
- * 1/w (layer.h). Gradients are those with respect to z.
+ * The model used is the estimate z = x / w, but z is never written down: each layer is given the
+ * factor 1/w (layer.h). Gradients are those with respect to z.
  *
  * Thread: the trainer's. */
 #ifndef SGP_TRAIN_NETWORK_H
@@ -56,8 +56,8 @@ const float *sgp_network_forward_training(
 struct sgp_loss_sum sgp_network_loss(
     struct sgp_network *network, const uint32_t *labels, const float *values, size_t rows);
 
-/* gradient[0..parameters) = that of the mean loss with respect to z, after forward and loss with the
- * same x, weight and rows. Every value is written; those of statistics are 0. */
+/* gradient[0..parameters) = that of the mean loss with respect to z, after forward and loss with
+ * the same x, weight and rows. Every value is written; those of statistics are 0. */
 void sgp_network_backward(
     struct sgp_network *network, float *gradient, const float *x, double weight, size_t rows);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two orders of an image in memory: planes (channels x height x width, of files and flat rows) and
- * pixels (height x width x channels, between layers). Any thread; no state. */
+/* The two orders of an image in memory: planes (channels x height x width, of files and flat
+ * rows) and pixels (height x width x channels, between layers). Any thread; no state. */
 #ifndef SGP_TRAIN_ORDER_H
 #define SGP_TRAIN_ORDER_H
 

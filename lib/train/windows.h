@@ -12,12 +12,13 @@ int sgp_windows_read(struct sgp_words *words, struct sgp_layer *layer, bool acti
 void sgp_windows_write(
     const struct sgp_layer *layer, struct sgp_window stride, bool same, struct sgp_text *text);
 
-/* layer->output for layer->input and `channels`; SGP_E_CONFIG if the window is larger than the image. */
+/* layer->output for layer->input and `channels`; SGP_E_CONFIG if the window is larger than the
+ * image. */
 int sgp_windows_suit(
     struct sgp_layer *layer, uint32_t number, uint32_t channels, struct sgp_error *error);
 
-/* The part of a window that lies within an image, in one direction: positions first..end-1, of which
- * the first is number `skipped` of the window. */
+/* The part of a window that lies within an image, in one direction: positions first..end-1, of
+ * which the first is number `skipped` of the window. */
 struct sgp_extent {
     uint32_t first, end, skipped;
 };

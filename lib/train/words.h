@@ -15,7 +15,8 @@ struct sgp_words {
     char word[SGP_WORD_BYTES]; /* the last one that was read */
 };
 
-/* The next word before a comma or the end, in words->word, cut at SGP_WORD_BYTES; "" if there is none. */
+/* The next word before a comma or the end, in words->word, cut at SGP_WORD_BYTES; "" if there is
+ * none. */
 const char *sgp_words_next(struct sgp_words *words);
 
 /* Whether the layer's words are used up: 0, or SGP_E_CONFIG; `behind` says what came last. */
@@ -33,7 +34,8 @@ bool sgp_words_shape(const char *word, struct sgp_shape *ret_shape);
 /* The activation of that name; 0 if there is none. */
 enum sgp_activation sgp_words_activation(const char *word);
 
-/* The next word, if there is one, as the activation of the layer (none if there is not), and the end. */
+/* The next word, if there is one, as the activation of the layer (none if there is not), and the
+ * end. */
 int sgp_words_last_activation(struct sgp_words *words, struct sgp_layer *layer);
 
 const char *sgp_activation_name(enum sgp_activation activation);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slow layers to judge the fast ones by: float64, plane after plane, one value at a time, straight from
- * the formulas of sgp/model.h. Gradients are central differences of the loss, so no derivative is
- * written down twice. Batches go through whole, for norm batch. */
+/* Slow layers to judge the fast ones by: float64, plane after plane, one value at a time,
+ * straight from the formulas of sgp/model.h. Gradients are central differences of the loss, so
+ * no derivative is written down twice. Batches go through whole, for norm batch. */
 #ifndef REFERENCE_LAYERS_H
 #define REFERENCE_LAYERS_H
 

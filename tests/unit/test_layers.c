@@ -55,6 +55,8 @@ Test(layers, texts_say_no_more_than_is_needed)
     text_of(image, "input 2x14x28, conv 1 2x1 stride 2x1, dense 1",
         "input 2x14x28, conv 1 2x1 stride 2x1, dense 1");
     /* behind a dense layer no shape is left, so rows are only so many values */
+    text_of(image, "dropout 0.00, dropout 0.1000004, dropout .0000006, dropout 0.999999, dense 1",
+        "dropout 0, dropout 0.1, dropout 0.000001, dropout 0.999999, dense 1");
     text_of(image, "dropout 0.1, dense 3 relu, norm batch, dense 2",
         "dropout 0.1, dense 3 relu, norm batch, dense 2");
 }
@@ -115,6 +117,8 @@ Test(layers, refuse_words_that_are_none)
     refuse(image, "norm group x", "layer 1 has 'x' groups; give a number from 1 to 65536");
     refuse(image, "dropout 1",
         "layer 1 drops '1'; give a chance from 0 to below 1, as in 'dropout 0.5'");
+    refuse(image, "dropout 0.9999999",
+        "layer 1 drops '0.9999999'; give a chance from 0 to below 1, as in 'dropout 0.5'");
     refuse(image, "dropout -0.1",
         "layer 1 drops '-0.1'; give a chance from 0 to below 1, as in 'dropout 0.5'");
     refuse(
@@ -412,8 +416,8 @@ Test(layers, a_pool_lets_no_value_that_is_no_number_go_by)
 
 /* ---- statistics ---- */
 
-/* z moves to the batch's by the momentum, or x by half of the way if w is small; the mean over nodes of
- * what is added is that of their statistics. */
+/* z moves to the batch's by the momentum, or x by half of the way if w is small; the mean over
+ * nodes of what is added is that of their statistics. */
 static void settles(double weight, double momentum)
 {
     struct trial t;
@@ -606,8 +610,8 @@ Test(layers, evaluation_changes_nothing_and_training_learns)
     sgp_dataset_destroy(data);
 }
 
-/* Weight decay, momentum and clipping reach all but the statistics: without any data in them, variance and
- * mean go to those of the batch, which are far from 0. */
+/* Weight decay, momentum and clipping reach all but the statistics: without any data in them,
+ * variance and mean go to those of the batch, which are far from 0. */
 Test(layers, weight_decay_does_not_reach_statistics)
 {
     struct sgp_dataset *data = images();
