@@ -7,7 +7,6 @@ import io
 import os
 import pickle
 import re
-import tempfile
 import unittest
 import warnings
 from unittest import mock
@@ -362,17 +361,14 @@ class TorchTest(unittest.TestCase):
                 code = re.search(r"```python\n((?:#[^\n]*\n)?import sgp\n.*?)```", file.read(), re.DOTALL).group(1)
             daemon = FakeDaemon(final=2.0)
             self.addCleanup(daemon.close)
-            os.environ["SGP_SOCKET"] = daemon.path  # as of sgpctl launch
-            self.addCleanup(os.environ.pop, "SGP_SOCKET", None)
             model = network()
             train_set = torch.utils.data.TensorDataset(torch.randn(64, 6), torch.randint(2, (64,)))
-            directory = tempfile.TemporaryDirectory()
-            self.addCleanup(directory.cleanup)
-            self.addCleanup(os.chdir, os.getcwd())
-            os.chdir(directory.name)  # where the lines save the model
-            exec(compile(code, page, "exec"), {
-                "model": model, "optimizer": torch.optim.SGD(model.parameters(), lr=0.1), "train_set": train_set,
-                "criterion": nn.CrossEntropyLoss(), "evaluate": lambda model: 0.5, "torch": torch})
+            saved = os.path.join(daemon.folder.name, "model.pt")
+            with mock.patch.dict(os.environ, {"SGP_SOCKET": daemon.path}):  # as of sgpctl launch
+                exec(compile(code.replace('"model.pt"', repr(saved)), page, "exec"), {
+                    "model": model, "optimizer": torch.optim.SGD(model.parameters(), lr=0.1), "train_set": train_set,
+                    "criterion": nn.CrossEntropyLoss(), "evaluate": lambda model: 0.5, "torch": torch})
+            self.assertEqual(os.path.exists(saved), page == "docs/ATTACH.md")
             self.assertEqual(len(daemon.of(DONE)), steps)
             self.assertEqual([f["test_accuracy"] for f in daemon.of(fake_daemon.REPORT)], reports)
             self.assertTrue((flat(model) == 2).all())
