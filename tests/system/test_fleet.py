@@ -25,7 +25,7 @@ class Healthy(FleetTest):
             s = node.status()
             self.assertGreater(s["test_accuracy"], 0.85)
             self.assertEqual(s["samples"], 4 * 80)
-        models = [node.get("/v1/model")[1] for node in f.nodes]
+        models = [fleet.read_model(node.get("/v1/model")[1]) for node in f.nodes]
         self.assertTrue(all(len(m) == len(models[0]) for m in models))
 
     def test_one_node_alone_trains(self):

@@ -137,7 +137,7 @@ class Restarts(FleetTest):
         self.all_train(f)
         self.pause(f)
         self.weights(f)
-        before = [(node.status(), node.get("/v1/model")[1]) for node in f.nodes]
+        before = [(node.status(), fleet.read_model(node.get("/v1/model")[1])) for node in f.nodes]
         for node in f.nodes:
             self.assertEqual(node.end(), 0, node.log())
         f.start([0])  # alone it joins and waits for the others, so nothing moves
@@ -145,7 +145,7 @@ class Restarts(FleetTest):
         self.assertIn("parameters=exact", f.nodes[0].log())
         self.assertEqual(f.nodes[0].status()["round"], before[0][0]["round"])
         self.assertEqual(f.nodes[0].status()["weight"], before[0][0]["weight"])
-        self.assertEqual(f.nodes[0].get("/v1/model")[1], before[0][1])
+        self.assertEqual(fleet.read_model(f.nodes[0].get("/v1/model")[1]), before[0][1])
         f.start([1, 2, 3])
         self.all_train(f)
         self.pause(f)
