@@ -26,8 +26,9 @@ static void dense_write(const struct sgp_layer *layer, struct sgp_text *text)
 
 static int dense_suit(struct sgp_layer *layer, uint32_t number, struct sgp_error *error)
 {
-    (void)number;
     (void)error;
+    if (number == 1) /* rows come plane after plane */
+        layer->input = (struct sgp_shape){layer->inputs, 1, 1};
     layer->output = (struct sgp_shape){layer->units, 1, 1};
     return 0;
 }

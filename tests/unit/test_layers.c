@@ -284,7 +284,10 @@ static void same_outputs(const struct trial *t, const float *outputs)
 {
     for (size_t i = 0; i < t->rows * t->model.outputs; i++) {
         double expected = t->reference.values[t->model.layer_count][i];
-        cr_assert(epsilon_eq(dbl, (double)outputs[i], expected, 2e-5 * (1 + fabs(expected))));
+        char text[SGP_MODEL_TEXT_BYTES];
+        sgp_model_text(&t->model, text);
+        cr_assert(
+            epsilon_eq(dbl, (double)outputs[i], expected, 2e-5 * (1 + fabs(expected))), "%s", text);
     }
 }
 
@@ -383,6 +386,48 @@ Test(layers, embedding)
         "embedding 5 x 4, conv 3 1x3 relu, pool avg all, dense 2", 4, 1);
     against_reference(
         (struct sgp_shape){1, 3, 4}, "embedding 5 x 3, conv 3 2x2 relu, pool 2, dense 2", 4, 1.5);
+}
+
+#define NETWORKS 60
+
+/* A text of layers by chance; many of them do not suit. */
+static void draw(struct sgp_random *random, char text[512])
+{
+    static const char *const layers[] = {"conv 4 3x3", "conv 3 1x2 relu", "conv 3 2x1 stride 2",
+        "conv 2 3x3 valid tanh", "conv 5 1x1", "pool 2", "pool avg 2 same", "pool 3 stride 2 same",
+        "pool avg all", "norm batch", "norm batch relu", "norm layer", "norm group 2", "residual 1",
+        "residual 2 relu", "residual 3", "embedding 4 x 3", "dense 6 tanh", "dense 5"};
+    text[0] = '\0';
+    for (uint64_t count = 1 + sgp_random_below(random, 6); count > 0; count--) {
+        strcat(text, layers[sgp_random_below(random, sizeof layers / sizeof layers[0])]);
+        strcat(text, ", ");
+    }
+    strcat(text, "dense 2");
+}
+
+Test(layers, networks_by_chance)
+{
+    static const struct sgp_shape shapes[] = {{1, 6, 5}, {2, 4, 4}, {6, 1, 1}, {1, 1, 7}};
+    struct sgp_random random;
+    sgp_random_init(&random, 4, 0);
+    for (int found = 0; found < NETWORKS;) {
+        char text[512];
+        struct sgp_model model;
+        draw(&random, text);
+        struct sgp_shape shape = shapes[sgp_random_below(&random, 4)];
+        if (sgp_model_init_shaped(&model, text, SGP_LOSS_CROSS_ENTROPY, shape, NULL) < 0 ||
+            model.parameters > 300)
+            continue;
+        against_reference(shape, text, 4, 0.3 + sgp_random_double(&random));
+        found++;
+    }
+}
+
+Test(layers, a_dense_layer_takes_rows_as_they_come)
+{
+    against_reference((struct sgp_shape){2, 4, 4}, "dense 6 tanh, dense 2", 4, 0.7);
+    against_reference((struct sgp_shape){3, 2, 1}, "dense 6 relu, residual 1, dense 2", 4, 1);
+    against_reference((struct sgp_shape){3, 2, 2}, "norm layer, dense 6 tanh, dense 2", 4, 1.2);
 }
 
 Test(layers, an_embedding_takes_the_nearest_vector)
