@@ -260,3 +260,65 @@ Test(idx, reads_fashion_mnist_where_it_is_installed)
     sgp_dataset_destroy(train);
     sgp_dataset_destroy(test);
 }
+
+/* The shape of a row of so many dimensions, each but the first 2, and of a part of the rows. */
+static struct sgp_shape shape_of(unsigned char dimensions)
+{
+    unsigned char bytes[4 + 4 * 5 + 16] = {0, 0, 8, dimensions};
+    for (size_t d = 0; d < dimensions; d++)
+        bytes[4 + 4 * d + 3] = d == 0 ? 1 : 2;
+    struct sgp_dataset *dataset = NULL, *part = NULL;
+    size_t values = (size_t)1 << (dimensions - 1);
+    cr_assert(eq(int, read_both(bytes, 4 + 4u * dimensions + values, NULL, 0, 0, &dataset), 0),
+        "%s", error.text);
+    const uint32_t row = 0;
+    cr_assert(eq(int, sgp_dataset_subset(dataset, &row, 1, &part), 0));
+    struct sgp_shape shape = part->shape;
+    cr_assert(sgp_shape_equal(shape, dataset->shape));
+    sgp_dataset_destroy(dataset);
+    sgp_dataset_destroy(part);
+    return shape;
+}
+
+Test(idx, rows_of_two_and_three_dimensions_are_images)
+{
+    cr_assert(sgp_shape_equal(shape_of(2), (struct sgp_shape){2, 1, 1}));
+    cr_assert(sgp_shape_equal(shape_of(3), (struct sgp_shape){1, 2, 2}));
+    cr_assert(sgp_shape_equal(shape_of(4), (struct sgp_shape){2, 2, 2}));
+    cr_assert(sgp_shape_equal(shape_of(5), (struct sgp_shape){16, 1, 1}));
+}
+
+Test(idx, test_images_have_the_shape_of_the_others)
+{
+    char train[] = "/tmp/sgpd-idx-XXXXXX", test[] = "/tmp/sgpd-idx-XXXXXX",
+         label[] = "/tmp/sgpd-idx-XXXXXX";
+    const struct {
+        char *path;
+        const unsigned char *bytes;
+        size_t size;
+    } files[] = {{train, images, sizeof images}, {test, images, sizeof images},
+        {label, labels, sizeof labels}};
+    for (int i = 0; i < 3; i++) {
+        int fd = mkstemp(files[i].path);
+        cr_assert(eq(long, write(fd, files[i].bytes, files[i].size), (long)files[i].size));
+        if (i == 1) /* 1 x 4 in the place of 2 x 2 */
+            cr_assert(eq(long, pwrite(fd, "\0\0\0\1\0\0\0\4", 8, 8), 8));
+        close(fd);
+    }
+    const struct sgp_data_options options = {.train = train,
+        .labels = label,
+        .test = test,
+        .test_labels = label,
+        .class_count = 10,
+        .node_count = 1};
+    struct sgp_data data;
+    error = (struct sgp_error){.code = 0};
+    cr_assert(eq(int, sgp_data_load(&options, &error, &data), SGP_E_DATA));
+    char expected[256];
+    (void)snprintf(expected, sizeof expected,
+        "%s: images of 1x1x4, and those of %s have 1x2x2; both must have the same shape", test,
+        train);
+    cr_assert(eq(str, error.text, expected));
+    for (int i = 0; i < 3; i++)
+        cr_assert(eq(int, unlink(files[i].path), 0));
+}
