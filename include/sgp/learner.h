@@ -8,6 +8,10 @@
  * A step's learning rate is the schedule's in the middle of that step, so that a warm-up does not
  * waste its first step at zero.
  *
+ * What dropout drops follows from seed, node and number of steps. Running statistics (norm batch) are
+ * written to x after the optimiser's step, whatever that made of them; a step at rate 0 leaves them.
+ * If the model begins with an embedding, features are whole numbers, and bytes are taken as they are.
+ *
  * Loss is that of sgp/loss.h with its settings, without the weight decay. Accuracy is the fraction
  * of rows whose greatest output is the label's; under binary cross-entropy the fraction of all
  * values, of all rows and outputs, that are 1 where the model says more than 1/2, and 0 elsewhere.
