@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must hold of a node between two steps. */
+/* The invariants of a node between two steps. */
 #ifndef SGP_CORE_CHECK_H
 #define SGP_CORE_CHECK_H
 
 #include "core/core.h"
 
-/* The first thing that should hold and does not, in words; NULL: all is well. Reads only. */
+/* The first invariant that is violated, in words. NULL: none is. Reads only. */
 const char *sgp_core_flaw(const struct sgp_node *node);
 
-/* Whether what a step asks for is in the ranges that performers rely on. Reads only. */
+/* Whether the effects of a step are in the ranges on which performers rely. Reads only. */
 bool sgp_core_effects_are_sound(const struct sgp_node *node, const struct sgp_effects *effects);
 
-/* In builds with -Dchecked=true the end of the process, unless it is so. What users run goes on: a flaw of
- * ours is no reason to lose their training. */
+/* In builds with -Dchecked=true a violation ends the process. The user's build continues, because a
+ * defect of the program is no reason to lose the user's training. */
 #define sgp_check(expression) sgp_assert(!SGP_CHECKED || (expression))
 static inline void sgp_core_check(const struct sgp_node *node)
 {

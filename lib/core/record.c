@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What survives the process, and a node made from it. A step marks what it changes (`unrecorded`) and
- * the performer stores the record before it lets anything out.
+/* The state that survives the process, and a node made from it. A step marks a change of that state
+ * (`unrecorded`), and the performer stores the record before it sends anything.
+ *
  * The rule: docs/rules/restart.md */
 #include "core/record.h"
 
@@ -8,7 +9,8 @@
 
 #include <math.h>
 
-/* An end that was said before the first step is one, too. A relay has none of its own, and keeps what it has heard. */
+/* An end that was ordered before the first step counts, too. A relay has no end of its own, and
+ * keeps the one that it has heard. */
 static sgp_round recorded_rounds(const struct sgp_node *node)
 {
     if (sgp_core_is_relay(node))
@@ -35,7 +37,8 @@ void sgp_node_record(const struct sgp_node *node, struct sgp_record *record)
     record->turns = sgp_core_turn(node, node->round);
     record->epoch = node->exact.epoch;
     bool due = sgp_core_epoch_is_below(&node->exact.epoch, &node->exact.heard);
-    record->epoch.topology = due ? 0 : node->config.topology->digest; /* else it were not renewed */
+    /* otherwise the cycle would not be renewed */
+    record->epoch.topology = due ? 0 : node->config.topology->digest;
     record->leaving = node->leaving.wanted;
     record->left = node->leaving.left;
     record->account_count = 0;
@@ -50,7 +53,8 @@ void sgp_node_record(const struct sgp_node *node, struct sgp_record *record)
         const struct sgp_core_link *link = &node->layout.links[i];
         bool out = link->direction == SGP_OUT;
         const struct sgp_owed *owed = &link->owed[link->owed[1].exists];
-        bool owes = out && owed->exists; /* the last of two: they are settled as one */
+        /* of two shares the last, because both are settled together */
+        bool owes = out && owed->exists;
         record->links[i] = (struct sgp_record_link){
             .peer = link->peer,
             .out = out,
@@ -77,10 +81,10 @@ bool sgp_node_record_changed(const struct sgp_node *node)
     return node->unrecorded;
 }
 
-/* ---- what it is made of ---- */
+/* ---- form of a record ---- */
 
-/* Not more than a fleet of the greatest size can have. That the file has fewer nodes now says nothing:
- * it may have shrunk, and what those who left bequeathed may not be dissolved yet. */
+/* The most that a fleet of the greatest size can have. The present number of nodes in the file is
+ * no bound. The fleet may have shrunk, and bequests may not be dissolved yet. */
 #define WEIGHT_MAX (4u * SGP_NODES_MAX)
 #define LABEL_MAX (SGP_ROUND_MAX - 1)
 
@@ -141,7 +145,7 @@ static const struct sgp_form_field account_fields[] = {
 };
 const struct sgp_form sgp_account_form = SGP_FORM(struct sgp_account, account_fields);
 
-/* ---- what comes from a file ---- */
+/* ---- checks of a file's content ---- */
 
 static bool link_is_sound(const struct sgp_record_link *link, uint32_t node_count)
 {
@@ -181,15 +185,15 @@ bool sgp_record_is_sound(const struct sgp_record *record, uint32_t node_count)
     return true;
 }
 
-/* ---- back into a node ---- */
+/* ---- restoring a node ---- */
 
 static void restore_link(struct sgp_node *node, const struct sgp_record_link *from)
 {
     struct sgp_core_link *link = sgp_core_find(node, from->peer, from->out ? SGP_OUT : SGP_IN);
     link->memory.lineage = from->lineage;
     link->memory.recorded = true;
-    link->greeting.trained =
-        from->number > 0; /* if it is joining too, it will catch up by itself */
+    /* if the peer is joining too, it catches up by itself */
+    link->greeting.trained = from->number > 0;
     if (!from->out) {
         link->memory.accepted = from->number;
         link->memory.brought = from->number > 0;
@@ -229,7 +233,7 @@ void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record)
     node->turns.count = record->turns;
     node->exact.epoch = node->exact.heard =
         (struct sgp_epoch){.number = record->epoch.number, .start = record->epoch.start};
-    if (node->config.open && record->rounds != 0) { /* it had come to its end */
+    if (node->config.open && record->rounds != 0) { /* the node had reached its end */
         node->config.open = false;
         node->config.rounds = record->rounds > 0 ? record->rounds : 0;
     }
@@ -241,11 +245,12 @@ void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record)
         node->fleet.ends = record->rounds;
     node->trained = record->trained;
     node->gave = record->gave;
-    bool weightless = node->role->gives_updates; /* whatever it was */
+    bool weightless = node->role->gives_updates; /* whatever the role was before */
     sgp_mass_set(node, weightless ? 0 : record->weight);
     node->token.of_record = node->role->unique && record->weight > 0;
     sgp_mass_set_members(node, record->surplus, record->covered);
-    if (record->rounds == recorded_rounds(node)) { /* else its user wants another end */
+    /* otherwise the user has configured another end */
+    if (record->rounds == recorded_rounds(node)) {
         node->fleet.stop = record->stop;
         node->ending.mixes = record->mixes;
     }

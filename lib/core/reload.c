@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Another topology for a node that runs. What can fail, the memory, comes first (sgp_reload_prepare);
- * then every link that survives moves with all that it knows to its place in the new arrays, and the
- * peers that are gone are settled with as well as one can. Nothing else of the node changes, so a
- * round goes on wherever it stands: plans are made again from the new file, and a changed promise is
- * announced at once.
+/* Another topology for a running node. Allocation, which can fail, comes first
+ * (sgp_reload_prepare). Then every link that survives moves, with its whole state, to its place in
+ * the new arrays. Peers that the new file does not name are settled with as far as possible.
+ * Nothing else of the node changes, so a round continues in its present stage. Plans are made again
+ * from the new file, and a changed promise is announced at once.
+ *
  * The rule: docs/rules/reload.md */
 #include "core/check.h"
 
@@ -13,11 +14,12 @@
 
 struct sgp_reload {
     struct sgp_node_change change;
-    uint32_t *index; /* by node of the former file: its index in the new one, or SGP_SLOT_NONE */
+    /* for each node of the previous file: its index in the new one, or SGP_SLOT_NONE */
+    uint32_t *index;
     struct sgp_layout layout;
 };
 
-/* ---- what can fail ---- */
+/* ---- checks and allocation ---- */
 
 static bool is_sound(const struct sgp_node *node, const struct sgp_node_change *change)
 {
@@ -30,7 +32,8 @@ static bool is_sound(const struct sgp_node *node, const struct sgp_node_change *
                node->config.topology->nodes[node->config.self].name) == 0;
 }
 
-/* Whether the node would become a relay, or one that trains, or own other values: the next process may. */
+/* Whether the node would become a relay, begin to train, or own other values. Only the next process
+ * may do that. */
 static bool takes_another_part(const struct sgp_node *node, const struct sgp_node_change *change)
 {
     const struct sgp_topology *former = node->config.topology, *next = change->topology;
@@ -107,9 +110,10 @@ void sgp_reload_cancel(struct sgp_reload *reload)
     free(reload);
 }
 
-/* ---- what cannot ---- */
+/* ---- the change itself ---- */
 
-/* The file names this peer no more: what it accepted unseen goes with it, as its own mass does. */
+/* The new file does not name this peer. Shares that it accepted without acknowledging are lost with
+ * its own mass. */
 static void part_with(struct sgp_node *node, struct sgp_core_link *link)
 {
     if (link->connection.id != 0)
@@ -142,7 +146,7 @@ static void settle_former(struct sgp_node *node, const struct sgp_reload *reload
     sgp_core_move_accounts(node, reload->change.topology, reload->index);
 }
 
-/* Put a link that survives into its place among those of the new file. */
+/* Move a link that survives to its place among those of the new file. */
 static void move_link(struct sgp_node *node, const struct sgp_core_link *from, uint32_t peer)
 {
     struct sgp_core_link *link = sgp_core_find(node, peer, from->direction);
@@ -151,8 +155,8 @@ static void move_link(struct sgp_node *node, const struct sgp_core_link *from, u
     link->peer = peer;
     link->retired = retired;
     link->giving.plan = link->giving.plan_from = SGP_ROUND_NONE;
-    link->work.held = SGP_ROUND_NONE; /* parts may be others */
-    link->inquiry.search.number = 0;  /* among other nodes now */
+    link->work.held = SGP_ROUND_NONE; /* the owner's parts may have changed */
+    link->inquiry.search.number = 0;  /* the search begins again, among other nodes */
     for (uint32_t k = 0; k < 2; k++)
         if (link->receiving.slot[k] != SGP_SLOT_NONE)
             node->layout.receives[link->receiving.slot[k]].peer = peer;
@@ -181,13 +185,13 @@ static void move_slots(
         node->layout.receives, former->receives, former->receive_count * sizeof *former->receives);
     for (uint32_t i = 0; i < former->receive_count; i++)
         if (node->layout.receives[i].state ==
-            SGP_RECEIVE_HELD) /* what is granted moves with its link */
+            SGP_RECEIVE_HELD) /* granted buffers move with their link */
             node->layout.receives[i].peer = index[node->layout.receives[i].peer];
     if (node->leaving.heir != SGP_SLOT_NONE)
         node->leaving.heir = index[node->leaving.heir];
 }
 
-/* Turns are counted by the former file up to here. */
+/* Turns before this round are counted by the previous file. */
 static void take_turns(struct sgp_node *node, const struct sgp_topology *next)
 {
     bool exact = sgp_topology_has_exact(node->config.topology) || sgp_topology_has_exact(next);
@@ -201,7 +205,8 @@ static void take_turns(struct sgp_node *node, const struct sgp_topology *next)
             next, sgp_topology_turns(next, node->round) + (left > 0 ? left : 0));
 }
 
-/* Another file's exact cycle is another: all begin it again, and former rounds tell no end. */
+/* The exact cycle of another file is a different one. All nodes begin it again, and earlier rounds
+ * say nothing about the end. */
 static void renew_for(struct sgp_node *node, const struct sgp_topology *former)
 {
     const struct sgp_topology *topology = node->config.topology;
@@ -209,7 +214,7 @@ static void renew_for(struct sgp_node *node, const struct sgp_topology *former)
     if (!exact || former->digest == topology->digest)
         return;
     node->fleet.ends = 0;
-    node->fleet.ends = sgp_core_own_end(node); /* of a relay 0, until others say more */
+    node->fleet.ends = sgp_core_own_end(node); /* for a relay 0, until other nodes say more */
     node->ending.mixes = 0;
     sgp_core_expect_epochs(node);
     sgp_core_raise_epoch(node);
@@ -225,7 +230,7 @@ void sgp_node_reload(
     effects->count = 0;
     settle_former(node, reload);
     sgp_core_forget_change(node);
-    /* A lone node has no sketch. */
+    /* A node without links has no sketch. */
     sgp_core_settle_to_compare(node, reload->layout.link_count);
     node->effects = NULL;
     take_turns(node, reload->change.topology);
@@ -243,7 +248,7 @@ void sgp_node_reload(
     sgp_core_compare_topologies(node);
     sgp_core_pass_on_labels(node);
     renew_for(node, former);
-    node->changed = true; /* everybody hears the new promises */
+    node->changed = true; /* all peers hear the new promises */
     node->again = true;
     node->unrecorded = true;
     sgp_core_touch_all(node);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a process takes over from the one before it, and what it leaves to the next beside the record.
+/* What a process takes over from the previous one, and what it leaves to the next in addition to
+ * the record.
+ *
  * The rule: docs/rules/restart.md */
 #include "sgp/restart.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which role a node has. Each role's own file has its table. */
+/* Which role a node has. The table of each role is in its own file. */
 #include "core/core.h"
 
-/* The role outside exact cycles; a file with owners has none of these. */
+/* The role outside exact cycles. A file with owners has no exact cycles. */
 static const struct sgp_role *role_of(const struct sgp_topology *topology, uint32_t self)
 {
     if (topology->owner == SGP_NODE_NONE)

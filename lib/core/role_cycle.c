@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The role of a node within an exact cycle: all are waited for, and shares are what the file says.
+/* The role of a node within an exact cycle: all neighbours are awaited, and shares are as the file
+ * says.
+ *
  * The rule: docs/rules/cycle.md */
 #include "core/core.h"
 
-/* Whether any of these edges carries a part that this one does. */
+/* Whether one of these edges carries a part that this edge carries. */
 static bool meets(const struct sgp_edge *edge, const struct sgp_edge *others, uint32_t count)
 {
     bool any = false;
@@ -14,8 +16,8 @@ static bool meets(const struct sgp_edge *edge, const struct sgp_edge *others, ui
     return any;
 }
 
-/* Whether what is given in this round may come in the next one: that goes on with other parts, for this node gives and is given
- * nothing of these then, and takes no steps. It belongs to the same cycle. */
+/* Whether shares of this round may arrive in the next one. In the next round this node must give
+ * and receive other parts only, and take no steps. That round must belong to the same cycle. */
 static bool may_come_later(const struct sgp_node *node)
 {
     const struct sgp_topology *topology = node->config.topology;
@@ -33,7 +35,8 @@ static bool may_come_later(const struct sgp_node *node)
     return apart;
 }
 
-/* Within an exact cycle: whoever gives by the file, and has not, there or not. */
+/* Within an exact cycle: the first source of the file that has not given, whether it is present or
+ * not. */
 static const struct sgp_core_link *awaited(const struct sgp_node *node)
 {
     bool first = sgp_topology_start_from(node->config.topology, node->round) == node->round;
@@ -61,7 +64,7 @@ static bool is_expected(
     return false;
 }
 
-/* A share of this epoch, by the same file, is what the file says. */
+/* A share of this epoch and this file must be as the file says. */
 static bool fits(
     const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_share *share)
 {
@@ -71,8 +74,9 @@ static bool fits(
     return !judges || is_expected(node, link, share);
 }
 
-/* A share waits for its round, and for all shares of that, so that their order is that of sources,
- * also where it goes on into the next round. Weight that is bequeathed waits for the next cycle. */
+/* A share waits for its round, and for all shares of that round, so that they are absorbed in the
+ * order of sources. That is so even where a share may arrive in the next round. A bequest waits for
+ * the next cycle. */
 static bool may_absorb(const struct sgp_node *node, const struct sgp_receive *receive, bool early)
 {
     if (!sgp_core_is_in_force(node, &receive->epoch))

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The role of a node that mixes: whom its round waits for, and when it passes mass on meanwhile.
+/* The role of a node that mixes: which neighbours its round waits for, and when it passes mass on
+ * while it waits.
+ *
  * The rule: docs/rules/round.md */
 #include "core/core.h"
 
@@ -9,8 +11,9 @@ static bool is_due(const struct sgp_core_link *link, sgp_round due)
            link->receiving.promise[0] <= due;
 }
 
-/* Whom this round still waits for: present, and promised to give in this round or before, or so many
- * rounds before as may overlap. Once the steps are done, everybody is waited for. */
+/* The first neighbour that this round waits for. It is present, and promised to give in this round
+ * or an earlier one, or the number of rounds earlier that may overlap. Once the steps are done,
+ * every neighbour is waited for. */
 static const struct sgp_core_link *awaited(const struct sgp_node *node)
 {
     bool training = node->state == SGP_NODE_TRAINING;
@@ -24,7 +27,8 @@ static const struct sgp_core_link *awaited(const struct sgp_node *node)
     return NULL;
 }
 
-/* Whether an awaited neighbour trains, or waits for one; harmlessly in the last mixing, too. */
+/* Whether an awaited neighbour trains, or waits for one that does. This also holds during the last
+ * mixing, where it is harmless. */
 static bool awaits_one_behind(const struct sgp_node *node)
 {
     SGP_EACH_OF (link, node, SGP_SET_NEAR) {
@@ -34,9 +38,9 @@ static bool awaits_one_behind(const struct sgp_node *node)
     return false;
 }
 
-/* At its own pace a node without steps left passes on what it is given, as often as it trained,
- * along each round's edges in turn. Else those who train would be given nothing, and train
- * alone. */
+/* At its own pace, a node without remaining steps passes on the mass that it receives. It does so
+ * at the rate at which it trained, along the edges of each round in turn. Otherwise the nodes that
+ * still train would receive nothing, and would train alone. */
 sgp_time sgp_core_passes_on_at(const struct sgp_node *node)
 {
     if (!sgp_core_may_pass_on(node) || !awaits_one_behind(node))

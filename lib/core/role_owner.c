@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The role of an owner of the vector, or of parts of it: its steps, and who gets a copy.
+/* The role of an owner of the vector, or of parts of it: its steps, and which worker gets a copy.
  *
- * The owner alone has weight. Its round is the number of steps that it has closed, and the label
- * of its estimate. The owner adds the mean of the updates that came while their step was open. An
- * update that comes later, or a second time from one worker, is dropped and counted. At its own
- * pace each update is a step.
+ * Only the owner has weight. Its round is the number of steps that it has closed, and the label of
+ * its estimate. The owner adds the mean of the updates that arrived while their step was open. An
+ * update that arrives later is dropped and counted. So is a second update of one worker. At its own
+ * pace the owner closes a step for each update.
+ *
  * The rule: docs/rules/owner.md */
 #include "core/core.h"
 
@@ -14,8 +15,9 @@ static void drop_late(struct sgp_node *node, struct sgp_core_link *link, uint32_
     sgp_core_note_link(node, SGP_NOTE_LATE, link)->slot = slot;
 }
 
-/* Also one that is refused was the answer of its worker, which waits for a copy now. While the owner joins another label
- * is to come. At its own pace none is too late but after the last step. */
+/* A refused update still counts as the worker's reply, because the worker now waits for a copy.
+ * While the owner joins, another label will follow. At its own pace no update is too late, except
+ * after the last step. */
 bool sgp_core_counts(struct sgp_node *node, struct sgp_core_link *link, bool accepted)
 {
     if (node->role->part != SGP_PART_LEADS)
@@ -33,9 +35,10 @@ bool sgp_core_counts(struct sgp_node *node, struct sgp_core_link *link, bool acc
     return false;
 }
 
-/* ---- a step of all that came ---- */
+/* ---- a step of several updates ---- */
 
-/* Whose update did not come hears of the next label: what it computes is in vain. */
+/* Tell each worker whose update did not arrive that the label has risen, because its computation is
+ * wasted. */
 static void tell_late(struct sgp_node *node)
 {
     SGP_EACH_OUT (out, node) {
@@ -47,7 +50,7 @@ static void tell_late(struct sgp_node *node)
     }
 }
 
-/* Each of so many updates counts for as much. */
+/* Each of these updates has the same weight. */
 static uint32_t close_together(struct sgp_node *node)
 {
     uint32_t came = 0;
@@ -71,7 +74,7 @@ static const struct sgp_staleness *staleness_of(const struct sgp_node *node)
     return &node->config.topology->phases[0].staleness;
 }
 
-/* The slowest of those who train. */
+/* The slowest of the workers that train. */
 static uint32_t least_ahead(const struct sgp_node *node)
 {
     uint32_t least = UINT32_MAX;
@@ -83,7 +86,7 @@ static uint32_t least_ahead(const struct sgp_node *node)
     return least;
 }
 
-/* Who is not there falls not behind, and who comes begins beside the slowest. */
+/* An absent worker does not fall behind. A joining worker starts level with the slowest one. */
 static void count_ahead(struct sgp_node *node, struct sgp_core_link *link)
 {
     link->work.ahead++;
@@ -94,7 +97,7 @@ static void count_ahead(struct sgp_node *node, struct sgp_core_link *link)
     }
 }
 
-/* The update goes on from the copy that its worker had, if that is kept. */
+/* The update is compensated from the copy that its worker had, if that copy is kept. */
 static void compensate(struct sgp_node *node, struct sgp_receive *receive)
 {
     struct sgp_core_link *out = sgp_core_find(node, receive->peer, SGP_OUT);
@@ -135,7 +138,7 @@ static struct sgp_receive *first_held(struct sgp_node *node)
     return first;
 }
 
-/* A label never comes twice, whatever its workers have seen. */
+/* A label is never used twice, whatever the workers have seen. */
 static sgp_round next_label(struct sgp_node *node)
 {
     return sgp_core_furthest(node, node->round, sgp_core_living) + 1;
@@ -148,7 +151,8 @@ static void drop(struct sgp_node *node, struct sgp_receive *receive)
         (uint32_t)(receive - node->layout.receives));
 }
 
-/* One a step, the oldest first. Those that are left after the last step came too late. */
+/* Each step adds one update, the oldest first. Updates that are left after the last step were too
+ * late. */
 static uint32_t close_with_one(struct sgp_node *node)
 {
     struct sgp_receive *receive = first_held(node);
@@ -178,9 +182,9 @@ uint32_t sgp_core_close_step(struct sgp_node *node)
     return sgp_core_at_own_pace(node) ? close_with_one(node) : close_together(node);
 }
 
-/* ---- who gets a copy ---- */
+/* ---- which worker gets a copy ---- */
 
-/* Whether nothing of what the worker has computed from its copy is still to be added. */
+/* Whether all that the worker computed from its copy has been added. */
 static bool is_settled(const struct sgp_node *node, const struct sgp_core_link *in, sgp_round newer)
 {
     bool promised = in->receiving.promise[0] != SGP_ROUND_NONE && in->receiving.promise[0] < newer;
@@ -191,16 +195,17 @@ static bool is_settled(const struct sgp_node *node, const struct sgp_core_link *
     return sgp_core_is_up(in) && !promised;
 }
 
-/* How far ahead a worker may be, here; 0: as far as it likes. Of several owners the first keeps the bound: a worker needs the
- * copies of all to go on, and where two kept it each of two workers might be too far ahead at one. */
+/* How far ahead a worker may be of the slowest; 0: no bound. Of several owners only the first
+ * applies the bound. A worker needs the copies of all owners to continue. If two owners applied the
+ * bound, two workers could block each other. */
 static uint32_t most_ahead(const struct sgp_node *node)
 {
     bool first = node->config.self == node->config.topology->owner;
     return first ? staleness_of(node)->most : 0;
 }
 
-/* At its own pace the owner answers whose update it has added; and nobody who is too far ahead, as long as steps are
- * taken. */
+/* At its own pace the owner answers a worker once it has added the worker's update. While steps are
+ * taken, it does not answer a worker that is too far ahead. */
 bool sgp_core_may_have_copy(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     bool answers = node->role->part == SGP_PART_LEADS;
@@ -224,7 +229,7 @@ void sgp_core_keep_base(struct sgp_node *node, struct sgp_core_link *link)
 {
     bool compensates = sgp_core_leads(node) && sgp_core_at_own_pace(node) &&
                        staleness_of(node)->damping == SGP_DAMPING_COMPENSATE;
-    sgp_core_forget_base(node, &link->work.base); /* also of a former file */
+    sgp_core_forget_base(node, &link->work.base); /* also a base of a previous file */
     if (!compensates)
         return;
     link->work.base = link->estimate.slot;
@@ -234,16 +239,16 @@ void sgp_core_keep_base(struct sgp_node *node, struct sgp_core_link *link)
 
 /* ---- waiting ---- */
 
-/* Whether it brings none to this step: it is ahead, since the owner has lost its ledger, or has given what it had to an owner
- * before. */
+/* Whether the worker brings no update to this step. It is ahead because the owner lost its ledger,
+ * or it gave its update to a former owner. */
 static bool has_passed(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     return sgp_core_living(link) &&
            (link->pulse.round > node->round || link->receiving.promise[0] > node->round);
 }
 
-/* An owner waits for the updates of all but so many workers, there or not, as long as there are others who may bring
- * one; and for one in any case. */
+/* An owner waits for the updates of all workers but the number of backup workers. It waits for
+ * absent ones too, if no other worker can bring an update. It needs at least one update. */
 static const struct sgp_core_link *awaited_together(const struct sgp_node *node)
 {
     const struct sgp_topology *topology = node->config.topology;
@@ -265,7 +270,7 @@ static const struct sgp_core_link *awaited_together(const struct sgp_node *node)
     return came == 0 && missing == NULL && !passed ? first : missing;
 }
 
-/* An owner at its own pace waits for anybody's update, if it still takes any. */
+/* An owner at its own pace waits for an update of any worker, if it still adds any. */
 static const struct sgp_core_link *awaited_one(const struct sgp_node *node)
 {
     const struct sgp_core_link *first = NULL, *missing = NULL;
@@ -276,7 +281,7 @@ static const struct sgp_core_link *awaited_one(const struct sgp_node *node)
         if (node->layout.receives[i].state == SGP_RECEIVE_HELD)
             return NULL;
     SGP_EACH_IN (link, node) {
-        if (link->receiving.latest == node->round) /* it was refused */
+        if (link->receiving.latest == node->round) /* the update was refused */
             return NULL;
         if (link->retired)
             continue;
@@ -303,7 +308,7 @@ static bool fits(
            !share->asks;
 }
 
-/* The step is lost of which it may have added updates. */
+/* The step to which it may have added updates is lost. */
 static sgp_round resumes_at(const struct sgp_node *node)
 {
     return sgp_core_furthest(node, node->round, sgp_core_is_up) + 1;

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owning as a token: weight 1, which goes from node to node as a share of all of it.
+/* The role of a node that trains with a token. The token is the ownership of the vector: weight 1,
+ * which travels from node to node as one share of the whole vector.
  *
- * Every node trains from its copy of what the token was when it was here last. After a round's steps it tells what it has
- * moved by: a snapshot that waits for the token. When that comes, it takes the snapshot up where it lies, whatever the
- * compute thread does meanwhile, and goes on at once. Whoever has it tells the token itself after its steps. A credit says that a
- * node is ready: it has told something since the last visit; or after the last step, its copy is not the newest.
- * The label of the token counts the updates in it. A node's round is the label of its copy, and its own updates since.
+ * Every node trains from its copy of the token as it was when it was here last. After the steps of
+ * a round the node publishes its accumulated updates as a snapshot. When the token arrives, it
+ * takes the snapshot, whatever the compute thread does meanwhile, and moves on at once. The node
+ * that has the token publishes the token itself after its steps.
+ *
+ * A credit says that a node is ready. Either the node has published something since the token was
+ * here last, or, after the last step, its copy is not the newest. The label of the token is the
+ * number of updates in it. The round of a node is the label of its copy plus its own updates since.
+ *
  * The rule: docs/rules/token.md */
 #include "core/core.h"
 
-/* A fleet may be so many times as fast as if all nodes had this one's best pace. */
+/* The fleet may be at most this many times as fast as if all nodes had this node's best pace. */
 #define PACE_FACTOR 16
-/* An update takes that at most, as long as fewer were timed. */
+/* The assumed time of an update until TIMED_LEAST updates were timed. It is an upper bound. */
 #define UPDATE_NS SGP_MILLISECOND
 #define TIMED_LEAST 16u
 
@@ -25,13 +30,13 @@ static bool is_here(const struct sgp_node *node)
     return node->mass.weight > 0;
 }
 
-/* What so many updates of a visit count for. */
+/* The weight of each of `count` updates that the token takes together. */
 static double part_of(const struct sgp_node *node, uint32_t count)
 {
     return delay_of(node)->mean && count > 0 ? 1.0 / count : 1;
 }
 
-/* Whether its update of one visit waits for the next, wherever the token is. */
+/* Whether the node's next update waits for the next round of the token, wherever the token is. */
 static bool takes_one_each(const struct sgp_node *node)
 {
     return delay_of(node)->token == SGP_TOKEN_FIXED;
@@ -48,7 +53,7 @@ bool sgp_core_is_untold(const struct sgp_node *node)
     return token->slot == SGP_SLOT_NONE || (node->copy.updates > 0 && !later);
 }
 
-/* ---- telling ---- */
+/* ---- publishing updates ---- */
 
 static void forget_told(struct sgp_node *node)
 {
@@ -58,14 +63,15 @@ static void forget_told(struct sgp_node *node)
     node->token.told = 0;
 }
 
-/* What was told before is a part of what is told now. */
+/* A snapshot contains the updates of the previous one. */
 static void publish(struct sgp_node *node, uint32_t slot)
 {
     bool here = is_here(node);
     uint32_t count = node->copy.updates;
     node->token.slot = node->giving.slot = slot;
     node->giving.jobs = 1;
-    node->layout.snapshot_users[slot] += 2; /* until it is made, and as long as it is told */
+    /* one user until the job is done, and one as long as the token can take the snapshot */
+    node->layout.snapshot_users[slot] += 2;
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_PUBLISH);
     effect->publish.slot = slot;
     effect->publish.keep = here ? part_of(node, count) : 1;
@@ -111,7 +117,8 @@ void sgp_core_time_update(struct sgp_node *node, sgp_time took)
     node->token.timed += node->token.timed < TIMED_LEAST;
 }
 
-/* A process's first updates are slow, and few if nobody visits it: its pace would be no measure. */
+/* The first updates of a process are slow. They are also few if the token does not come. So their
+ * pace would be no measure. */
 static sgp_time best_pace(const struct sgp_node *node)
 {
     sgp_time quickest = node->token.quickest;
@@ -119,7 +126,8 @@ static sgp_time best_pace(const struct sgp_node *node)
     return known ? quickest : UPDATE_NS;
 }
 
-/* What all nodes may have made at most since this node had its copy: so many times as much as if all had its own best pace. */
+/* The most updates that all nodes may have made since this node had its copy: PACE_FACTOR times as
+ * many as if all had this node's best pace. */
 static sgp_round made_since(const struct sgp_node *node)
 {
     double made = (double)PACE_FACTOR * node->config.topology->node_count *
@@ -127,7 +135,8 @@ static sgp_round made_since(const struct sgp_node *node)
     return made < (double)SGP_ROUND_MAX ? (sgp_round)made : SGP_ROUND_MAX;
 }
 
-/* What may wait at all nodes for a visit, and the update that each has under way. */
+/* The updates that may wait for the token at all nodes, plus the one that each node is
+ * computing. */
 static sgp_round untold_most(const struct sgp_node *node)
 {
     const struct sgp_topology *topology = node->config.topology;
@@ -151,13 +160,14 @@ sgp_round sgp_core_label_most(const struct sgp_node *node, uint32_t peer)
     sgp_round made = made_since(node), said = said_by_others(node, peer);
     sgp_round known = made < SGP_ROUND_MAX - node->round ? node->round + made : SGP_ROUND_MAX;
     sgp_round untold = untold_most(node), end = sgp_core_train_end(node);
-    end = end > node->round ? end : node->round; /* by this file nobody takes a step beyond it, */
+    /* under this file no node takes a step beyond its end */
+    end = end > node->round ? end : node->round;
     known = known < end ? known : end;
-    known = known > said ? known : said; /* but others may have another file */
+    known = known > said ? known : said; /* other nodes may have another file */
     return known < SGP_ROUND_MAX - untold ? known + untold : SGP_ROUND_MAX;
 }
 
-/* A label that is beyond all that is known, and comes never twice. */
+/* A label that is above all known ones, and is never used twice. */
 static sgp_round newest_label(
     const struct sgp_node *node, bool (*counts)(const struct sgp_core_link *))
 {
@@ -172,9 +182,9 @@ static sgp_round newest_label(
     return newest + 1;
 }
 
-/* ---- a visit ---- */
+/* ---- receiving the token ---- */
 
-/* Not while something is being told. */
+/* Not while the node publishes. */
 static bool may_absorb(const struct sgp_node *node, const struct sgp_receive *receive, bool early)
 {
     (void)early;
@@ -182,10 +192,10 @@ static bool may_absorb(const struct sgp_node *node, const struct sgp_receive *re
            (node->token.slot != SGP_SLOT_NONE || sgp_core_unused(node) != SGP_SLOT_NONE);
 }
 
-/* The token, with what is told here. Its label never falls. */
+/* Receive the token, and add this node's published updates. The label of the token never falls. */
 static void visit(struct sgp_node *node, struct sgp_receive *receive)
 {
-    if (is_here(node)) /* another one: this one is dropped, or else that one */
+    if (is_here(node)) /* there are two tokens: one of them is dropped */
         forget_told(node);
     uint32_t count = node->token.told;
     if (node->token.slot == SGP_SLOT_NONE)
@@ -210,7 +220,7 @@ static void visit(struct sgp_node *node, struct sgp_receive *receive)
     sgp_core_touch_all(node);
 }
 
-/* Where two tokens meet, the one of the later label stays. */
+/* If two tokens meet, the one with the greater label stays. */
 static void absorb(struct sgp_node *node, struct sgp_receive *receive)
 {
     if (is_here(node) && receive->share.round <= node->copy.label) {
@@ -224,8 +234,9 @@ static void absorb(struct sgp_node *node, struct sgp_receive *receive)
     sgp_mass_post(node, SGP_MASS_ABSORB, receive->share.weight);
 }
 
-/* A neighbour has another copy of the same label, which came twice then. The next visit settles that. The holder takes
- * a later label: every other copy is older from now on, and each of its nodes is visited once. */
+/* A neighbour has a different copy of the same label, so the label was used twice. The next arrival
+ * of the token settles that. The holder takes a greater label, so that every other copy is older,
+ * and the token goes to each of these nodes once. */
 void sgp_core_visit_again(struct sgp_node *node)
 {
     node->token.renewed = !is_here(node);
@@ -237,14 +248,15 @@ void sgp_core_visit_again(struct sgp_node *node)
     sgp_core_touch_all(node);
 }
 
-/* A source that stops gives the token to any node that stays, also to a paused one. */
+/* A source that stops gives the token to any node that stays, even to a paused one. */
 static bool keeps_for(const struct sgp_core_link *link, enum sgp_node_state state)
 {
     bool stays = state != SGP_NODE_JOINING && state != SGP_NODE_DRAINING;
     return stays && link->pulse.state == SGP_NODE_DRAINING;
 }
 
-/* Whether the token of that source would find anything to do here. Where two have it, they meet. */
+/* Whether the token of that source would find work here. If both nodes have a token, the tokens
+ * meet here. */
 bool sgp_core_may_grant_token(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     if (!node->role->unique)
@@ -268,22 +280,24 @@ bool sgp_core_mints(const struct sgp_node *node)
            node->exact.epoch.number == 0 && node->state == SGP_NODE_JOINING;
 }
 
-/* Where a record says that the token is here, whoever it was given to since knows better, and is about to greet. */
+/* If the record says that the token is here, a node that received it since knows better, and is
+ * about to greet. */
 bool sgp_core_may_have_passed(const struct sgp_node *node)
 {
     return node->token.of_record && node->now - node->stage_since < SGP_SILENCE_MIN_NS;
 }
 
-/* No node has a later copy of the token than its holder has on record. If the record alone says that the token is here, and another
- * node has a later copy, then the token has left this node since. */
+/* No node has a later copy of the token than its holder has on record. If only the record says that
+ * the token is here, and another node has a later copy, then the token has left this node since. */
 bool sgp_core_has_left(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     return node->token.of_record && link->pulse.epoch.number == node->exact.epoch.number &&
            link->question.incoming.round > node->round;
 }
 
-/* Whoever claims to have trained may be no neighbour at all, so the node gives the token up for a copy alone (adopt in
- * estimate.c), and seeks that for as long as the claim stands. Of its own past it is sure. */
+/* A peer that claims to have trained may not be a neighbour at all. So the node gives up the token
+ * only when it receives a copy (adopt in estimate.c), and seeks a copy as long as the claim lasts.
+ * If its own past shows it, the node is certain. */
 static void doubt(struct sgp_node *node, bool late)
 {
     if (node->config.seeks) {
@@ -311,9 +325,9 @@ static sgp_round resumes_at(const struct sgp_node *node)
     return newest_label(node, sgp_core_is_up);
 }
 
-/* ---- handing on ---- */
+/* ---- passing the token on ---- */
 
-/* The neighbour number `index`, in the order of the file, from this node on. */
+/* The neighbour number `index`, in the order of the file, counted from this node. */
 static struct sgp_core_link *next_of(const struct sgp_node *node, uint32_t index)
 {
     uint32_t first = 0, count = node->layout.out_count;
@@ -348,7 +362,7 @@ void sgp_core_hand_on(struct sgp_node *node)
         return;
     link->owed[0] = (struct sgp_owed){
         .exists = true,
-        .slot = node->token.slot, /* which is the link's now */
+        .slot = node->token.slot, /* the snapshot now belongs to the link */
         .share = {.number = ++link->memory.number,
             .round = node->copy.label,
             .fraction = 1,
@@ -364,7 +378,8 @@ void sgp_core_hand_on(struct sgp_node *node)
     sgp_core_touch_all(node);
 }
 
-/* Whether that neighbour would take the token of one that stops, once it hears of that. */
+/* Whether that neighbour would accept the token from a node that stops, once it hears of the
+ * stop. */
 static bool could_keep(const struct sgp_core_link *link)
 {
     enum sgp_node_state state = link->pulse.state;
@@ -372,7 +387,8 @@ static bool could_keep(const struct sgp_core_link *link)
            state != SGP_NODE_DRAINING;
 }
 
-/* The token is here, or may be on its way: a source that has a credit may have used it, until it says that it will not. */
+/* The token is here, or may be arriving. A source that has a credit may have used it, until the
+ * source says that it will not. */
 bool sgp_core_could_hand_on(const struct sgp_node *node)
 {
     bool comes = false, could = false;
@@ -383,19 +399,19 @@ bool sgp_core_could_hand_on(const struct sgp_node *node)
     return node->role->unique && could && (is_here(node) || comes);
 }
 
-/* A token that is not told yet cannot be handed on. */
+/* A token that is not published yet cannot be passed on. */
 bool sgp_core_tells_last(struct sgp_node *node)
 {
     bool untold = is_here(node) && node->token.slot == SGP_SLOT_NONE && !node->token.of_record;
     return untold && sgp_core_could_hand_on(node) && tell(node);
 }
 
-/* It was refused, or its target is gone. x is what it was, and what this node has moved since; if its snapshot is lost, x is
- * an older copy, or a guess: others may know of later labels. */
+/* The token was refused, or its target is gone. x is the token plus this node's updates since. If
+ * the snapshot is lost, x is an older copy, or a guess, and other nodes may know greater labels. */
 static void come_home(struct sgp_node *node, uint32_t slot)
 {
     forget_told(node);
-    node->token.slot = slot; /* what the link used is the token's again */
+    node->token.slot = slot; /* the link's snapshot is the token again */
     if (!node->copy.exists)
         sgp_core_want(node);
     if (slot != SGP_SLOT_NONE || !node->copy.exists)
@@ -404,7 +420,7 @@ static void come_home(struct sgp_node *node, uint32_t slot)
     node->round = node->copy.label + node->copy.updates;
 }
 
-/* Another may have it, or has. What it was here is this node's copy. */
+/* Another node may have the token, or has it. This node keeps its state as a copy. */
 void sgp_core_forgo_token(struct sgp_node *node)
 {
     sgp_mass_set(node, 0);
@@ -413,7 +429,7 @@ void sgp_core_forgo_token(struct sgp_node *node)
     node->unrecorded = node->again = true;
 }
 
-/* Whoever has the token would give it to whoever is ready. */
+/* The holder of the token would give it to any node that is ready. */
 static sgp_round promise(struct sgp_node *node, struct sgp_core_link *link)
 {
     bool may = is_here(node) && node->copy.exists && !node->drained && !link->retired &&
@@ -421,7 +437,7 @@ static sgp_round promise(struct sgp_node *node, struct sgp_core_link *link)
     return may ? node->copy.label : SGP_ROUND_NONE;
 }
 
-/* The token is all of the vector, with all weight. */
+/* The token is the whole vector, with all weight. */
 static bool fits(
     const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_share *share)
 {
@@ -431,7 +447,8 @@ static bool fits(
            share->bequest <= 0 && !share->asks;
 }
 
-/* The record is outdated: if it alone says that the token is here, another has it, or had. */
+/* The record is outdated. If only the record says that the token is here, another node has or had
+ * it. */
 void sgp_core_forgo_recorded(struct sgp_node *node)
 {
     if (node->token.of_record)
@@ -447,7 +464,7 @@ static sgp_round next_label(struct sgp_node *node)
 
 /* ---- another token ---- */
 
-/* The token of a former epoch is none. What it was is this node's copy. */
+/* The token of a former epoch is void. This node keeps its state as a copy. */
 static void take_epoch(struct sgp_node *node)
 {
     node->exact.epoch = node->exact.heard;
@@ -480,7 +497,8 @@ const char *sgp_node_token_obstacle(const struct sgp_node *node)
     return NULL;
 }
 
-/* Who hears of two that were made at once takes that of the later node of the file: its number is the start. */
+/* If two tokens are created at the same time, the one of the later node in the file wins, because
+ * its index is the start of the epoch. */
 void sgp_core_remake_token(struct sgp_node *node)
 {
     if (sgp_node_token_obstacle(node) != NULL)
@@ -497,8 +515,9 @@ void sgp_core_remake_token(struct sgp_node *node)
 
 /* ---- the role ---- */
 
-/* Where so many updates of this node wait for the token, it waits, too: for whoever has it. If nobody says so, one that is
- * not there may. In strict order whoever has it waits likewise, for the next. */
+/* If this node has the maximum number of updates that wait for the token, it waits for the
+ * neighbour that has the token. If no neighbour claims to have it, an absent one may have it. In
+ * strict order the holder waits too, for the next node. */
 static const struct sgp_core_link *awaited(const struct sgp_node *node)
 {
     bool here = is_here(node);

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The role of a worker: it trains from a copy of its owner's estimate, or of several owners', each
- * of its part.
+/* The role of a worker: it trains from a copy of its owner's estimate. If parts have owners, the
+ * copy has each part from its owner.
  *
- * A worker gives what it has moved by as a share without weight, its update, and waits for a copy
- * of a later step. What it computes from a copy whose step is closed is in vain.
+ * A worker gives the change that its steps made as a share without weight, its update. Then it
+ * waits for a copy of a later step. If the step of a copy is closed, computation from that copy is
+ * wasted.
+ *
  * The rule: docs/rules/owner.md */
 #include "core/core.h"
 
-/* ---- what is due ---- */
+/* ---- updates that are due ---- */
 
-/* Of one label an owner takes one update. What was computed from a copy whose step it has closed
- * is not given at all, nor what belongs to no step any more. */
+/* An owner takes one update for each label. An update from a copy whose step is closed is not given
+ * at all. Nor is an update that belongs to no step any more. */
 bool sgp_core_owes_update(const struct sgp_node *node, const struct sgp_core_link *out)
 {
     const struct sgp_core_link *in = sgp_core_from(node, out->peer);
@@ -31,7 +33,7 @@ bool sgp_core_lacks_copy(const struct sgp_node *node, const struct sgp_core_link
     return in->work.copy <= (sgp_core_at_own_pace(node) ? in->work.given : node->round);
 }
 
-/* Whether what it has computed is of use to no owner. */
+/* Whether no owner can use what the worker computes. */
 static bool is_behind(const struct sgp_node *node)
 {
     SGP_EACH_OUT (link, node) {
@@ -57,10 +59,10 @@ void sgp_core_want_copy(struct sgp_node *node)
     if (!node->role->gives_updates)
         return;
     sgp_core_want(node);
-    node->again = true; /* to ask */
+    node->again = true; /* in order to ask */
 }
 
-/* As old as the oldest of its parts. */
+/* The copy is as old as its oldest part. */
 static void sum_up_copies(struct sgp_node *node, sgp_round newest)
 {
     node->copy.exists = true;
@@ -83,7 +85,7 @@ void sgp_core_take_copy(
     node->copy.since = node->now;
     node->copy.updates = 0;
     sum_up_copies(node, label);
-    if (out != NULL) /* its promise follows the label */
+    if (out != NULL) /* the promise to the owner follows the label */
         sgp_core_touch(node, out);
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_FOLLOW);
     effect->follow.peer = in->peer;
@@ -93,8 +95,9 @@ void sgp_core_take_copy(
     node->unrecorded = true;
 }
 
-/* What it has of a part that another owns now is as new as any of its copies. Of some alone it
- * cannot tell, for parts may be others. */
+/* Under a new file a part may have another owner. The worker's values of that part are as new as
+ * its newest copy. If the worker lacks a copy of some part, it cannot tell, because parts may have
+ * changed. */
 void sgp_core_pass_on_labels(struct sgp_node *node)
 {
     sgp_round newest = node->copy.exists ? node->copy.label : SGP_ROUND_NONE;
@@ -126,7 +129,7 @@ void sgp_core_use_copies(struct sgp_node *node)
     }
 }
 
-/* After the last step there is no later copy. */
+/* There is no later copy after the last step. */
 static sgp_round next_label(struct sgp_node *node)
 {
     if (node->seeking.wants)
@@ -134,8 +137,8 @@ static sgp_round next_label(struct sgp_node *node)
     return node->copy.label > node->round ? node->copy.label : node->round;
 }
 
-/* A worker waits for the copies of the next steps, unless there are none. After an early stop
- * there may be some. */
+/* A worker waits for the copies of the next steps, unless there are none. After an early stop there
+ * may be some. */
 static const struct sgp_core_link *awaited(const struct sgp_node *node)
 {
     SGP_EACH_IN (owner, node) {
@@ -148,7 +151,7 @@ static const struct sgp_core_link *awaited(const struct sgp_node *node)
     return NULL;
 }
 
-/* For the first label of which the worker has made no update yet. */
+/* For the first label for which the worker has made no update yet. */
 static sgp_round promise(struct sgp_node *node, struct sgp_core_link *link)
 {
     const struct sgp_core_link *in = sgp_core_from(node, link->peer);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The roster: which links have something to do, so that a step looks at these and not at all of them.
+/* The roster: an index of the links that have something to do, so that a step does not scan all
+ * links.
  *
- * A node may have dozens of links, and in a round most of them do nothing. Whatever changes a link marks
- * it as touched; until the end of the step everybody looks at it. Then it is enrolled (watch.c): in the sets
- * of those who must look at it in later steps too, and under the time by which something is due on it. A set may
- * hold more than it needs, never less, and who walks one still asks the link itself. What holds for all
- * links at once is compared when it can have changed (notice.c).
+ * A node may have dozens of links, and in a round most of them do nothing. Whatever changes a link
+ * touches it, and a touched link is a member of every set until the end of the step. Then it is
+ * enrolled (watch.c). That puts it into the sets of the loops that need it in later steps, and
+ * records when something is due on it. A set may contain too many links, but never too few, so a
+ * loop over a set still checks each link. Conditions that hold for all links at once are compared
+ * when they can have changed (notice.c).
+ *
  * The rule: docs/rules/silence.md */
 #include "core/core.h"
 

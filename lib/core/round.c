@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rounds: the stages of one, from the first hello to the end.
+/* Rounds: the stages of a round, from the first hello to the end.
+ *
  * The rule: docs/rules/round.md */
 #include "core/core.h"
 
 /* ---- start ---- */
 
-/* One that has finished counts: who comes back after the end finds it there. */
+/* A finished peer counts, so that a node that rejoins after the end finds the fleet there. */
 static bool is_present(const struct sgp_core_link *link)
 {
     return sgp_core_is_up(link) &&
            (sgp_core_peer_active(link) || link->pulse.state == SGP_NODE_FINISHED);
 }
 
-/* Rounds are labels: a node that finds the fleet far ahead joins it there, unless each counts its own. */
+/* Rounds are labels. A node that finds the fleet far ahead jumps to its round, unless each node
+ * counts its own rounds. */
 static sgp_round next_round(const struct sgp_node *node, sgp_round next)
 {
     if (node->role->counts_steps || sgp_core_at_own_pace(node) ||
         sgp_core_role_at(node, next)->collective ||
         node->fleet.heard <= next + sgp_core_far_ahead(node))
         return next;
-    bool mixes = node->state == SGP_NODE_SETTLING; /* its steps are done: it leaves out none */
+    bool mixes = node->state == SGP_NODE_SETTLING; /* its steps are done, so it skips none */
     sgp_round there = (mixes ? sgp_core_furthest : sgp_core_followed)(node, next, is_present);
     return there > next + sgp_core_far_ahead(node) ? there : next;
 }
@@ -40,7 +42,8 @@ static void take_round(struct sgp_node *node, sgp_round next)
     (void)sgp_core_note(node, SGP_NOTE_JUMP, node->config.self);
 }
 
-/* How many nodes have said hello, this one among them; a peer with links both ways counts once. */
+/* The number of nodes that have said hello, including this one. A peer with links in both
+ * directions counts once. */
 static uint32_t count_heard(struct sgp_node *node)
 {
     uint32_t heard = 1;
@@ -53,10 +56,10 @@ static uint32_t count_heard(struct sgp_node *node)
     return heard;
 }
 
-/* A joining neighbour far beyond round 0: a fleet comes back, whose model is worth waiting for. */
+/* A joining neighbour far beyond round 0: a fleet restarts, and its model is worth waiting for. */
 static const struct sgp_core_link *veteran_peer(const struct sgp_node *node)
 {
-    if (node->role->part == SGP_PART_LEADS) /* its workers wait for it */
+    if (node->role->part == SGP_PART_LEADS) /* the workers wait for their owner */
         return NULL;
     SGP_EACH_LINK (link, node) {
         if (link->connection.state == SGP_LINK_UP && !link->liveness.absent &&
@@ -67,7 +70,8 @@ static const struct sgp_core_link *veteran_peer(const struct sgp_node *node)
     return NULL;
 }
 
-/* A source has finished and none takes part: none gives mass, and the fleet waits for nothing. */
+/* A source has finished and no source takes part. Then no source gives mass, and the fleet waits
+ * for nothing. */
 static bool has_ended(const struct sgp_node *node)
 {
     bool ended = false;
@@ -79,10 +83,10 @@ static bool has_ended(const struct sgp_node *node)
     return ended;
 }
 
-/* A newcomer that is given mass and cannot pass any on gathers that of its sources, whose steps
- * grow as their weight shrinks. So it stays joining until an out-neighbour is there. It does not
- * wait for ever for a dead one; one that answers will come to know it, unless the fleet has
- * ended. */
+/* A new node that receives mass and cannot give any accumulates the mass of its sources. As their
+ * weight shrinks, their effective steps grow. So it stays joining until an out-neighbour is
+ * connected. It does not wait for a dead neighbour for ever. A neighbour that answers will come to
+ * know it, unless the fleet has ended. */
 static const struct sgp_core_link *missing_target(const struct sgp_node *node)
 {
     const struct sgp_core_link *first = NULL;
@@ -98,8 +102,9 @@ static const struct sgp_core_link *missing_target(const struct sgp_node *node)
     return waits ? first : NULL;
 }
 
-/* Whether this node returns to others who take part. Where all are to begin alike that is not so in their first round: shares
- * of it would be left out for want of a connection that is only about to be made. */
+/* Whether this node returns to other nodes that take part. If all nodes are to begin with one
+ * model, their first round does not count. Shares of that round would be left out, because the
+ * connections for them do not exist yet. */
 static bool has_fleet(const struct sgp_node *node)
 {
     bool returns = false;
@@ -125,7 +130,7 @@ bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing)
     *ret_missing = SGP_SLOT_NONE;
     bool knows = sgp_core_knows_end(node);
     if (node->past.recorded && knows &&
-        node->round >= sgp_core_last(node)) /* it was through with everything */
+        node->round >= sgp_core_last(node)) /* the node had finished everything */
         return true;
     for (uint32_t i = 0; i < node->layout.link_count && *ret_missing == SGP_SLOT_NONE; i++)
         if (node->layout.links[i].liveness.heard == SGP_TIME_NEVER &&
@@ -137,7 +142,7 @@ bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing)
         return false;
     if (next_round(node, 0) > 0)
         return true;
-    if (has_fleet(node)) /* it goes where the fleet is */
+    if (has_fleet(node)) /* the node jumps to the round of the fleet */
         return true;
     return node->config.start != SGP_START_ALL && count_heard(node) >= node->config.start &&
            !sgp_core_mints(node);
@@ -145,8 +150,8 @@ bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing)
 
 /* ---- the end ---- */
 
-/* Whether nothing is owed to anybody who could still acknowledge it. One who took its leave will not:
- * what it is owed is on record, and settled when both are back. */
+/* Whether no share is owed to a node that could still acknowledge it. A node that said goodbye will
+ * not. Its share is on record, and settled when both nodes are back. */
 static bool settled(const struct sgp_node *node)
 {
     SGP_EACH_OF (link, node, SGP_SET_OWING) {
@@ -159,8 +164,8 @@ static bool settled(const struct sgp_node *node)
     return true;
 }
 
-/* One who takes part will acknowledge. One who left, ended or paused may be gone for good: nobody
- * judges its silence, so what it is owed is left to a later connection. */
+/* Whether an active node owes an acknowledgement. A node that left, ended or paused may be gone for
+ * good, and no failure detector watches it. So its share is left to a later connection. */
 static bool awaits_acknowledgement(const struct sgp_node *node)
 {
     SGP_EACH_OF (link, node, SGP_SET_OWING)
@@ -177,7 +182,7 @@ static void come_to_end(struct sgp_node *node)
     sgp_core_enter(node, SGP_STAGE_END);
 }
 
-/* After an early stop in the past, owners may be ahead: the last copy is that of all. */
+/* After an early stop that is past, owners may be ahead. All nodes take the last copy. */
 static bool fetches_last_copy(struct sgp_node *node)
 {
     bool lacks = false;
@@ -208,13 +213,12 @@ static void end(struct sgp_node *node)
     }
     if (node->round >= sgp_core_last(node) && !sgp_core_is_untold(node))
         return;
-    sgp_core_become(
-        node, SGP_NODE_SETTLING); /* somebody trains, or mixes, for longer than we knew */
+    sgp_core_become(node, SGP_NODE_SETTLING); /* another node trains or mixes longer than known */
     sgp_core_enter(node, SGP_STAGE_BEGIN);
     node->again = true;
 }
 
-/* The last checkpoint has to wait for the job anyway, and describes what came of it. */
+/* The last checkpoint waits for the job anyway, and describes its result. */
 static void drain(struct sgp_node *node)
 {
     if (node->drained || sgp_core_computes(node))
@@ -237,7 +241,8 @@ static void stop_now(struct sgp_node *node)
     sgp_core_become(node, SGP_NODE_DRAINING);
 }
 
-/* Amid an exact cycle its end is waited for, as long as one drains: what others have given counts on it. */
+/* During an exact cycle a stop waits for the end of the cycle, at most the time of draining,
+ * because other nodes depend on its shares. */
 void sgp_core_drain(struct sgp_node *node)
 {
     bool leaving = node->leaving.wanted;
@@ -253,7 +258,7 @@ void sgp_core_drain(struct sgp_node *node)
 
 void sgp_core_enough(struct sgp_node *node)
 {
-    /* everybody has heard of it by then, though this node may be behind */
+    /* all nodes have heard of the stop by then, even if this node is behind */
     sgp_round margin = sgp_core_far_ahead(node) * sgp_core_rounds_of_turn(node);
     sgp_round stop = sgp_core_furthest(node, node->round, is_present) + margin;
     bool stops = node->fleet.stop != SGP_ROUND_NONE && stop >= node->fleet.stop;
@@ -292,20 +297,21 @@ void sgp_core_pause(struct sgp_node *node, bool paused)
 
 /* ---- the stages ---- */
 
-/* The place of the round's steps in data and schedule. At its own pace a worker's label goes on by as much as all have given
- * meanwhile: so as not to take rows twice, or leave them out, it takes one turn after the other, near the label. */
+/* The turn of the round's steps, which selects data and schedule. At its own pace, a worker's label
+ * rises by the updates of all workers. To use no rows twice and to leave none out, the worker takes
+ * one turn after the other, close to the label. */
 static sgp_round turn_of_round(struct sgp_node *node)
 {
     sgp_round due = sgp_core_turn(node, node->round), next = node->copy.turn;
     bool counts = sgp_core_shares_label(node);
     sgp_round apart = next > due ? next - due : due - next;
-    bool follows = counts && next > 0; /* a process's first is where all are */
+    bool follows = counts && next > 0; /* the first turn of a process follows the label */
     sgp_round turn = follows && apart <= sgp_core_far_ahead(node) ? next : due;
     node->copy.turn = turn + 1;
     return turn;
 }
 
-/* The round's steps, if this node still takes any and has an estimate to take them from. */
+/* Run the round's steps, if the node still takes steps and has an estimate. */
 static void train_or_enter(struct sgp_node *node, enum sgp_stage otherwise)
 {
     bool due = node->state == SGP_NODE_TRAINING && sgp_core_trains_in(node, node->round);
@@ -327,21 +333,21 @@ static void after_giving(struct sgp_node *node)
         train_or_enter(node, SGP_STAGE_GATHER);
     else
         sgp_core_enter(node, SGP_STAGE_GATHER);
-    if (node->passes > 0) /* it waits as before */
+    if (node->passes > 0) /* the time for which it waits continues */
         node->stage_since = node->waits;
     sgp_core_want_copy(node);
 }
 
-/* Whether no step is due in this round any more, neither by the configuration nor after an early stop. */
+/* Whether no step is due in this round or later, because of the configuration or an early stop. */
 static bool steps_are_done(const struct sgp_node *node)
 {
     bool early = node->fleet.stop != SGP_ROUND_NONE && node->round >= node->fleet.stop &&
                  node->round >= sgp_core_train_end(node);
-    bool shared = sgp_core_shares_label(node); /* all's steps are one count */
+    bool shared = sgp_core_shares_label(node); /* the steps of all nodes are counted together */
     return node->round >= (shared ? node->fleet.ends : sgp_core_own_end(node)) || early;
 }
 
-/* Whether anybody who is reckoned with still takes steps. */
+/* Whether a neighbour that is waited for still takes steps. */
 static bool others_train(const struct sgp_node *node)
 {
     SGP_EACH_IN (link, node)
@@ -350,12 +356,13 @@ static bool others_train(const struct sgp_node *node)
     return false;
 }
 
-/* Until when a round does not begin. At its own pace a node is held up by its steps. One that takes none waits for mass: a relay
- * for each round, as long as others train, and one that has given everything away. In a round that only exchanges a node waits
- * no longer than its steps take, for whoever would give to it may wait likewise. */
+/* Until when a round does not begin. At its own pace, the steps of a node limit its rounds. A node
+ * without steps waits for mass. A relay waits before each round as long as others train, and so
+ * does a node that has given everything away. In a round that only exchanges, a node waits at most
+ * as long as its steps take, because its sources may wait in the same way. */
 sgp_time sgp_core_awaits_mass_until(const struct sgp_node *node)
 {
-    bool paced = node->role->counts_steps; /* by updates, and by copies */
+    bool paced = node->role->counts_steps; /* by updates and copies */
     if (!sgp_core_at_own_pace(node) || paced || node->stage != SGP_STAGE_BEGIN)
         return 0;
     bool steps = node->state != SGP_NODE_TRAINING || sgp_core_trains_in(node, node->round);
@@ -365,7 +372,8 @@ sgp_time sgp_core_awaits_mass_until(const struct sgp_node *node)
                                                              : node->round_since + node->pace.steps;
 }
 
-/* One that had nothing when an epoch began has asked for an estimate, and would pass zeros off as one. */
+/* A node that had nothing when an epoch began has asked for an estimate. Without this check it
+ * would give zeros as an estimate. */
 static bool lacks_estimate(struct sgp_node *node)
 {
     return node->seeking.wants && node->role->collective && sgp_core_seeks(node);
@@ -393,7 +401,7 @@ static void begin(struct sgp_node *node)
 {
     node->passes = 0;
     if (node->role->collective)
-        sgp_core_absorb_until(node, SGP_ROUND_MAX); /* what was bequeathed */
+        sgp_core_absorb_until(node, SGP_ROUND_MAX); /* bequests */
     if (sgp_core_leaves_now(node))
         return;
     sgp_core_dissolve(node);
@@ -429,8 +437,9 @@ static bool in_order(const struct sgp_node *node)
     return sgp_method_in_order(node->config.method);
 }
 
-/* Nodes decide by label, so all take it or none does; they take none where they only mix, to agree. An
- * owner takes it after a step to which `added` updates came. */
+/* Nodes decide by label, so that all nodes take the outer step or none does. None takes it in
+ * rounds that only mix, because these lead to agreement. An owner takes it after a step to which it
+ * added updates. */
 static bool takes_outer_step(const struct sgp_node *node, uint32_t added)
 {
     bool moves = node->role->part == SGP_PART_LEADS ? added > 0 : !sgp_core_is_relay(node);
@@ -440,7 +449,7 @@ static bool takes_outer_step(const struct sgp_node *node, uint32_t added)
 
 static void complete(struct sgp_node *node)
 {
-    node->folding.changed = true; /* one that is late is not waited for */
+    node->folding.changed = true; /* a late source is not waited for */
     node->again = node->again || node->folding.refusals;
     uint32_t added = sgp_core_close_step(node);
     sgp_core_absorb_until(node, in_order(node) ? node->round : SGP_ROUND_MAX);
@@ -449,7 +458,7 @@ static void complete(struct sgp_node *node)
     sgp_core_pace_round(node);
     node->pace.idle =
         node->state == SGP_NODE_SETTLING && !node->received_share && node->giving.count == 0;
-    if (takes_outer_step(node, added)) /* also of parts of a model, which are no estimate */
+    if (takes_outer_step(node, added)) /* also for parts of a model, which are no estimate */
         sgp_core_emit(node, SGP_EFFECT_OUTER)->weight = node->mass.weight;
     take_round(
         node, node->role->next_label != NULL ? node->role->next_label(node) : node->round + 1);
@@ -467,7 +476,8 @@ void sgp_core_trained(struct sgp_node *node, int code)
     node->pace.steps = node->now - node->pace.begun;
     node->copy.updates += code == 0;
     node->unrecorded = true;
-    if (code != SGP_E_DIVERGED) /* taken, or taken back: the round goes on without */
+    /* the steps were taken or undone: the round continues without them */
+    if (code != SGP_E_DIVERGED)
         return;
     struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_DIVERGED, node->config.self);
     note->code = code;
@@ -484,12 +494,12 @@ void sgp_core_published(struct sgp_node *node)
             link->owed[k].publishing = false;
     node->layout.snapshot_users[node->giving.slot]--;
     node->giving.slot = SGP_SLOT_NONE;
-    if (node->state == SGP_NODE_DRAINING) { /* what was published has a time to leave in, too */
+    if (node->state == SGP_NODE_DRAINING) { /* the published share gets the full time to leave */
         sgp_core_enter(node, SGP_STAGE_IDLE);
         node->drain_until = node->now + SGP_DRAIN_NS;
     } else {
         after_giving(node);
-        SGP_EACH_OF (link, node, SGP_SET_NEAR) /* x is at rest now, if no step follows */
+        SGP_EACH_OF (link, node, SGP_SET_NEAR) /* x does not change now, unless a step follows */
             sgp_core_fold(node, link);
     }
 }
@@ -500,7 +510,8 @@ static bool may_work(const struct sgp_node *node)
            node->state == SGP_NODE_FINISHED;
 }
 
-/* Whether the fleet is rounds ahead; within an exact cycle, by any round or an epoch not seen. */
+/* Whether the fleet is rounds ahead. Within an exact cycle one round, or an unknown epoch, is
+ * enough. */
 static bool comes_late(const struct sgp_node *node)
 {
     bool labels = node->role->collective || sgp_core_leads(node);
@@ -511,14 +522,14 @@ static bool comes_late(const struct sgp_node *node)
         if (sgp_core_living(link) && later)
             return true;
     }
-    bool behind =
-        node->role->part == SGP_PART_LEADS && /* its workers have gone on with its copies */
-        sgp_core_furthest(node, node->round, sgp_core_is_up) > node->round;
+    /* its workers have continued with its copies */
+    bool behind = node->role->part == SGP_PART_LEADS &&
+                  sgp_core_furthest(node, node->round, sgp_core_is_up) > node->round;
     return behind || sgp_core_followed(node, node->round, sgp_core_living) > node->round + ahead;
 }
 
-/* Go on with the round on record, or with the fleet's if that is further. Parameters that are exact
- * are worth keeping in step for a cycle; then a neighbour's are better. */
+/* Resume at the round on record, or at the fleet's if that is greater. Exact parameters are kept if
+ * the fleet is at most a cycle ahead. Beyond that a neighbour's are better. */
 static void resume(struct sgp_node *node)
 {
     bool lost = !node->past.recorded || node->past.another_file || node->config.seeks ||
@@ -548,7 +559,8 @@ static void join(struct sgp_node *node)
 {
     uint32_t missing;
     bool late = comes_late(node);
-    if (late) /* also a node without a past goes where the fleet is, with its model */
+    /* also a node without a past goes to the round of the fleet, with the fleet's model */
+    if (late)
         node->past.restored = true;
     if (node->role->joins != NULL)
         node->role->joins(node, late);
@@ -561,7 +573,7 @@ static void join(struct sgp_node *node)
         resume(node);
     else
         take_round(node, 0);
-    if (node->config.fingerprint.run == 0) /* nobody has told of one: it is the first */
+    if (node->config.fingerprint.run == 0) /* no node has told of a run, so this is the first */
         node->config.fingerprint.run = 1;
     sgp_core_become(node, steps_are_done(node) ? SGP_NODE_SETTLING : SGP_NODE_TRAINING);
     sgp_core_pace_begin(node);
@@ -575,14 +587,15 @@ static void join(struct sgp_node *node)
         sgp_core_enter(node, node->trained ? SGP_STAGE_CREDIT : SGP_STAGE_BEGIN);
 }
 
-/* An early stop lies before the step that an owner has open. Those who brought an update to it have ended. */
+/* Whether an early stop is before the step that an owner has open. Workers that brought an update
+ * to it have ended. */
 static bool is_too_late_to_gather(const struct sgp_node *node)
 {
     return node->stage == SGP_STAGE_GATHER && node->role->part == SGP_PART_LEADS &&
            node->round >= sgp_core_last(node);
 }
 
-/* It gives once more in this round. */
+/* Give once more in this round. */
 static void pass_on(struct sgp_node *node)
 {
     if (node->passes++ == 0)
@@ -592,10 +605,11 @@ static void pass_on(struct sgp_node *node)
     sgp_core_enter(node, SGP_STAGE_CREDIT);
 }
 
-/* Go as far as can be gone: at most one completed round a step, so that effects stay bounded. */
+/* Advance as far as possible. One step completes at most one round, so that the number of effects
+ * is bounded. */
 void sgp_core_advance(struct sgp_node *node)
 {
-    bool hold = in_order(node) && sgp_core_active(node); /* what belongs to this round and later */
+    bool hold = in_order(node) && sgp_core_active(node); /* shares of this round and later */
     sgp_core_renew(node);
     sgp_core_forget_answers(node);
     sgp_core_take_up_refusals(node);
@@ -619,13 +633,14 @@ void sgp_core_advance(struct sgp_node *node)
     bool completed = false;
     for (;;) {
         if (is_too_late_to_gather(node))
-            sgp_core_enter(node, SGP_STAGE_BEGIN); /* and to its end */
+            sgp_core_enter(node, SGP_STAGE_BEGIN); /* and from there to its end */
         if (node->stage == SGP_STAGE_BEGIN)
             begin(node);
-        bool forgets = node->role->gives_updates && node->trained; /* first what nobody will add */
+        /* first forget an update that no owner will add */
+        bool forgets = node->role->gives_updates && node->trained;
         if (node->stage == SGP_STAGE_CREDIT && node->round >= sgp_core_last(node) &&
             !sgp_core_is_untold(node) && !forgets)
-            come_to_end(node); /* of an early stop this late nobody would grant */
+            come_to_end(node); /* no target would grant a credit after an early stop */
         if (node->stage == SGP_STAGE_CREDIT && sgp_core_give(node)) {
             if (node->giving.slot != SGP_SLOT_NONE)
                 sgp_core_enter(node, SGP_STAGE_PUBLISHING);

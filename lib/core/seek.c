@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Seeking: a node whose parameters are a guess asks one source after the other for its estimate.
  *
- * Asking sets a receive buffer aside. One source is asked at a time; of several owners each, for its part. One that
- * does not answer gives way to the next, and its connection ends with that, so that a late answer is never
- * taken for one to a later question.
+ * A question reserves a receive buffer. One source is asked at a time. If there are several owners,
+ * each is asked for its part. If a source does not answer, its connection is closed and the next
+ * source is asked. So a late answer is never taken for the answer to a later question.
+ *
  * The rule: docs/rules/estimate.md */
 #include "core/core.h"
 
-#define TURNS_MAX 8 /* doublings of the time that a source has to answer: up to 43 minutes */
+#define TURNS_MAX 8 /* number of doublings of the time for an answer: up to 43 minutes */
 
-/* One that drains may be about to leave for good, with this node for its only heir. */
+/* A draining node may be about to leave for good, with this node as its only heir. */
 static bool drains(const struct sgp_core_link *link)
 {
     return link->connection.state == SGP_LINK_UP && !link->liveness.absent &&
            link->pulse.state == SGP_NODE_DRAINING;
 }
 
-/* A relay enters an exact cycle with nothing, and what is in it amid one is no estimate. */
+/* A relay enters an exact cycle with zero, and its vector during the cycle is no estimate. */
 static bool has_nothing(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     const struct sgp_topology *topology = node->config.topology;
@@ -46,7 +47,8 @@ static struct sgp_core_link *next_of(
     return NULL;
 }
 
-/* Of the workers of an owner, the one with the newest copy, once all have been heard, or had the time to be; or NULL. */
+/* For an owner: the worker with the newest copy, once all workers have been heard, or have had time
+ * for that. NULL: none. */
 static struct sgp_core_link *newest(const struct sgp_node *node)
 {
     struct sgp_core_link *best = NULL;
@@ -61,7 +63,8 @@ static struct sgp_core_link *newest(const struct sgp_node *node)
     return best != NULL && best->question.slot == SGP_SLOT_NONE ? best : NULL;
 }
 
-/* The next in turn that could be asked, and is not; or NULL. One that stays is better. A worker asks its owner. */
+/* The next source in turn that could be asked and is not asked yet, or NULL. A source that stays is
+ * preferred. A worker asks its owner. */
 static struct sgp_core_link *next_source(const struct sgp_node *node)
 {
     if (sgp_core_leads(node))
@@ -70,26 +73,26 @@ static struct sgp_core_link *next_source(const struct sgp_node *node)
     return next != NULL ? next : next_of(node, drains);
 }
 
-/* One that was asked may be unable to answer, which it need not show (it was paused before its own
- * parameters had come), or be busy with a job or with another's estimate. So if there is `other`, it is
- * that one's turn; and each turn is twice as long as the one before, so that the slow ones come to
- * answer too. What joins again or drains has nothing to hand out. */
+/* A source may be unable to answer, and need not show it. It may have been paused before its own
+ * parameters arrived, or be busy with a job or with another estimate. If there is `other`, that one
+ * is asked next. Each turn is twice as long as the previous one, so that slow sources can answer
+ * too. A source that rejoins or drains has no estimate. */
 static void give_way(struct sgp_node *node, struct sgp_core_link *link, bool other)
 {
     if (link->question.slot == SGP_SLOT_NONE || link->question.filling)
         return;
     bool late = other && node->now >= link->question.until;
     bool serves = sgp_core_living(link) || drains(link);
-    if (link->receiving.filling || (serves && !late)) /* a share comes first on its line */
+    if (link->receiving.filling || (serves && !late)) /* a share comes first on its connection */
         return;
     if (node->seeking.turns < TURNS_MAX)
         node->seeking.turns++;
-    sgp_core_hang_up(node, link, SGP_E_CREDIT, SGP_REASON_CREDIT); /* it is not asked any more */
+    sgp_core_hang_up(node, link, SGP_E_CREDIT, SGP_REASON_CREDIT); /* withdraws the question */
 }
 
 static void ask(struct sgp_node *node, struct sgp_core_link *link)
 {
-    bool part = node->role->gives_updates; /* a copy: a later one than it has */
+    bool part = node->role->gives_updates; /* a copy must be newer than the present one */
     link->question.slot = node->seeking.slot;
     node->seeking.slot = SGP_SLOT_NONE;
     link->question.newer = part ? link->work.copy + 1 : 0;
@@ -132,8 +135,8 @@ sgp_time sgp_core_answered_by(const struct sgp_node *node)
     return least;
 }
 
-/* A node without a past has nothing worth mixing into a fleet that has trained: as long as an
- * in-neighbour may still come that could be asked, its patience does not begin to run. */
+/* A node without a past has nothing worth mixing into a trained fleet. While an in-neighbour that
+ * could be asked may still connect, its patience does not start. */
 static bool may_yet_ask(const struct sgp_node *node)
 {
     bool may = false;
@@ -145,8 +148,8 @@ static bool may_yet_ask(const struct sgp_node *node)
     return may && !node->past.recorded && !node->config.seeks;
 }
 
-/* One that drains ends soon, or means no good: it has the time of a turn, and no more. So has whoever is asked by a node
- * that takes part already, for it may lack an estimate itself. */
+/* A draining source ends soon, or is malicious, so it has the time of one turn. The same applies if
+ * a node asks that already takes part, because its source may lack an estimate itself. */
 static bool awaits_answer(const struct sgp_node *node)
 {
     const struct sgp_core_link *link = sgp_core_asked(node);
@@ -157,13 +160,13 @@ static bool awaits_answer(const struct sgp_node *node)
            (joins && sgp_core_living(link));
 }
 
-/* Whether a node that could start waits for an estimate first. Parameters on record exactly are kept
+/* Whether a node that could start waits for an estimate first. Exact parameters on record are kept
  * unless the fleet is more than a cycle ahead. */
 bool sgp_core_seeks(struct sgp_node *node)
 {
     bool all = true, living = false;
     sgp_round kept = node->round;
-    if (node->role->unique) /* nobody's is newer than what the token is */
+    if (node->role->unique) /* no node has a newer model than the token */
         kept = SGP_ROUND_MAX;
     else if (!sgp_core_leads(node))
         kept += node->config.topology->rounds_per_cycle;
@@ -179,14 +182,15 @@ bool sgp_core_seeks(struct sgp_node *node)
     }
     if (!node->seeking.wants)
         return false;
-    if (sgp_core_follows(node)) /* it has nothing of its own to go on with */
+    if (sgp_core_follows(node)) /* a follower has nothing of its own */
         return true;
     if (node->seeking.until == SGP_TIME_NEVER && living && may_yet_ask(node))
         return true;
     if (node->seeking.until == SGP_TIME_NEVER)
         node->seeking.until = node->now + SGP_SEEK_NS;
     bool may_come = node->config.self > 0 && node->layout.link_count > node->layout.out_count;
-    if (node->config.one_beginning && may_come && !node->leaving.wanted) /* until one comes */
+    /* until a neighbour connects */
+    if (node->config.one_beginning && may_come && !node->leaving.wanted)
         return true;
     bool hopeless = (all && !living) || node->now >= node->seeking.until;
     if (awaits_answer(node) || !hopeless)

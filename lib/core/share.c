@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shares: accepting them, sending what outgoing.c gave, and settling what became of it.
+/* Shares: accepting them, sending what outgoing.c gave, and settling the result.
  *
- * A share leaves `weight` when it is given, is owed while nobody has acknowledged it, and enters the
- * target's weight when the target accepts it: whole, its checksum right, all of it finite. Whatever
- * happens in between, it is accepted exactly once or comes back.
+ * A share leaves `weight` when it is given, and is owed until it is acknowledged. It enters the
+ * target's weight when the target accepts it: whole, with a correct checksum, and finite in all
+ * values. Whatever happens in between, it is accepted exactly once or returns.
+ *
  * The rule: docs/rules/mass.md */
 #include "core/core.h"
 
@@ -11,7 +12,7 @@
 
 /* ---- accepting ---- */
 
-/* A bequest is all that its source has, and that is more than nothing. */
+/* A bequest is all mass of its source, and more than nothing. */
 static bool bequest_is_sound(const struct sgp_node *node, const struct sgp_share *share)
 {
     bool amount = isfinite(share->bequest) && share->bequest >= 0 &&
@@ -20,14 +21,14 @@ static bool bequest_is_sound(const struct sgp_node *node, const struct sgp_share
     return amount && (beside || share->bequest <= 0);
 }
 
-/* A coded payload fits where its values go. */
+/* A coded payload must fit into the space of its values. */
 static bool is_shorter(const struct sgp_share *share)
 {
     return share->coding == SGP_CODING_NONE ||
            sgp_coding_is_shorter(share->coding, share->slice.count);
 }
 
-/* Whether any honest source can announce this share: by its amounts, its values and its number. */
+/* Whether an honest source can announce this share, by its amounts, its values and its number. */
 static bool share_is_sound(
     const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_share *share)
 {
@@ -45,7 +46,7 @@ static bool share_is_sound(
            share->round <= link->pulse.round;
 }
 
-/* Whether this node's role in the share's round takes no such share. */
+/* Whether this node's role in the share's round excludes such a share. */
 static bool is_out_of_place(
     const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_share *share)
 {
@@ -53,8 +54,9 @@ static bool is_out_of_place(
     return role->fits != NULL && !role->fits(node, link, share);
 }
 
-/* The epoch of what a neighbour gives: not below the present one, if the file has no exact cycle
- * and one of both uses no epochs. A higher one stays, for this node may begin it later. */
+/* The epoch of a neighbour's share. It is at least the present one, if the file has no exact cycle
+ * and one of both nodes uses no epochs. A higher one is kept, because this node may begin that
+ * epoch later. */
 static struct sgp_epoch epoch_of(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     bool lenient = !sgp_core_uses_epochs(node) ||
@@ -88,8 +90,9 @@ struct sgp_verdict sgp_core_share(
     return sgp_fine();
 }
 
-/* The greatest fraction of its mass that a source gives over this edge, in any round of the file. One that chooses for
- * itself gives halves; what was given by a former file, or by one who leaves, may be all. */
+/* The greatest fraction of its mass that a source gives over this edge, in any round of the file. A
+ * node that chooses its targets gives halves. A share of a previous file, or of a leaver, may be
+ * all mass. */
 static double fraction_most(
     const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_share *share)
 {
@@ -108,8 +111,8 @@ static double fraction_most(
     return most;
 }
 
-/* Whether the share can be what its source says, and what comes with it finds a place. That this node has too much already is not
- * the source's fault: it sheds that (total.c). */
+/* Whether the share can be what its source says, and its accounts find room. If this node has too
+ * much weight already, that is not the source's fault: the node sheds the excess (total.c). */
 static bool has_room(
     struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_share *share)
 {
@@ -126,9 +129,9 @@ static bool is_of_exact(const struct sgp_node *node, const struct sgp_share *sha
     return share->bequest <= 0 && sgp_core_role_at(node, share->round)->collective;
 }
 
-/* Whether the share is of an epoch that is over. Within an exact cycle an epoch is over for a
- * target as soon as it has heard of a higher one: it must not accept a share that comes
- * behind one that it refused. */
+/* Whether the epoch of the share is over. Within an exact cycle an epoch is over for a target as
+ * soon as it has heard of a higher one. The target must not accept a share that follows a refused
+ * one. */
 static bool is_over(
     const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_share *share)
 {
@@ -138,8 +141,8 @@ static bool is_over(
     return share->bequest <= 0 && (sgp_core_epoch_is_below(epoch, last) || other);
 }
 
-/* A refused share may be part of a cycle of this file, which then cannot end. A share by another
- * file may be part of none. */
+/* A refused share may be part of a cycle of this file, which then cannot end. A share of another
+ * file cannot. */
 static void lose_epoch(struct sgp_node *node, const struct sgp_core_link *link)
 {
     bool ours = link->receiving.epoch.topology == node->config.topology->digest;
@@ -152,14 +155,14 @@ static enum sgp_reason judge(
 {
     const struct sgp_share *share = &link->receiving.incoming;
     bool over = is_over(node, link, share);
-    if (code != 0 && !over) /* values of another file are judged by the wrong measure */
+    if (code != 0 && !over) /* values of another file are measured wrongly */
         return code == SGP_E_OUTSIZED ? SGP_REASON_OUTSIZED : SGP_REASON_NOT_FINITE;
     if (sgp_core_has_gone(node))
         return SGP_REASON_LEAVING;
     struct sgp_slice owned = sgp_core_values(node, link);
     bool other = sgp_core_leads(node) && share->bequest <= 0 &&
                  (share->slice.first != owned.first || share->slice.count != owned.count);
-    if (spoiled || over || other) /* by another file that gives it other parts */
+    if (spoiled || over || other) /* the source has another file, with other parts */
         return SGP_REASON_CHANGED;
     if (node->role->unique && share->round > sgp_core_label_most(node, link->peer))
         return SGP_REASON_RANGE;
@@ -177,7 +180,7 @@ static void acknowledge(struct sgp_node *node, struct sgp_core_link *link, enum 
     link->count.returned++;
 }
 
-/* A share that asks was accepted. Without an edge back nobody can be answered. */
+/* A share that asks was accepted. Without an edge back there can be no answer. */
 static void answer_later(struct sgp_node *node, uint32_t peer)
 {
     struct sgp_core_link *back = sgp_core_find(node, peer, SGP_OUT);
@@ -211,7 +214,7 @@ struct sgp_verdict sgp_core_payload(struct sgp_node *node, struct sgp_core_link 
         bool empty = link->receiving.incoming.payload_bytes == 0;
         receive->share = link->receiving.incoming;
         receive->epoch = link->receiving.epoch;
-        bool bequeaths = receive->share.bequest > 0; /* which is no share of its round */
+        bool bequeaths = receive->share.bequest > 0; /* a bequest is no share of its round */
         if (!bequeaths && sgp_core_is_current(node, &receive->epoch))
             link->receiving.latest = receive->share.round;
         receive->state = empty || !counts ? SGP_RECEIVE_FREE : SGP_RECEIVE_HELD;
@@ -237,9 +240,9 @@ struct sgp_verdict sgp_core_payload(struct sgp_node *node, struct sgp_core_link 
     return sgp_fine();
 }
 
-/* ---- what is owed (the source's side) ---- */
+/* ---- owed shares (the source's side) ---- */
 
-/* Ready, and covered by a credit: a fresh share, or one of a lost connection. */
+/* Ready, and covered by a credit: a new share, or one whose connection was lost. */
 static bool may_send(
     struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_owed *owed)
 {
@@ -264,7 +267,8 @@ static void send(struct sgp_node *node, struct sgp_core_link *link, uint32_t pla
     message->share.light = node->total.light;
 }
 
-/* A token for a target that stops, or whose connection ended, before the share was sent: that cannot have accepted it. */
+/* A token that was not sent before its target stopped or its connection ended cannot have been
+ * accepted. */
 static bool returns_unsent(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     const struct sgp_owed *owed = &link->owed[0];
@@ -273,7 +277,7 @@ static bool returns_unsent(const struct sgp_node *node, const struct sgp_core_li
            (!sgp_core_is_up(link) || link->pulse.state == SGP_NODE_DRAINING);
 }
 
-/* Send what is owed, in order. */
+/* Send owed shares in order. */
 void sgp_core_send_owed(struct sgp_node *node)
 {
     SGP_EACH_OF (link, node, SGP_SET_OWING) {
@@ -294,7 +298,7 @@ void sgp_core_credit(
     bool pledged = sgp_core_has_own_buffers(node) && link->giving.announced[0] != SGP_ROUND_NONE &&
                    (!node->role->unique || credit->round >= link->giving.pledged_from);
     if (credit->round == link->giving.announced[0] ||
-        pledged) /* else it crossed a change of plan: void */
+        pledged) /* otherwise the credit crossed a change of plan, and is void */
         link->giving.credit[0] = credit->round;
     else if (credit->round == link->giving.announced[1])
         link->giving.credit[1] = credit->round;
@@ -332,9 +336,9 @@ struct sgp_verdict sgp_core_ack(
     return sgp_fine();
 }
 
-/* Whether the target has begun anew with a program that does not decode all that it has not
- * accepted. A link owes two shares in an exact cycle alone. The cycle cannot end without either, so
- * then the first is not sent again, even if it is plain. */
+/* Whether the target has restarted with a program that cannot decode the unaccepted shares. Only in
+ * an exact cycle does a link owe two shares. The cycle needs both, so then the first is not sent
+ * again, even if it is not coded. */
 static bool is_unreadable(const struct sgp_core_link *link)
 {
     const struct sgp_owed *second = &link->owed[1];
@@ -342,7 +346,7 @@ static bool is_unreadable(const struct sgp_core_link *link)
            (second->exists && !sgp_core_decodes(link, second->share.coding));
 }
 
-/* False: it is sent again. */
+/* False: the share is sent again. */
 static bool settle_first(
     struct sgp_node *node, struct sgp_core_link *link, uint64_t accepted, bool forgot)
 {
@@ -351,15 +355,16 @@ static bool settle_first(
     else if (!forgot && accepted >= link->owed[0].share.number)
         sgp_core_accepted_by_peer(node, link);
     else if (forgot || link->owed[0].lost || is_unreadable(link) ||
-             node->role->unique) /* others may be ready for it */
+             node->role->unique) /* other targets may be ready for the token */
         sgp_core_take_back(node, link, SGP_REASON_FORGOT);
     else
         return false;
     return true;
 }
 
-/* After a reconnect: settle what the target accepted, and send the rest again. But a new target
- * must not get an old fleet's mass, and a new process has no snapshot of it any more. */
+/* After a reconnect: settle what the target accepted, and send the rest again. Two cases return the
+ * share instead. A target with another lineage must not get an old fleet's mass. A new process no
+ * longer has the snapshot. */
 void sgp_core_settle(
     struct sgp_node *node, struct sgp_core_link *link, uint64_t accepted, bool forgot)
 {

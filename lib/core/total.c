@@ -1,56 +1,64 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The total weight of the fleet: how a node finds out that a member has made weight or lost it, and heals that.
+/* The total weight of the fleet: how a node detects that a member created or lost weight, and heals
+ * that.
  *
- * A member can name another weight in a share than belongs to its x, and one neighbour alone cannot prove that. All members
- * together can. If each of them has more than its part of all the weight that there can be, round after round, then there is too
- * much in total. If each of them has less than its least weight, then weight is lost. So each share says for how many rounds its
- * source, and everybody of whom the source has heard, has been so: the least that is heard, and one, is the next node's own count. A
- * node that has other weight, or a neighbour that is away or has another topology file, says 0. A count above `window` has been
- * around the fleet.
+ * A member can state a weight in a share that does not belong to its x. One neighbour alone cannot
+ * prove that, but all members together can. If each of them has more than its part of the maximum
+ * of all weight, round after round, then the total is too great. If each of them has less than its
+ * least weight, then weight is lost. So each share states a count. It is the number of rounds for
+ * which its source has been so, and every node of which the source has heard. A node's own count is
+ * the least that it hears, plus one. A node that has other weight says 0. So does a node with a
+ * neighbour that is absent or has another topology file. A count above `window` has been around the
+ * fleet.
  *
- * Then the node scales x and w by one factor, which leaves the estimate x / w as it is. As long as there was too much of late, it keeps
- * its weight within its part of the bound: a sink for its neighbours' excess, so that one such node heals all. What is lost it makes
- * good once for each count that has been around: its own weight rises to the least.
+ * Then the node scales x and w by one factor, which leaves the estimate x / w unchanged. After an
+ * excess it keeps its weight within its part of the bound for a time. It acts as a sink for its
+ * neighbours' excess, so one such node heals all. Lost weight is restored once for each count that
+ * has been around the fleet: the node's own weight rises to its least weight.
+ *
  * The rule: docs/rules/mass.md */
 #include "core/core.h"
 
 #include <math.h>
 
-#define WINDOWS                                                                                    \
-    4 /* cycles that what a source said counts for, and as many times a count has been around */
-#define CALM 16    /* windows without anything to scale: the total is as it should be */
-#define SPECK 1e-6 /* of the node's weight: less is not worth a pass over x */
+/* cycles for which a stated count is valid, and multiple of the time for a count to go around */
+#define WINDOWS 4
+#define CALM 16    /* windows without scaling after which the total is correct */
+#define SPECK 1e-6 /* relative to the node's weight; less is not worth a pass over x */
 
-/* Where the weight of a node follows from the file alone nothing that is named counts. */
+/* Where the file alone determines the weight of a node, stated weights do not count. */
 static bool is_named(const struct sgp_node *node)
 {
     return !node->role->counts_steps && !node->role->collective && !node->exact.begun &&
            !node->leaving.wanted;
 }
 
-/* The node's part of the most that there can be: of what it has at most by the file, as much more as the slack is of all. */
+/* The node's part of the maximum: its own maximum by the file, raised by the same ratio as the
+ * slack raises the total. */
 static double part_of_most(const struct sgp_node *node)
 {
     double of_file = fmax(node->config.weight_most, 1);
     return of_file * sgp_core_weight_most(node) / node->config.topology->node_count;
 }
 
-/* What of its weight a node has when a round begins. At its own pace it has just given, and the rest is elsewhere, unless it chooses:
- * then it was given about as much. */
+/* The part of its weight that a node has when a round begins. At its own pace it has just given the
+ * rest away. A node that chooses its targets received about as much as it gave. */
 static double kept(const struct sgp_node *node)
 {
     bool has_given = sgp_core_at_own_pace(node) && !sgp_method_chooses(node->config.method);
     return has_given ? node->total.kept : 1;
 }
 
-/* How old what a source said may be: it speaks once in each cycle of the file, or a few times as rarely at another pace. */
+/* The greatest age of a stated count. A source states it once in each cycle of the file, or a few
+ * times more rarely at another pace. */
 static sgp_round recent(const struct sgp_node *node)
 {
     return WINDOWS * (sgp_round)node->config.topology->rounds_per_cycle;
 }
 
-/* News of each member has come here by then: it takes fewer hops than there are members, each of them recent. So of a member that
- * has other weight no node counts so far. */
+/* The time after which news of each member has arrived. The news takes fewer hops than there are
+ * members, and each hop is recent. So if one member has other weight, no node reaches this
+ * count. */
 static sgp_round window(const struct sgp_node *node)
 {
     return (sgp_round)node->config.topology->node_count * recent(node);
@@ -58,7 +66,8 @@ static sgp_round window(const struct sgp_node *node)
 
 /* ---- scaling ---- */
 
-/* How far the total is off is not known any more, but not by more than all that there can be. */
+/* The error of the total is not known any more, but it is at most all the weight that there can
+ * be. */
 static void book(struct sgp_node *node, double amount)
 {
     double room = sgp_core_weight_most(node) - node->mass.unknown;
@@ -66,7 +75,7 @@ static void book(struct sgp_node *node, double amount)
         sgp_mass_doubt(node, fmin(fabs(amount), room));
 }
 
-/* Bring the weight of x to this. */
+/* Set the weight of x to `weight`. */
 static void scale_to(struct sgp_node *node, double weight)
 {
     double amount = weight - node->mass.weight;
@@ -98,7 +107,7 @@ void sgp_core_shed(struct sgp_node *node)
         scale_to(node, node->mass.weight - over);
 }
 
-/* ---- what shows it ---- */
+/* ---- detection ---- */
 
 void sgp_core_total_hears(struct sgp_node *node, struct sgp_core_link *link)
 {
@@ -112,14 +121,14 @@ static sgp_round least_of(sgp_round a, sgp_round b)
     return a < b ? a : b;
 }
 
-/* By another file it may have unknown neighbours, or lack members that this node counts upon. */
+/* With another file the peer may have unknown neighbours, or lack members that this node counts. */
 static bool has_same_file(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     return link->greeting.topology == node->config.fingerprint.topology;
 }
 
-/* The counts of this round, if all neighbours are active, have the same file, and have said of late
- * what they know. Otherwise a member that has other weight may not have been heard of. */
+/* The counts of this round. They are valid if all neighbours are active, have the same file, and
+ * stated their counts recently. Otherwise a member with other weight may not have been heard of. */
 static void hear_all(struct sgp_node *node, sgp_round *heavy, sgp_round *light)
 {
     bool complete = node->layout.link_count > node->layout.out_count;
@@ -138,15 +147,17 @@ static void hear_all(struct sgp_node *node, sgp_round *heavy, sgp_round *light)
         *heavy = *light = 0;
 }
 
-/* Whether what a node gives in one round is in its target's weight when that begins the next. */
+/* Whether the mass that a node gives in one round is in its target's weight when the target begins
+ * the next round. */
 static bool absorbs_at_once(const struct sgp_node *node)
 {
     return sgp_method_in_order(node->config.method) && node->config.backup_neighbours == 0 &&
            node->config.patience == 0;
 }
 
-/* Whether weight that this node has given or taken is in nobody's when all begin this round. What it gave in an earlier one over an
- * edge of the file is in its target's by then, and what came for this one is still in its source's. */
+/* Whether weight that this node gave or received is in no node's weight when all begin this round.
+ * Mass that it gave earlier over an edge of the file is in its target's weight by then. Mass that
+ * arrived for this round is still counted by its source. */
 static bool hides_weight(const struct sgp_node *node)
 {
     bool hides = sgp_core_debts(node) > 0;
@@ -160,8 +171,9 @@ static bool hides_weight(const struct sgp_node *node)
     return hides;
 }
 
-/* Whether the node has so little that weight is lost if all members do. By the file a node never begins a round with less than its
- * least weight. Where a share may be in nobody's weight for longer, a node has too little if it starves, and nothing is under way. */
+/* Whether the node has so little that weight is lost if that holds for all members. By the file, a
+ * node never begins a round with less than its least weight. If a share may be in no node's weight
+ * for longer, a node has too little when it starves and none of its shares is in transit. */
 static bool is_light(const struct sgp_node *node)
 {
     if (absorbs_at_once(node))
@@ -169,8 +181,9 @@ static bool is_light(const struct sgp_node *node)
     return node->giving.nothing && sgp_core_held(node) <= 0 && sgp_core_owed(node) <= 0;
 }
 
-/* Weight that no other node counts as its own at that time. Where shares are absorbed in the order of rounds, the weights with which
- * nodes begin one round add up. Else what a node gives may be in another's weight before that begins its round. */
+/* Weight that no other node counts at that time. If shares are absorbed in the order of rounds, the
+ * weights with which nodes begin a round add up. Otherwise, mass that a node gives may be in
+ * another node's weight before that node begins its round. */
 static double own_alone(const struct sgp_node *node)
 {
     return sgp_method_in_order(node->config.method) ? node->mass.weight
@@ -201,8 +214,8 @@ static void heal(struct sgp_node *node)
         node->total.excess = false;
 }
 
-/* Once for each count that has been around. What comes later of a weight below its least may lie with a neighbour: then nothing is
- * lost, and nothing is to be made. */
+/* Called once for each count that has been around the fleet. If the weight falls below the least
+ * later, a neighbour may have it. Then no weight is lost, and none must be created. */
 static void make_good(struct sgp_node *node)
 {
     double least = node->config.weight_least * kept(node);

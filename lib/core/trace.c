@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text of a step. Called only when somebody wants to read it. */
+/* The text of a step. It is made only if the trace is read. */
 #include "core/trace.h"
 
 #include "core/core.h"
@@ -55,7 +55,7 @@ static const char *const effect_words[] = {
     [SGP_EFFECT_INQUIRE] = "inquire",
 };
 
-/* A line under construction; once full it stays as it is. */
+/* A line under construction. Once it is full, it does not change. */
 struct text {
     char *at;
     size_t left;
@@ -75,7 +75,7 @@ SGP_PRINTF(2, 3) static void add(struct text *text, const char *format, ...)
     }
 }
 
-/* With whom an effect has to do; SGP_SLOT_NONE: with this node alone. */
+/* The peer of an effect. SGP_SLOT_NONE: it concerns this node alone. */
 static uint32_t peer_of(const struct sgp_effect *effect)
 {
     switch (effect->type) {
@@ -112,7 +112,7 @@ static void add_effect(
         add(text, ":%" PRIu64 ":%.17g", sent->share.number, sent->share.weight);
 }
 
-/* The head, and what is done; as many lines as that takes, each with the head. */
+/* Log the head and the effects, in as many lines as needed, each with the head. */
 static void tell(
     const struct sgp_driver *driver, const struct sgp_topology_node *nodes, const char *head)
 {
@@ -132,7 +132,7 @@ static void tell(
     } while (i < driver->effects->count);
 }
 
-/* Whom the node waits for now, if that has changed. */
+/* Log which node this one waits for, if that has changed. */
 static void tell_waiting(struct sgp_driver *driver)
 {
     const struct sgp_node *node = driver->node;
@@ -179,6 +179,6 @@ void sgp_trace_reload(struct sgp_driver *driver, const struct sgp_topology *form
     add_state(&text, driver);
     add(&text, " event=reload digest=%016" PRIx64, driver->node->config.topology->digest);
     tell(driver, former->nodes, head);
-    driver->waiting = 0; /* peers have other indices now */
+    driver->waiting = 0; /* node indices have changed */
     tell_waiting(driver);
 }

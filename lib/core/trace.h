@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One line of text a step, more where one does not hold it: the same in tests, simulator, daemon and replay.
+/* The trace: one line of text for each step, or more if the text does not fit. It is the same in
+ * tests, simulator, daemon and replay.
  *
  *     t=NS node=NAME state=.. round=K w=W event=.. peer=.. do=..,..
  *     t=NS node=NAME round=K waits=share peer=NAME
  *
- * The second follows a step after which the node waits for something else, or for nothing. Lines go to the
- * driver's sink. */
+ * The second line follows a step that changes what the node waits for. Lines go to the driver's
+ * sink. */
 #ifndef SGP_CORE_TRACE_H
 #define SGP_CORE_TRACE_H
 
 #include "sgp/driver.h"
 
-/* The event is stepped, its effects lie in the driver's list and are not performed yet. */
+/* Log a step after it was computed: its effects are in the driver's list, and not performed yet. */
 void sgp_trace_step(struct sgp_driver *driver, const struct sgp_event *event);
 
-/* The same of a reload. Its effects name peers as the topology before it did. */
+/* The same for a reload. Its effects name peers by the topology before the reload. */
 void sgp_trace_reload(struct sgp_driver *driver, const struct sgp_topology *former);
 
 #endif

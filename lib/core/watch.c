@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Watching: who has been silent for too long, who is dialled, to whom a beat is due; and which links have to
- * be looked at in later steps, and when.
+/* Watching: the failure detector, dialling, and due heartbeats; also which links later steps must
+ * look at, and when.
+ *
  * The rule: docs/rules/silence.md */
 #include "core/core.h"
 
-/* ---- saying ---- */
+/* ---- heartbeats ---- */
 
-/* Whether one node beats to another. A node that takes no part beats to active ones, so that they
- * see when its connection is dead: nobody would dial it again, and it would never hear of them. */
+/* Whether a node sends heartbeats to another. An inactive node sends them to active ones, so that
+ * they notice when its connection is dead. Otherwise no node would dial again, and it would never
+ * hear of the others. */
 static bool beats(enum sgp_node_state own, enum sgp_node_state other)
 {
     bool lingers = own == SGP_NODE_PAUSED || own == SGP_NODE_DRAINING || own == SGP_NODE_FINISHED;
     return sgp_core_state_is_active(own) || (lingers && sgp_core_state_is_active(other));
 }
 
-/* How long a link between two that beat may say nothing. */
+/* The longest interval between two messages on a link with heartbeats. */
 static sgp_time beat_pace(enum sgp_node_state own, enum sgp_node_state other)
 {
     return sgp_core_state_is_active(own) && sgp_core_state_is_active(other) ? SGP_BEAT_NS
                                                                             : SGP_BEAT_IDLE_NS;
 }
 
-/* Whether a changed promise must be stated at once. One that takes no part waits for nobody, and would
- * only be woken in each round of ours: it hears with the beats, and at once when it is back. */
+/* Whether a changed promise must be stated at once. An inactive node waits for no share, and would
+ * only be woken in each round. It hears promises with the heartbeats, and at once when it
+ * returns. */
 static bool is_urgent(enum sgp_node_state own, enum sgp_node_state other)
 {
     return sgp_core_state_is_active(other) || !sgp_core_state_is_active(own);
@@ -48,16 +51,17 @@ void sgp_core_announce(struct sgp_node *node)
     node->changed = false;
 }
 
-/* ---- watching ---- */
+/* ---- failure detection ---- */
 
-/* A finished node goes on dialling: who comes back wants to hear of the end, and of the model. */
+/* A finished node continues to dial, because a node that rejoins needs to hear of the end, and
+ * needs the model. */
 static bool wants_connection(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     bool wants = (!node->drained && !link->retired) || link->owed[0].exists;
     return wants && !sgp_core_is_pledged(node, link);
 }
 
-/* An edge that is gone from the file and over which nothing is left to settle. */
+/* The file no longer has this edge, and nothing on it remains to be settled. */
 static bool is_over(const struct sgp_core_link *link)
 {
     return link->retired && link->direction == SGP_OUT && link->connection.id != 0 &&
@@ -69,15 +73,17 @@ static bool receives(const struct sgp_core_link *link)
     return link->receiving.filling || link->question.filling;
 }
 
-/* A target may keep a source waiting for SGP_SILENCE_MIN_NS (aside.c) before it says why. */
+/* A target may keep a source waiting for SGP_SILENCE_MIN_NS (aside.c) before it gives its
+ * reason. */
 static sgp_time greeting_end(const struct sgp_core_link *link)
 {
     sgp_time more = link->direction == SGP_OUT ? SGP_BEAT_NS : 0;
     return link->connection.since + SGP_SILENCE_MIN_NS + more;
 }
 
-/* When silence becomes absence. Beats keep no payload alive that hardly comes, for it holds a
- * buffer. Its time does not depend on the peer's pace: a thin link has to resend what was lost. */
+/* When silence becomes absence. Heartbeats do not keep a payload alive that arrives too slowly,
+ * because it occupies a buffer. The time for a payload does not depend on the peer's pace, because
+ * a bandwidth-bound link has to retransmit losses. */
 static sgp_time absent_at(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     bool judged = link->liveness.heard != SGP_TIME_NEVER && !link->liveness.absent &&
@@ -150,7 +156,7 @@ static bool is_near(const struct sgp_node *node, const struct sgp_core_link *lin
     return promises(link) && link->receiving.promise[0] <= node->round + 1;
 }
 
-/* The sets in which a link must be, bit by bit. */
+/* The sets in which a link must be, one bit for each set. */
 static uint32_t sets_of(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     bool near = is_near(node, link);
@@ -190,7 +196,8 @@ void sgp_core_enrol(struct sgp_node *node)
     }
     if (!again || sgp_core_due(node) <= least)
         return;
-    for (uint32_t i = 0; i < node->layout.link_count; i++) /* what was due first is due later now */
+    /* the link that was due first is due later now */
+    for (uint32_t i = 0; i < node->layout.link_count; i++)
         if (roster->due[i] < roster->due[roster->first_due])
             roster->first_due = i;
 }
