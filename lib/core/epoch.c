@@ -5,8 +5,8 @@
  * The rule: docs/rules/cycle.md */
 #include "core/core.h"
 
-/* Whether this file has exact cycles or a token, or an earlier one that other nodes may still
- * use. */
+/* Whether this file or an earlier one, which other nodes may still use, has exact cycles or a
+ * token. */
 static bool file_explains(const struct sgp_node *node)
 {
     return sgp_core_uses_epochs(node) || node->role->unique;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The account of mass: what a node has, what it holds for later, what it gave but no target has
- * acknowledged, and what is in doubt because the target is gone. No other file writes it. Each
- * posting moves weight between two accounts, or between an account and the outside. `due` is the
- * sum that all accounts must have. check.c computes the same sums again from the shares themselves.
+/* The account of mass. It has four parts: what the node has, what it holds for later, what it gave
+ * without an acknowledgement yet, and what is in doubt because the target is gone. No other file
+ * writes it. Each posting moves weight between two accounts, or between an account and the outside.
+ * `due` is the sum that all accounts must have. check.c computes the same sums again from the
+ * shares themselves.
  *
  * The rule: docs/rules/mass.md */
 #include "core/core.h"

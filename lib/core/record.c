@@ -10,7 +10,7 @@
 #include <math.h>
 
 /* An end that was ordered before the first step counts, too. A relay has no end of its own, and
- * keeps the one that it has heard. */
+ * records the end that it has heard. */
 static sgp_round recorded_rounds(const struct sgp_node *node)
 {
     if (sgp_core_is_relay(node))

@@ -27,8 +27,8 @@ static const struct sgp_core_link *awaited(const struct sgp_node *node)
     return NULL;
 }
 
-/* Whether an awaited neighbour trains, or waits for one that does. This also holds during the last
- * mixing, where it is harmless. */
+/* Whether an awaited neighbour trains, or itself waits for a neighbour that trains. This also holds
+ * during the last mixing, where it is harmless. */
 static bool awaits_one_behind(const struct sgp_node *node)
 {
     SGP_EACH_OF (link, node, SGP_SET_NEAR) {

@@ -135,7 +135,7 @@ static sgp_round made_since(const struct sgp_node *node)
     return made < (double)SGP_ROUND_MAX ? (sgp_round)made : SGP_ROUND_MAX;
 }
 
-/* The updates that may wait for the token at all nodes, plus the one that each node is
+/* The updates that may wait for the token at all nodes, plus the update that each node is
  * computing. */
 static sgp_round untold_most(const struct sgp_node *node)
 {

@@ -4,7 +4,8 @@
 A page is plain if a sentence has 18 words on average and 40 at most, if it has none of the turns below, and if each
 source line holds one sentence, so that a change shows the sentence that it changes. Code and headings are not looked
 at. Tables count for the longest sentence and the turns alone. Comments of public headers have none of the turns
-either, and fit the line. prose_selftest.py shows that each rule can fail.
+either, and fit the line. Comments of the sources below are held to their own figures, too. prose_selftest.py shows
+that each rule can fail.
 """
 import os
 import re
@@ -14,7 +15,9 @@ import walls
 
 AVERAGE_MOST = 18.0  # words a sentence, over a page
 LONGEST_MOST = 40  # words of one sentence
-COLUMNS_MOST = 100  # of a public header
+COLUMNS_MOST = 100  # of a public header, and of a source whose comments are plain
+COMMENT_AVERAGE_MOST = 18.0  # words a sentence, over the comments of a file
+COMMENT_LONGEST_MOST = 30  # words of one sentence of a comment
 
 # Turns that a reader must translate, and what to write instead. Code in `backticks` may have them.
 TURNS = [
@@ -53,6 +56,11 @@ NOT_YET = {
 
 # Public headers that are not plain yet; the list only shrinks.
 HEADERS_NOT_YET = """attach.h attached.h dataset.h kernels.h learner.h model.h model_file.h optimizer.h schedule.h trainer.h""".split()
+
+# Folders and files of C whose comments are plain. The list only grows.
+PLAIN_SOURCES = """
+lib/core
+""".split()
 
 CHANGELOG = "CHANGELOG.md"  # a page by another rule: for each version, what changes for a user
 
@@ -214,6 +222,13 @@ def comments(text):
         yield " ".join(re.sub(r"\n\s*\*", "\n", found[1]).split())
 
 
+def comment_blocks(text):
+    """The paragraphs of a C file's comments, as one line each. A line that is indented begins one, as in a list."""
+    for found in re.finditer(r"/\*(.*?)\*/", text, re.DOTALL):
+        lines = [re.sub(r"^\s*\* ?", "", line) for line in found[1].split("\n")]
+        yield from (" ".join(block.split()) for block in re.split(r"\n(?=\s*\n|  )", "\n".join(lines)))
+
+
 def header_faults(text):
     """What a public header has that a page may not have. A comment may open with What, as a heading does."""
     wrong = [f"a line of {len(line)} columns: {line.strip()[:60]}" for line in text.split("\n") if len(line) > COLUMNS_MOST]
@@ -221,6 +236,38 @@ def header_faults(text):
         for one in sentences(plain(comment)):
             wrong += [f"'{found.group().strip()[:20]}' ({remedy}): {one[:60]}" for pattern, remedy in TURNS
                       if not pattern.startswith("^") for found in re.finditer(pattern, one)]
+    return wrong
+
+
+def source_faults(text):
+    """What the comments of a source have that they may not have: as of a public header, and by their sentences."""
+    lengths, wrong = [], header_faults(text)
+    for block in comment_blocks(text):
+        for one in sentences(plain(block)):
+            lengths.append(words(one))
+            if lengths[-1] > COMMENT_LONGEST_MOST:
+                wrong.append(f"{lengths[-1]} words: {one[:60]}")
+    average = sum(lengths) / max(len(lengths), 1)
+    if round(average, 1) > COMMENT_AVERAGE_MOST:
+        wrong.append(f"{average:.1f} words a sentence, at most {COMMENT_AVERAGE_MOST:.1f}")
+    return wrong
+
+
+def sources(root, place):
+    """The C files of a folder, or one file, relative to the root."""
+    if os.path.isfile(os.path.join(root, place)):
+        return [place]
+    return [f"{place}/{name}" for name in sorted(os.listdir(os.path.join(root, place))) if name.endswith((".c", ".h"))]
+
+
+def check_sources(root, plain_sources=None):
+    """Comments of sources that hold."""
+    places = PLAIN_SOURCES if plain_sources is None else plain_sources
+    wrong = [f"{place}: is in PLAIN_SOURCES, but there is no such place" for place in places
+             if not os.path.exists(os.path.join(root, place))]
+    for place in places:
+        for path in sources(root, place) if os.path.exists(os.path.join(root, place)) else []:
+            wrong += [f"{path}: {line}" for line in source_faults(read(root, path))]
     return wrong
 
 
@@ -302,6 +349,7 @@ def main():
         ("links of pages lead to a file and a heading", check_links(root)),
         ("sources name pages that are there", check_pages_named(root)),
         ("public headers are plain", check_headers(root)),
+        ("comments of sources are plain", check_sources(root)),
     ])
     for line in table(root):
         print(f"# {line}")

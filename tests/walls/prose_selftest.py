@@ -58,6 +58,19 @@ HEADERS = [
     ("int a; /* " + "a share " * 12 + "*/\n", "a line of 108 columns"),
 ]
 
+# What a source says, and a word of the complaint; None: its comments are plain.
+SOURCES = [
+    ("/* The node sends a share. The target accepts it. */\nint a; /* 0: none */\n", None),
+    ("/* The files:\n *\n *   a.c  " + "first " * 9 + "\n *   b.c  " + "second " * 9 +
+     "\n *   c.c  " + "third " * 9 + "*/\n", None),
+    ('const char *a = "whoever";\n', None),
+    ("/* The node waits for\n * whoever joins. */\n", "'whoever'"),
+    ("/* The node sends " + "one more share\n * and " * 8 + "then it stops. */\n", "38 words"),
+    ("/* The node has so many neighbours that no reader of this file\n * can count them all on one day only. */\n",
+     "20.0 words a sentence, at most 18.0"),
+    ("int a; /* " + "a share " * 12 + "*/\n", "a line of 108 columns"),
+]
+
 
 def write(root, path, text):
     os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
@@ -91,6 +104,17 @@ def main():
             planted("include/sgp/a.h", text, lambda root: prose.check_headers(root, [])), word)))
     results.append(("a plain header leaves the list", expect(
         planted("include/sgp/a.h", HEADERS[0][0], lambda root: prose.check_headers(root, ["a.h"])), "strike it")))
+    for text, word in SOURCES:
+        results.append((f"a source: {text[:40]!r}", expect(
+            planted("lib/a/a.c", text, lambda root: prose.check_sources(root, ["lib/a"])), word)))
+    results += [
+        ("a source by its name", expect(planted(
+            "lib/a/a.c", SOURCES[3][0], lambda root: prose.check_sources(root, ["lib/a/a.c"])), "'whoever'")),
+        ("a source that is not in the list", expect(planted(
+            "lib/a/a.c", SOURCES[3][0], lambda root: prose.check_sources(root, [])), None)),
+        ("a folder of sources that is gone", expect(planted(
+            "lib/a/a.c", "", lambda root: prose.check_sources(root, ["lib/b"])), "no such place")),
+    ]
     worse, plain = {"page.md": (46.0, 46, 0, True)}, {"page.md": (30.0, 80, 5, False)}
     results += [
         ("a page may be as the list says", expect(planted("page.md", LONG, lambda root: prose.check_plain(root, worse)), None)),
