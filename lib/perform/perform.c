@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The performer: jobs are begun, run and ended; see sgp/perform.h. */
+/* The performer: how jobs begin, run and end; see sgp/perform.h. */
 #include "sgp/perform.h"
 
 #include "sgp/copy.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- its memory ---- */
+/* ---- memory ---- */
 
 static int reserve_packed(struct sgp_performer *performer, uint32_t count)
 {
@@ -83,7 +83,7 @@ void sgp_performer_resume(struct sgp_performer *performer, const float *rest)
         memcpy(performer->rest, rest, performer->trainer->parameters * sizeof *rest);
 }
 
-/* ---- what goes ---- */
+/* ---- outgoing payloads ---- */
 
 struct sgp_codec sgp_perform_codec(
     const struct sgp_performer *performer, enum sgp_compressor compressor)
@@ -91,8 +91,8 @@ struct sgp_codec sgp_perform_codec(
     return (struct sgp_codec){.compressor = compressor, .tensors = performer->trainer->tensors};
 }
 
-/* All of a snapshot was measured when it was published. A part of one is measured here, and so is a snapshot of an earlier
- * process. */
+/* A complete snapshot was measured when it was published. A part of a snapshot is measured here. So
+ * is a snapshot of an earlier process. */
 static uint64_t packed_bytes(const struct sgp_performer *performer, const struct sgp_cargo *cargo,
     const float *values, uint32_t slot)
 {
@@ -119,7 +119,7 @@ const float *sgp_perform_send(
     return values;
 }
 
-/* ---- what comes ---- */
+/* ---- incoming payloads ---- */
 
 float *sgp_perform_receive(struct sgp_performer *performer, uint32_t slot)
 {
@@ -127,8 +127,9 @@ float *sgp_perform_receive(struct sgp_performer *performer, uint32_t slot)
     return *sgp_pool_place(&performer->receives, slot);
 }
 
-/* The snapshot is the one that was published in this round: if it is our own estimate, theirs is measured against it,
- * unless the share has no weight of its own to be measured at. */
+/* The snapshot was published in this round. If it is this node's own estimate, the source's
+ * estimate is measured against it. Not if the share has no weight, because then its estimate is not
+ * known. */
 bool sgp_perform_fold(
     struct sgp_performer *performer, const struct sgp_effect *effect, uint64_t bytes, uint64_t all)
 {
@@ -154,8 +155,8 @@ bool sgp_perform_fold(
     return true;
 }
 
-/* Where what was given is what `source` decodes to, x is source - given * that. The bits are those of publishing and absorbing:
- * each product is rounded first. */
+/* x is source - given * d, where `d` is what `source` decodes to. The bits equal those of
+ * publishing and absorbing, because each product is rounded first. */
 static float fold_over_rest(const struct sgp_fold_work *folding, double *ret_squares, float *values,
     uint64_t first, uint64_t count)
 {
@@ -196,10 +197,11 @@ float sgp_fold_values(struct sgp_fold_work *folding, double *ret_squares, float 
         ret_squares, values, folding->source + first, folding->keep, folding->fraction, count);
 }
 
-/* ---- a job begins ---- */
+/* ---- begin of a job ---- */
 
-/* What is published whole, at the weight that it has, is what neighbours are measured against. Now and then it is measured
- * itself, which others' shares are judged by (sgp/payload.h). */
+/* A complete snapshot, with its weight, is the reference against which neighbours are measured.
+ * From time to time it is measured itself, which gives the bounds for other nodes' shares
+ * (sgp/payload.h). */
 static void begin_publish(
     struct sgp_performer *performer, const struct sgp_effect *effect, struct sgp_work *work)
 {
@@ -267,7 +269,7 @@ static void begin_compensate(
     work->slice = effect->compensate.slice;
 }
 
-/* Of those that read one vector, and change x by it. */
+/* For jobs that read one vector and change x by it. */
 static void begin_with(struct sgp_work *work, const struct sgp_pool *pool, uint32_t slot,
     double factor, struct sgp_slice slice)
 {
@@ -331,10 +333,11 @@ void sgp_perform_begin(
     }
 }
 
-/* ---- it runs ---- */
+/* ---- running a job ---- */
 
-/* One step after the other: a round of many may take minutes, and the model is in order after each. Schedules are functions
- * of the turn: a node that has jumped goes on where the fleet is. */
+/* Run one step after the other. A round of many steps may take minutes, and the model is consistent
+ * after each step. Schedules are functions of the turn, so a node that has jumped continues where
+ * the fleet is. */
 static bool run_train(struct sgp_trainer *trainer, struct sgp_work *work)
 {
     struct sgp_training *sum = &work->training, step;
@@ -352,7 +355,8 @@ static bool run_train(struct sgp_trainer *trainer, struct sgp_work *work)
     return work->taken < work->steps;
 }
 
-/* x[first + i] += fraction * what a target decodes of values[i], for i < count: bytes and error of those. */
+/* x[first + i] += fraction * what a target decodes of values[i], for i < count. Records the bytes
+ * and the error. */
 static void add_decoded(const struct sgp_performer *performer, struct sgp_work *work,
     const float *values, float fraction)
 {
@@ -375,7 +379,7 @@ static void add_decoded(const struct sgp_performer *performer, struct sgp_work *
     work->lost = sgp_relative_difference(difference, norm);
 }
 
-/* All of x becomes the snapshot. What the compressor of its shares leaves out stays. */
+/* The complete x becomes the snapshot. What the compressor leaves out stays in x. */
 static void give(const struct sgp_performer *performer, struct sgp_work *work)
 {
     struct sgp_trainer *trainer = performer->trainer;
@@ -385,7 +389,7 @@ static void give(const struct sgp_performer *performer, struct sgp_work *work)
         add_decoded(performer, work, *work->place, -(float)(1 - work->factor));
 }
 
-/* The same of a range, which is copied. */
+/* The same for a range, which is copied. */
 static void give_part(const struct sgp_performer *performer, struct sgp_work *work)
 {
     struct sgp_trainer *trainer = performer->trainer;
@@ -397,14 +401,14 @@ static void give_part(const struct sgp_performer *performer, struct sgp_work *wo
         add_decoded(performer, work, *work->place + slice.first, -(float)(1 - work->factor));
 }
 
-/* Of a range of an update, the snapshot becomes what its target decodes. */
+/* In a range of an update, the snapshot becomes what its target decodes. */
 static void choose(const struct sgp_performer *performer, struct sgp_work *work)
 {
     struct sgp_slice slice = work->slice;
     struct sgp_chooser chooser = performer->chooser;
     struct sgp_chosen chosen;
     sgp_assert(performer->rest != NULL);
-    if (work->compressor == SGP_COMPRESSOR_NONE) /* the target decodes nothing else */
+    if (work->compressor == SGP_COMPRESSOR_NONE) /* the target decodes the same values */
         chooser = (struct sgp_chooser){0};
     sgp_choose(&chooser, &performer->trainer->tensors, work->key, *work->place + slice.first,
         performer->rest + slice.first, slice.first, slice.count, &chosen);
@@ -414,7 +418,8 @@ static void choose(const struct sgp_performer *performer, struct sgp_work *work)
     work->lost = sgp_relative_difference(chosen.difference, chosen.norm);
 }
 
-/* What the copy lacks of x, as a target decodes it, is the snapshot, and the copy changes by that. */
+/* The snapshot becomes the difference between x and the copy, as a target decodes it. The copy
+ * changes by it. */
 static void change(const struct sgp_performer *performer, struct sgp_work *work)
 {
     struct sgp_slice slice = work->slice;
@@ -460,8 +465,8 @@ static void run_publish(const struct sgp_performer *performer, struct sgp_work *
     work->measure.unit = work->weight;
 }
 
-/* x += fraction * share, and how far the share's estimate is from our own when we published; or what x becomes is there
- * already. */
+/* x += fraction * share. Records the distance of the share's estimate from this node's own when it
+ * published. If the share was folded, the new x exists already. */
 static void run_absorb(struct sgp_trainer *trainer, struct sgp_work *work)
 {
     if (work->folded) {
@@ -524,7 +529,7 @@ bool sgp_perform_run(const struct sgp_performer *performer, struct sgp_work *wor
     return false;
 }
 
-/* ---- it has run ---- */
+/* ---- after a job ---- */
 
 struct sgp_event sgp_perform_trained(int code, const struct sgp_training *training, uint32_t steps)
 {
