@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What reaches a host: messages in order, payloads in pieces, and news of its connections. */
+/* What arrives at a host: messages in order, payloads in pieces, and events of its connections. */
 #include "sim/world.h"
 
 #include "sgp/kernels.h"
@@ -22,9 +22,9 @@ static struct sgp_link link_at(
     };
 }
 
-/* The peer's process is stopped, or the network is cut: try again when that is over. A machine that
- * is gone hears nothing ever again; behind a cut that never ends all is stuck until somebody hangs
- * up. Returns whether the side can hear now. */
+/* Whether the side can receive now. If the peer's process is stopped, or the network is cut, try
+ * again when that is over. A machine that is gone never receives anything. Behind a cut that never
+ * ends all messages are stuck until one side hangs up. */
 static bool can_hear(struct sgp_sim *sim, struct sgp_sim_connection *connection,
     enum sgp_sim_kind kind, uint32_t side)
 {
@@ -62,7 +62,8 @@ static void dialled(struct sgp_sim *sim, struct sgp_sim_connection *connection)
     sgp_time open = sgp_sim_passable(sim, source, target);
     sgp_time answer = sgp_sim_passable(sim, target, source);
     open = answer > open ? answer : open;
-    if (sgp_sim_ready(sim, target) == SGP_TIME_NEVER) /* a stopped process's kernel would accept */
+    /* the kernel of a stopped process would accept the connection */
+    if (sgp_sim_ready(sim, target) == SGP_TIME_NEVER)
         open = SGP_TIME_NEVER;
     struct sgp_event event = {
         .type = SGP_EVENT_UP, .link = link_at(sim, connection, SGP_SIM_SOURCE)};
@@ -84,7 +85,8 @@ static void dialled(struct sgp_sim *sim, struct sgp_sim_connection *connection)
     sgp_sim_post(sim, &sim->hosts[source], &event);
 }
 
-/* Names are mostly the topology's own; a goodbye's text and those of accounts are pointed to their copies. */
+/* Most names are the strings of the topology. The text of a goodbye and the names of accounts point
+ * to their copies. */
 static bool unpack(struct sgp_sim *sim, struct sgp_sim_flight *flight, struct sgp_wire_text *text)
 {
     if (!sim->options.through_wire) {
@@ -107,7 +109,8 @@ static bool unpack(struct sgp_sim *sim, struct sgp_sim_flight *flight, struct sg
     return status == 0;
 }
 
-/* Whether the target's file has the edge, or had it; else the caller is refused, as in daemon/node/edges.c. */
+/* Whether the target's file has the edge, or had it. Otherwise the caller is refused, as in
+ * daemon/node/edges.c. */
 static bool is_known(struct sgp_sim *sim, struct sgp_sim_connection *connection)
 {
     struct sgp_sim_host *host = &sim->hosts[connection->hosts[SGP_SIM_TARGET]];
@@ -201,7 +204,8 @@ static void arrive(struct sgp_sim *sim, struct sgp_sim_connection *connection, u
     free(flight);
 }
 
-/* As the daemon does while it comes, whatever may be found wrong with it in the end: measured, and folded on the way. */
+/* As in the daemon, a payload is measured and folded while it arrives, whatever fault may be found
+ * at its end. */
 static struct sgp_measure take_in(struct sgp_sim_host *host, uint32_t slot)
 {
     const struct sgp_sim_receive *receive = &host->receives[slot];
@@ -224,7 +228,7 @@ static struct sgp_measure take_in(struct sgp_sim_host *host, uint32_t slot)
     return came;
 }
 
-/* What `sent` is on the wire becomes values where the core wanted them. */
+/* Convert `sent` through the wire format into values, in the place that the core chose. */
 static void carry(
     struct sgp_sim *sim, const struct sgp_sim_connection *connection, const float *sent)
 {
@@ -237,7 +241,7 @@ static void carry(
         memcpy(into, sent + first, count * sizeof *into);
         return;
     }
-    bool estimate = share->number == 0; /* its snapshot may be another's by now */
+    bool estimate = share->number == 0; /* its snapshot may be in use for another one by now */
     struct sgp_codec codec = sgp_perform_codec(&source->performer,
         estimate ? connection->estimate_compressor : source->compressors[connection->snapshot]);
     struct sgp_decoding decoding;
@@ -248,7 +252,7 @@ static void carry(
     sgp_assert(!decoding.malformed && decoding.decoded == count);
 }
 
-/* The payload is whole: carry it to where the core wanted it, and judge it. */
+/* The payload is complete: copy it to the place that the core chose, and judge it. */
 static int fill(struct sgp_sim *sim, struct sgp_sim_connection *connection)
 {
     struct sgp_sim_host *source = &sim->hosts[connection->hosts[SGP_SIM_SOURCE]];
@@ -303,7 +307,8 @@ static void payload(struct sgp_sim *sim, struct sgp_sim_connection *connection)
     connection->payloads[0] = connection->payloads[1];
     connection->payload_count--;
     connection->slot = SGP_SLOT_NONE;
-    if (slot == SGP_SLOT_NONE) /* refused at its announcement: the bytes go nowhere */
+    /* the share was refused when announced, so its bytes are discarded */
+    if (slot == SGP_SLOT_NONE)
         return;
     connection->slot = slot;
     event.type = SGP_EVENT_PAYLOAD;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records of an earlier moment, and how one takes the place of the last. */
+/* Records of an earlier moment, and how one replaces the last record. */
 #include "sim/world.h"
 
 #include <errno.h>

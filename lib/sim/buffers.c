@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory of a host: what it gives, receives, records and writes down. */
+/* The memory of a host: what it gives, receives, records and saves. */
 #include "sim/world.h"
 
 #include "sgp/random.h"
@@ -54,7 +54,8 @@ int sgp_sim_create_buffers(struct sgp_sim *sim, struct sgp_sim_host *host)
     return status;
 }
 
-/* `array` points to a pointer to whatever type: that is copied, not looked at as another. */
+/* `array` points to a pointer of any type. Its bytes are copied, so that no pointer of another type
+ * is read. */
 static bool extend(void *array, size_t from, size_t to, size_t element_bytes)
 {
     char *memory;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The invariants. After every event the running sums must show the mass of all nodes, to rounding;
- * every round everything is counted again from the cores' and the buffers' own state. */
+/* The invariants. After every event the running sums must equal the mass of all nodes, up to
+ * rounding. Every round everything is counted again from the state of the cores and the buffers. */
 #include "sim/world.h"
 
 #include <errno.h>
@@ -9,12 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FLOAT_ROUNDING (2 * (double)FLT_EPSILON) /* of a multiplication and an addition */
+#define FLOAT_ROUNDING (2 * (double)FLT_EPSILON) /* of one multiplication and one addition */
 #define LIES_SLACK                                                                                 \
-    1e-9 /* of a total that each share changes: what is expected is rounded as often */
-#define COUNT_SLACK 1e-9 /* of the full count of x, relative to the sum of absolute values, */
-#define COUNT_FLOOR                                                                                \
-    1e-12 /* and for rounding of what has moved before, where next to nothing is left */
+    1e-9 /* Of a total that each share changes. The expected total is rounded as often. */
+#define COUNT_SLACK 1e-9  /* of the full count of x, relative to the sum of absolute values */
+#define COUNT_FLOOR 1e-12 /* for the rounding of earlier changes, where almost nothing is left */
 
 int sgp_sim_check_init(struct sgp_sim *sim)
 {
@@ -65,7 +64,7 @@ static void check_total(struct sgp_sim *sim, double total, const char *how)
             sim->host_count, total, how);
 }
 
-/* An heir has accepted all that the source has, and answers for what that had accepted. */
+/* An heir has accepted the bequest of the source, and answers for what the source had accepted. */
 static void hand_over(
     struct sgp_sim *sim, struct sgp_sim_host *source, uint32_t heir, uint64_t number)
 {
@@ -83,8 +82,8 @@ static void hand_over(
     sgp_sim_see_links(sim, source);
 }
 
-/* The target has accepted a share: it must be the one announced last, and beyond what its process had
- * accepted. From now on its mass is in the target's buffer. */
+/* The target has accepted a share. It must be the share announced last, with a number above those
+ * its process had accepted. From now on its mass is in the target's buffer. */
 static void accept(struct sgp_sim *sim, struct sgp_sim_host *target, struct sgp_sim_link *in,
     uint64_t number, uint64_t id)
 {
@@ -123,7 +122,7 @@ static void accept(struct sgp_sim *sim, struct sgp_sim_host *target, struct sgp_
             connection->snapshot, sgp_sim_name(sim, source->index));
 }
 
-/* The end of an edge of which an event speaks: the connection knows, unless it is gone. */
+/* The link of an event. The connection has it, unless the connection is gone. */
 static struct sgp_sim_link *find_link(
     struct sgp_sim *sim, struct sgp_sim_host *host, const struct sgp_link *event)
 {
@@ -133,7 +132,8 @@ static struct sgp_sim_link *find_link(
                       : sgp_sim_link_of(host, host->file->hosts[event->peer], event->direction);
 }
 
-/* Whether a target whose ledger is from a backup takes the number that its source knows, and no share. */
+/* Whether a target with a restored ledger takes over the number that its source knows, without a
+ * share. */
 static bool takes_number(struct sgp_sim *sim, const struct sgp_sim_link *in, uint64_t number,
     const struct sgp_link *event)
 {
@@ -156,7 +156,7 @@ static void check_link(struct sgp_sim *sim, struct sgp_sim_host *host, const str
     uint64_t number;
     double owed;
     (void)sgp_sim_link_account(host, link, &number, &owed);
-    if (number == 0 && link->said > 0) /* nothing yet from this lineage of the source */
+    if (number == 0 && link->said > 0) /* nothing from this lineage of the source yet */
         link->said = link->accepted = 0;
     if (takes_number(sim, link, number, event))
         link->accepted = link->said = number;
@@ -170,8 +170,8 @@ void sgp_sim_check_event(struct sgp_sim *sim, struct sgp_sim_host *host,
     const struct sgp_event *event, const struct sgp_node_status *status)
 {
     bool of_link = event->type >= SGP_EVENT_UP && event->type <= SGP_EVENT_HEARD;
-    bool settled =
-        !of_link && status->weight_in_flight < host->weight_in_flight; /* by others' word */
+    /* settled by the answer of another host */
+    bool settled = !of_link && status->weight_in_flight < host->weight_in_flight;
     sgp_sim_add(&sim->weight, status->weight - host->weight);
     sgp_sim_add(&sim->weight_in_flight, status->weight_in_flight - host->weight_in_flight);
     host->weight = status->weight;
@@ -182,7 +182,8 @@ void sgp_sim_check_event(struct sgp_sim *sim, struct sgp_sim_host *host,
     if (host->handed || settled)
         sgp_sim_see_links(sim, host);
     sgp_sim_see_debts(sim, host);
-    if (sim->bequeathed < -SGP_SIM_MASS_SLACK * (double)sim->host_count) /* what came now counts */
+    /* what arrived now counts */
+    if (sim->bequeathed < -SGP_SIM_MASS_SLACK * (double)sim->host_count)
         sgp_sim_fail(sim, SGP_E_STATE, "%s takes off weight %.17g that nobody has left to it",
             sgp_sim_name(sim, host->index), -sim->bequeathed);
     if (!(status->weight >= 0 && status->weight_in_flight >= 0))
@@ -221,7 +222,7 @@ void sgp_sim_check_job(
     }
 }
 
-/* ---- everything again ---- */
+/* ---- the full count ---- */
 
 static void count_vector(
     struct sgp_sim *sim, const float *values, double fraction, uint64_t first, uint64_t count)
@@ -288,7 +289,7 @@ void sgp_sim_check_dispute(struct sgp_sim_host *host, const struct sgp_effect *e
     const struct sgp_inquire *share = &effect->note.question;
     double fraction = (double)(float)effect->note.fraction;
     if (effect->note.slot == SGP_SLOT_NONE)
-        return; /* it is kept */
+        return; /* the snapshot is kept */
     struct sgp_account debt = {.number = share->number,
         .source_lineage = share->source_lineage,
         .target_lineage = share->target_lineage};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the invariants expect of a process that dies, and of the one that begins in its place. */
+/* What the invariants expect of a process that dies, and of the process that replaces it. */
 #include "sim/world.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ void sgp_sim_check_strike(struct sgp_sim *sim, struct sgp_sim_host *host)
         sim->moved[c] -= sim->count[c];
 }
 
-/* What it owes of snapshots that were kept. */
+/* Add what the host owes of snapshots that were kept. */
 static void begin_kept(struct sgp_sim *sim, struct sgp_sim_host *host)
 {
     const struct sgp_record *record = &host->record;
@@ -49,8 +49,8 @@ void sgp_sim_check_exact(struct sgp_sim *sim, struct sgp_sim_host *host)
             sgp_sim_name(sim, host->index));
 }
 
-/* The next process of the target has accepted so many, whatever the late one had: what is beyond is still
- * owed, if its source does not know, and will be taken back or sent again. */
+/* The next process of the target has accepted `accepted` shares, whatever the former one had. If
+ * the source does not know of later ones, they are still owed, and will return or be sent again. */
 static void accept_instead(struct sgp_sim *sim, struct sgp_sim_link *in, uint64_t accepted)
 {
     struct sgp_sim_link *out = &sim->links[in->other];
@@ -60,7 +60,7 @@ static void accept_instead(struct sgp_sim *sim, struct sgp_sim_link *in, uint64_
     sgp_sim_see_link(sim, source, out);
     bool is_unseen = sgp_sim_is_unseen(sim, source, out);
     if (was_unseen == is_unseen || source->dead || source->life != out->life || sim->apart)
-        return; /* or its snapshot died with it, or is not counted */
+        return; /* its snapshot died with it, or is not counted */
     double fraction = is_unseen ? -out->fraction : out->fraction;
     source->outstanding[out->snapshot] += fraction;
     const float *given = sgp_sim_given(source, out->snapshot);
@@ -73,10 +73,10 @@ static double starts(const struct sgp_sim_host *host)
     return sgp_topology_starts(host->file->topology, host->file->nodes[host->index]);
 }
 
-/* ---- an heir that does not have a bequest any more ---- */
+/* ---- an heir that has lost a bequest ---- */
 
-/* What a host's core knows of the shares that the target of a link accepted from one lineage of
- * the source: the number of the last one. 0: the core knows of none. */
+/* What a host's core knows of the shares that the target of a link accepted from one lineage of the
+ * source: the number of the last one. 0: the core knows of none. */
 static uint64_t known_to(struct sgp_sim *sim, const struct sgp_sim_host *host,
     const struct sgp_sim_link *in, uint64_t source_lineage, uint64_t target_lineage)
 {
@@ -89,7 +89,7 @@ static uint64_t known_to(struct sgp_sim *sim, const struct sgp_sim_host *host,
     return answer.known ? answer.number : 0;
 }
 
-/* The same, of the source's present lineage. The target accepted the share in its present lineage,
+/* The same for the source's present lineage. The target accepted the share in its present lineage,
  * or in the lineage in which it left. */
 static uint64_t accepted_known_to(
     struct sgp_sim *sim, const struct sgp_sim_host *host, const struct sgp_sim_link *in)
@@ -121,9 +121,9 @@ static void answer_again(struct sgp_sim *sim, struct sgp_sim_host *leaver)
     sgp_sim_see_links(sim, leaver);
 }
 
-/* The next process of the target has accepted so many shares. If the source's bequest is not among
- * them, and the source has no acknowledgement of it, the bequest and all that went with it are the
- * source's again. */
+/* The next process of the target has accepted `accepted` shares. The bequest of the source may not
+ * be among them. If it is not acknowledged either, the bequest and all that went with it belong to
+ * the source again. */
 static void lose_bequest(struct sgp_sim *sim, const struct sgp_sim_link *in, uint64_t accepted)
 {
     struct sgp_sim_host *source = &sim->hosts[in->peer];
@@ -136,7 +136,7 @@ static void lose_bequest(struct sgp_sim *sim, const struct sgp_sim_link *in, uin
         answer_again(sim, source);
 }
 
-/* Other hosts have left this host what they accepted. It answers for what its next process knows. */
+/* Other hosts have left their accounts to this host. It answers for what its next process knows. */
 static void forget_held(struct sgp_sim *sim, const struct sgp_sim_host *host)
 {
     for (uint32_t i = 0; i < sim->host_count; i++) {
@@ -154,7 +154,7 @@ static void forget_held(struct sgp_sim *sim, const struct sgp_sim_host *host)
     }
 }
 
-/* ---- a process that begins ---- */
+/* ---- a process that starts ---- */
 
 void sgp_sim_check_forget(struct sgp_sim *sim, struct sgp_sim_host *host)
 {
@@ -203,8 +203,8 @@ static uint64_t accepted_on_record(
     return 0;
 }
 
-/* A target that has begun anew since the record was saved does not have what it is owed by it, nor anything of the
- * numbers that follow. */
+/* A target that has started again since the record was saved lacks the share that the record owes
+ * it, and all later ones. */
 static void owe_before(struct sgp_sim *sim, struct sgp_sim_host *host)
 {
     for (uint32_t i = 0; i < host->record.link_count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checkpoints: the parameters that a host writes down, and the snapshots that it keeps with them. */
+/* Checkpoints: the parameters that a host saves, and the snapshots saved with them. */
 #include "sim/world.h"
 
 #include <string.h>

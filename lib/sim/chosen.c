@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Coded updates and changes, checked. What a worker gives and what it leaves out are its update and
- * what it had left out before, unless chance rounds it. An owner's change is what its copy changes
- * by. Both are packed without loss, so what is sent again has the same bytes. */
+/* Checks of coded updates and differences. What a worker gives plus its residual must equal its
+ * update plus its earlier residual, unless rounding is random. An owner's difference is the change
+ * of its copy. Both are packed without loss, so a repeated payload has the same bytes. */
 #include "sim/world.h"
 
 #include <float.h>

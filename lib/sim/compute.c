@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each host's compute thread: the one performer (sgp/perform.h) does its jobs in the order of its queue. Here they are
- * checked on both sides: when the core asks for one, and before and after it is done. */
+/* Each host's compute thread. The performer (sgp/perform.h) does the jobs in the order of the
+ * queue. Jobs are checked here on both sides: when the core asks for one, and before and after it
+ * is done. */
 #include "sim/world.h"
 
 #include "sgp/kernels.h"
@@ -12,7 +13,8 @@
 
 /* ---- the core asks for a job ---- */
 
-/* What of an exact cycle a job is, as the node stands now. What one leaves opens none. */
+/* Note the job's place in an exact cycle, by the present state of the node. A job that leaves a
+ * cycle opens none. */
 static void note_cycle(const struct sgp_sim_host *host, sgp_round round, struct sgp_sim_job *job)
 {
     if (!sgp_topology_has_exact(host->file->topology))
@@ -122,7 +124,7 @@ static void ask(struct sgp_sim_host *host, const struct sgp_effect *effect, stru
     }
 }
 
-/* What is told to a token has been collected with it. */
+/* What was published for a token has been collected with it. */
 static void collected(struct sgp_sim_host *host, uint32_t snapshot)
 {
     const float *values = sgp_sim_snapshot(host, snapshot);
@@ -158,7 +160,7 @@ void sgp_sim_measure(struct sgp_sim_host *host, sgp_round round, double weight)
     sgp_sim_append(host, job);
 }
 
-/* ---- before it is done ---- */
+/* ---- before a job ---- */
 
 static void before_publish(struct sgp_sim_host *host, const struct sgp_sim_job *job)
 {
@@ -178,7 +180,7 @@ static void before_publish(struct sgp_sim_host *host, const struct sgp_sim_job *
         sgp_sim_update_leaves(host);
 }
 
-/* What x is to become must be what absorbing the share would have made of it, to the bit. */
+/* The folded x must equal what absorbing the share would have made of it, to the bit. */
 static void check_folded(struct sgp_sim_host *host, const struct sgp_work *work)
 {
     struct sgp_sim *sim = host->sim;
@@ -213,9 +215,9 @@ static void before(struct sgp_sim_host *host, const struct sgp_sim_job *job)
         sgp_sim_keep_update(host, *job->work.place, job->work.slice);
 }
 
-/* ---- after it is done ---- */
+/* ---- after a job ---- */
 
-/* A change of its own, as training is. */
+/* A change by the host itself, like training. */
 static void check_own(struct sgp_sim_host *host)
 {
     sgp_sim_check_job(host, NULL, 0, (struct sgp_slice){0, host->sim->options.dimension});
@@ -250,7 +252,8 @@ static void after_publish(struct sgp_sim_host *host, const struct sgp_sim_job *j
     sgp_sim_check_job(host, own ? NULL : left, tells ? 0 : work->factor - 1, work->slice);
 }
 
-/* The distance that was told of a share's estimate from our own, in double precision; where that costs next to nothing. */
+/* Check the reported distance of a share's estimate from the node's own, in double precision. Only
+ * where that is cheap. */
 #define COMPARED_MOST 64u
 static void check_distance(struct sgp_sim_host *host, const struct sgp_work *work)
 {
@@ -287,10 +290,10 @@ static void after_absorb(struct sgp_sim_host *host, const struct sgp_sim_job *jo
     check_distance(host, work);
 }
 
-/* x is another now. */
+/* x was replaced. */
 static void after_replacing(struct sgp_sim_host *host, const struct sgp_sim_job *job)
 {
-    if (job->work.slot == SGP_SLOT_NONE) { /* of an owner that ends */
+    if (job->work.slot == SGP_SLOT_NONE) { /* an owner that ends */
         sgp_sim_check_returned(host, &job->work);
         check_own(host);
         return;
@@ -305,8 +308,8 @@ static void after_replacing(struct sgp_sim_host *host, const struct sgp_sim_job 
     check_own(host);
 }
 
-/* What was given comes home as a target would have decoded it. The vector with which a node entered an exact cycle comes back
- * as it was. */
+/* What was given returns as a target would have decoded it. The vector that entered an exact cycle
+ * returns unchanged. */
 static void after_restore(struct sgp_sim_host *host, const struct sgp_work *work)
 {
     bool enters =
@@ -349,7 +352,7 @@ static void after(struct sgp_sim_host *host, const struct sgp_sim_job *job)
     }
 }
 
-/* ---- it is done ---- */
+/* ---- the job itself ---- */
 
 static void run(struct sgp_sim_host *host, struct sgp_sim_job *job)
 {
@@ -361,7 +364,7 @@ static void run(struct sgp_sim_host *host, struct sgp_sim_job *job)
 static void do_work(struct sgp_sim_host *host, struct sgp_sim_job *job)
 {
     enum sgp_effect_type type = job->work.type;
-    bool checks = type != SGP_EFFECT_SKETCH; /* that changes nothing */
+    bool checks = type != SGP_EFFECT_SKETCH; /* a sketch changes nothing */
     if (checks)
         before(host, job);
     run(host, job);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections, one per directed edge: dialled, torn, forgotten.
+/* Connections, one for each directed edge: dialled, broken, freed.
  *
- * A connection behaves as TCP does: what is sent arrives in order or, when the connection breaks, not
- * at all; a cut only delays; a stopped process leaves its bytes in the kernel. How it fails: both
- * ends learn of a reset by DOWN, the other end learns of a hang-up after what was sent before. */
+ * A connection behaves like TCP. Bytes arrive in order or, if the connection breaks, not at all. A
+ * cut only delays them. A stopped process leaves its bytes in the kernel. Both ends learn of a
+ * reset by DOWN. After a hang-up the other end first receives what was sent before. */
 #include "sim/world.h"
 
 #include <errno.h>
@@ -98,7 +98,7 @@ static void destroy(struct sgp_sim_connection *connection)
     free(connection);
 }
 
-/* What is under way is lost, and whatever is sent from now on. */
+/* Bytes in transit are lost, and so are all that are sent from now on. */
 static void sever(struct sgp_sim *sim, struct sgp_sim_connection *connection)
 {
     connection->broken = true;

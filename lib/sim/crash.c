@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Crashes: a process dies with everything but its record, or with that too, and is started again.
+/* Crashes: a process dies with everything except its record, or with its record too, and is started
+ * again.
  *
- * Until then its core stays as it was, so that its weight is still counted: exactly that must come
- * back out of the record. Parameters are another matter: those that die are struck from the sums, and
- * those with which it begins anew, or that it adopts, are added. */
+ * Until the restart its core stays unchanged, so that its weight is still counted. Exactly that
+ * weight must return from the record. Parameters are handled differently. Those of the dead process
+ * are removed from the sums, and those with which it restarts, or that it adopts, are added. */
 #include "sim/world.h"
 
 #include <string.h>
@@ -31,10 +32,10 @@ void sgp_sim_die(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
     sgp_sim_push(sim, crash->back, SGP_SIM_REBIRTH, 0, (uint32_t)(crash - sim->options.crashes));
 }
 
-/* What a host begins anew with. */
+/* The state with which a host restarts. */
 struct rebirth {
-    bool rejoins;  /* it had left: its ledger was put aside */
-    bool forgets;  /* its ledger is lost, or it had not begun */
+    bool rejoins;  /* it had left, and its ledger was put aside */
+    bool forgets;  /* its ledger is lost, or it had not started */
     bool restores; /* its ledger is from a backup */
     uint64_t former_lineage;
     double covered; /* as its last record said */

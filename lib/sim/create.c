@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a simulation begins and ends: its hosts with their cores and trainers, the links between them,
- * and the first entries of the queue. */
+/* Begin and end of a simulation: its hosts with their cores and trainers, the links between them,
+ * and the first queue entries. */
 #include "sim/world.h"
 
 #include "sgp/wire.h"
@@ -9,7 +9,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define STREAM_NETWORK ((uint64_t)1 << 32) /* streams of the seed; a core's is its index */
+/* streams of the seed; the stream of a core is its index */
+#define STREAM_NETWORK ((uint64_t)1 << 32)
 #define STREAM_LINEAGE ((uint64_t)2 << 32)
 #define STREAM_COMPUTE ((uint64_t)3 << 32)
 
@@ -54,7 +55,7 @@ static int create_host(struct sgp_sim *sim, uint32_t index, struct sgp_random *l
     return 0;
 }
 
-/* Its record will be read. */
+/* Prepare a host whose record will be read. */
 static int make_mortal(struct sgp_sim_host *host)
 {
     if (host->mortal)
@@ -86,7 +87,7 @@ static int create_hosts(struct sgp_sim *sim)
         const struct sgp_sim_straggler *straggler = &sim->options.stragglers[i];
         sim->hosts[straggler->node].compute_factor = straggler->factor;
     }
-    sim->options.stragglers = NULL; /* the hosts know them now */
+    sim->options.stragglers = NULL; /* the hosts have copies now */
     sim->effects.items = calloc(sim->effects.capacity, sizeof *sim->effects.items);
     return sim->effects.items ? sgp_sim_create_links(sim) : -ENOMEM;
 }
@@ -94,7 +95,7 @@ static int create_hosts(struct sgp_sim *sim)
 static int schedule_start(struct sgp_sim *sim)
 {
     for (uint32_t i = 0; i < sim->host_count; i++)
-        if (!sim->hosts[i].dead) /* not yet born: its first file starts it */
+        if (!sim->hosts[i].dead) /* a host that starts later is started by its first file */
             sgp_sim_push(sim, 0, SGP_SIM_START, 0, i);
     int status = sgp_sim_schedule_faults(sim);
     sim->faults_end = sgp_sim_faults_end(sim);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exact cycles, checked: whoever comes to the end of one holds the mean of what all entered it with. */
+/* Checks of exact cycles: a host that completes a cycle has the mean of what all hosts entered it
+ * with. */
 #include "sim/world.h"
 
 #include <errno.h>
@@ -8,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROUNDING (83 * (double)FLT_EPSILON) /* of the mean of the absolute values that went in */
-#define CYCLES_KEPT_MAX 64u                 /* older ones were given up by a renewal */
+/* relative to the mean of the absolute values that went in */
+#define ROUNDING (83 * (double)FLT_EPSILON)
+#define CYCLES_KEPT_MAX 64u /* older ones were given up by a renewal */
 
 static struct sgp_sim_cycle *find(struct sgp_sim *sim, const struct sgp_sim_job *job)
 {
@@ -74,8 +76,9 @@ void sgp_sim_enter_cycle(struct sgp_sim_host *host, const struct sgp_sim_job *jo
     }
 }
 
-/* How far a coded cycle may end from the mean: by half a step of each share of a value, and none is larger than what all entered
- * with. What each job does is checked exactly (compute.c), so this finds only what is grossly wrong. */
+/* The bound for the distance of a coded cycle's result from the mean: half a step of each share of
+ * a value. No step is larger than what all hosts entered with. Each job is checked exactly
+ * (compute.c), so this check finds only gross errors. */
 static double slack(const struct sgp_sim *sim, const struct sgp_sim_cycle *cycle)
 {
     static const double steps[] = {[SGP_COMPRESSOR_FP16] = 0x1p-11,
@@ -92,7 +95,7 @@ static double slack(const struct sgp_sim *sim, const struct sgp_sim_cycle *cycle
     return steps[sim->options.chooser.compressor] * 2 * largest;
 }
 
-/* Whether x[c] is what it must be; a relay ends with nothing. */
+/* Whether x[c] is as it must be. A relay ends with zero. */
 static bool is_right(
     const struct sgp_sim_cycle *cycle, uint64_t c, double x, bool relay, double more)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entries of the queue: what is to happen, and when. */
+/* Entries of the queue: what happens, and when. */
 #include "sim/world.h"
 
 #include <errno.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events: handed to the core of a host, whose answer is checked and whose next tick is seen to. */
+/* Events: passed to the core of a host. Its effects are checked, and its next tick is scheduled. */
 #include "sim/world.h"
 
 #include <xxhash.h>
 
-#define TICKS_MAX 10000u /* in a row, without time passing */
+#define TICKS_MAX 10000u /* consecutive ticks without a change of time */
 
 static void digest_event(struct sgp_sim *sim, const struct sgp_sim_host *host,
     const struct sgp_event *event, const struct sgp_node_status *status)
@@ -33,7 +33,7 @@ static void count_done(struct sgp_sim *sim, struct sgp_sim_host *host, enum sgp_
     if (done == host->done)
         return;
     host->done = done;
-    sim->done_count += done ? 1u : UINT32_MAX; /* one more or one less */
+    sim->done_count += done ? 1u : UINT32_MAX; /* plus or minus one */
     sim->done_at = sim->done_count == sim->host_count ? sim->now : SGP_TIME_NEVER;
 }
 
@@ -45,7 +45,7 @@ static void schedule_tick(struct sgp_sim *sim, struct sgp_sim_host *host, sgp_ti
     sgp_sim_push(sim, host->tick_at, SGP_SIM_TICK, 0, host->index);
 }
 
-/* When the core's deadline comes, if the host's clock keeps time until then. */
+/* When the core's deadline is reached, if the host's clock keeps its rate until then. */
 static sgp_time when_due(struct sgp_sim *sim, struct sgp_sim_host *host)
 {
     sgp_time deadline = sgp_node_deadline(host->node);
@@ -72,7 +72,7 @@ void sgp_sim_post(struct sgp_sim *sim, struct sgp_sim_host *host, struct sgp_eve
 
 void sgp_sim_tick(struct sgp_sim *sim, struct sgp_sim_host *host, sgp_time time)
 {
-    if (time != host->tick_at) /* an earlier one took its place */
+    if (time != host->tick_at) /* an earlier tick replaced it */
         return;
     host->tick_at = SGP_TIME_NEVER;
     sgp_time deadline = when_due(sim, host);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a run fails: one line, with the moment and the seed. The first failure is kept. */
+/* How a run fails: one line, with the time and the seed. The first failure is kept. */
 #include "sim/world.h"
 
 #include <stdarg.h>

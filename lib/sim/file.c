@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Topology files: which one each host has, and when it gets another.
+/* Topology files: which file each host has, and when it gets another one.
  *
- * Hosts are the nodes of the fleet's topology, which names all that will ever be. Another file may name
- * fewer, in another order, so a core's indices are translated by the file that it runs on. A host
- * whose first file comes later than at 0 is not born before: it counts as dead, with its weight. */
+ * Hosts are the nodes of the fleet's topology, which names all nodes that will ever exist. Another
+ * file may name fewer, in another order. So a core's indices are translated by the file that it
+ * runs on. A host whose first file comes later than at 0 does not exist before. It counts as dead,
+ * with its weight. */
 #include "sim/world.h"
 
 #include <errno.h>
@@ -89,7 +90,7 @@ void sgp_sim_forget_files(struct sgp_sim *sim)
         free(sim->files[i].weight_least);
         free(sim->files[i].weight_most);
     }
-    if (sim->files) /* the options are a copy then */
+    if (sim->files) /* the options are a copy in that case */
         free((void *)(uintptr_t)sim->options.reloads);
     free(sim->files);
 }

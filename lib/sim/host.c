@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One host: what its core is made for, and what may be looked at of it. */
+/* One host: the configuration of its core, and what may be read of its state. */
 #include "sim/world.h"
 
 #include <math.h>
@@ -26,7 +26,7 @@ const float *sgp_sim_given(const struct sgp_sim_host *host, uint32_t slot)
     const float *snapshot = sgp_sim_snapshot(host, slot);
     struct sgp_codec codec = sgp_perform_codec(&host->performer, host->compressors[slot]);
     if (codec.compressor == SGP_COMPRESSOR_NONE || host->performer.rest != NULL)
-        return snapshot; /* an update was projected where it lies */
+        return snapshot; /* an update was coded in its own place */
     (void)sgp_codec_project(&codec, sim->given, snapshot, 0, sim->options.dimension);
     return sim->given;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions that a host asks another, each on a connection of its own: there and back in two round trips
- * if the network lets it pass and the process runs; else there is no answer, and the core waits in vain. */
+/* Questions from one host to another, each on its own connection. The answer takes two round trips
+ * if the network passes it and the process runs. Otherwise there is no answer, and the core's
+ * timeout passes. */
 #include "sim/world.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each host's queue of jobs, one under way at a time. Training takes virtual time; moving mass takes
- * none, but keeps its place in the queue. */
+/* Each host's queue of jobs, of which one runs at a time. Training takes virtual time. Moving mass
+ * takes none, but keeps its place in the queue. */
 #include "sim/world.h"
 
 #include <errno.h>
@@ -22,7 +22,8 @@ static sgp_time duration(struct sgp_sim_host *host, const struct sgp_sim_job *jo
     return sgp_sim_span(time);
 }
 
-/* The end of its next step, or of a job that has none; not before now, where the machine was stopped meanwhile. */
+/* Schedule the end of the next step, or of a job without steps. It is not before now, even if the
+ * machine was suspended. */
 static void await_step(struct sgp_sim_host *host)
 {
     const struct sgp_sim_running *running = &host->running;
@@ -31,7 +32,7 @@ static void await_step(struct sgp_sim_host *host)
     sgp_time end = running->since + sgp_sim_span((double)running->takes * part);
     bool last = running->taken + 1 == steps, never = running->takes >= SGP_SIM_TIME_MAX;
     end = last || never ? running->since + running->takes
-                        : end; /* it is refused, if it is never over */
+                        : end; /* if it never ends, the queue refuses it */
     end = end > host->sim->now ? end : host->sim->now;
     sgp_sim_push(host->sim, end, SGP_SIM_JOB, host->life, host->index);
 }

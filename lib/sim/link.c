@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Links: the edges of all files that a host ever has, one entry at each end. */
+/* Links: the edges of all files that a host ever has, with one entry at each end. */
 #include "sim/world.h"
 
 #include <errno.h>
@@ -7,9 +7,9 @@
 
 enum { MARK_OUT = 1, MARK_IN = 2 };
 
-struct peers {            /* of one host */
-    unsigned char *marks; /* by host */
-    uint32_t *hosts;      /* those that bear a mark */
+struct peers {            /* the peers of one host */
+    unsigned char *marks; /* for each host */
+    uint32_t *hosts;      /* the marked hosts */
     uint32_t count;
 };
 
@@ -34,7 +34,7 @@ bool sgp_sim_link_account(const struct sgp_sim_host *host, const struct sgp_sim_
     uint64_t *ret_last_number, double *ret_weight_owed)
 {
     uint32_t index = (uint32_t)(link - host->sim->links) - host->link_first;
-    if (host->sim->file_count == 1) { /* then they are the core's, in its order */
+    if (host->sim->file_count == 1) { /* the links are those of the core, in the same order */
         sgp_node_link_account(host->node, index, ret_last_number, ret_weight_owed);
         return true;
     }
@@ -54,7 +54,7 @@ bool sgp_sim_link_account(const struct sgp_sim_host *host, const struct sgp_sim_
     return false;
 }
 
-/* ---- created ---- */
+/* ---- creation ---- */
 
 static void mark(struct peers *peers, uint32_t host, unsigned char mark)
 {
@@ -83,7 +83,7 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Append the peers that bear a mark; returns their number. */
+/* Append the marked peers, and return their number. */
 static uint32_t append_links(struct sgp_sim *sim, uint32_t host, uint32_t first,
     const struct peers *peers, unsigned char mark)
 {
@@ -95,7 +95,7 @@ static uint32_t append_links(struct sgp_sim *sim, uint32_t host, uint32_t first,
     return count;
 }
 
-/* The links of one host, behind those of the `*total` before. 0 or -ENOMEM. */
+/* Append the links of one host after the `*total` previous ones. 0 or -ENOMEM. */
 static int append_host(struct sgp_sim *sim, struct sgp_sim_host *host, struct peers *peers,
     uint32_t *total, uint32_t *capacity)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the world does to hosts, to their clocks and to the network between them: which faults are on
- * now. Each question is answered from the options and the time; only a swizzle is drawn, once. */
+/* What the model does to hosts, to their clocks and to the network between them: which faults are
+ * active now. Each question is answered from the options and the time. Only a swizzle is random,
+ * and it is drawn once. */
 #include "sim/world.h"
 
 #include <errno.h>
@@ -9,9 +10,9 @@
 
 #define STREAM_SWIZZLE ((uint64_t)5 << 32) /* of the seed */
 
-/* ---- asked while it runs ---- */
+/* ---- queries during the run ---- */
 
-/* The end of the absences that hold the host at that time, or that time. */
+/* The end of the absences that hold the host at that time. The time itself if there is none. */
 static sgp_time absent_until(const struct sgp_sim *sim, uint32_t host, sgp_time time)
 {
     sgp_time until = time;
@@ -24,8 +25,8 @@ static sgp_time absent_until(const struct sgp_sim *sim, uint32_t host, sgp_time 
     return until;
 }
 
-/* One absence may begin before another ends. What the host is told during either waits for the end of both: if it waited for one
- * after the other, a later word, told when both held, would overtake an earlier one. */
+/* One absence may begin before another one ends. Events for the host wait for the end of both. If
+ * they waited for one after the other, a later event could overtake an earlier one. */
 sgp_time sgp_sim_ready(const struct sgp_sim *sim, uint32_t host)
 {
     sgp_time time = sim->now, until;
@@ -34,7 +35,7 @@ sgp_time sgp_sim_ready(const struct sgp_sim *sim, uint32_t host)
     return time;
 }
 
-/* Whether a cut holds what one side of it sends the other. */
+/* Whether a cut holds messages from one side to the other. */
 static bool holds(enum sgp_sim_way way, bool source_inside, bool target_inside)
 {
     if (source_inside == target_inside)
@@ -71,14 +72,15 @@ sgp_time sgp_sim_clock(struct sgp_sim *sim, struct sgp_sim_host *host)
             continue;
         time += clock->leap > -since ? clock->leap : -since;
         time = time < 2 * SGP_SIM_TIME_MAX ? time : 2 * SGP_SIM_TIME_MAX;
-        time = time > -SGP_SIM_TIME_MAX ? time : -SGP_SIM_TIME_MAX; /* many may stand still */
+        /* many clocks may be suspended */
+        time = time > -SGP_SIM_TIME_MAX ? time : -SGP_SIM_TIME_MAX;
     }
     if (time > host->clock)
         host->clock = time;
     return host->clock;
 }
 
-/* ---- drawn and scheduled before it begins ---- */
+/* ---- drawn and scheduled before the run ---- */
 
 /* Clog every link of `chosen`, and release them in another order. */
 static void clog_links(struct sgp_sim *sim, const struct sgp_sim_swizzle *swizzle,
@@ -163,7 +165,8 @@ int sgp_sim_schedule_faults(struct sgp_sim *sim)
         if (options->clocks[i].leap > 0)
             sgp_sim_push(sim, options->clocks[i].at, SGP_SIM_LEAP, 0, options->clocks[i].node);
     for (uint32_t i = 0; i < sim->host_count && options->checkpoint_ns > 0; i++) {
-        sgp_time first = options->checkpoint_ns / sim->host_count * (i + 1); /* not all at once */
+        /* not all at the same time */
+        sgp_time first = options->checkpoint_ns / sim->host_count * (i + 1);
         sgp_sim_push(sim, first, SGP_SIM_CHECKPOINT, 0, i);
     }
     return status < 0 ? status : sim->error.code;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is asked of a simulation: the defaults, what is out of range, and a copy of its faults. */
+/* The options of a simulation: the defaults, checks of their ranges, and a copy of the faults. */
 #include "sim/world.h"
 
 #include <errno.h>
@@ -25,14 +25,14 @@ void sgp_sim_options_init(struct sgp_sim_options *options)
     };
 }
 
-/* ---- what is out of range ---- */
+/* ---- ranges ---- */
 
 static bool is_time(sgp_time time)
 {
     return time >= 0 && time <= SGP_SIM_TIME_MAX;
 }
 
-/* Of which the end may be SGP_TIME_NEVER. */
+/* The end may be SGP_TIME_NEVER. */
 static bool is_span(sgp_time from, sgp_time to)
 {
     return is_time(from) && to > from && (is_time(to) || to == SGP_TIME_NEVER);
@@ -49,7 +49,7 @@ static int check_counts(const struct sgp_sim_options *options, struct sgp_error 
     return many ? sgp_fail(error, -EINVAL, "too many faults; at most %u", SGP_SIM_FAULTS_MAX) : 0;
 }
 
-/* Of processes: stragglers, absences, crashes and clocks. */
+/* Check faults of processes: stragglers, absences, crashes and clocks. */
 static int check_processes(
     uint32_t nodes, const struct sgp_sim_options *options, struct sgp_error *error)
 {
@@ -81,7 +81,7 @@ static int check_processes(
     return 0;
 }
 
-/* Of the network: cuts, clogs, swizzles and links that stand at one end. */
+/* Check faults of the network: cuts, clogs, swizzles and half-open links. */
 static int check_network(
     uint32_t nodes, const struct sgp_sim_options *options, struct sgp_error *error)
 {
@@ -168,9 +168,9 @@ int sgp_sim_check_options(const struct sgp_topology *topology,
     return status == 0 ? sgp_sim_check_reloads(topology, options, error) : status;
 }
 
-/* ---- a copy ---- */
+/* ---- copies ---- */
 
-/* Never NULL but without memory. */
+/* NULL only without memory. */
 static void *copy(const void *items, uint32_t count, size_t size)
 {
     void *memory = malloc(count * size + 1);
@@ -179,7 +179,7 @@ static void *copy(const void *items, uint32_t count, size_t size)
     return memory;
 }
 
-/* Which nodes are inside of each cut; the cuts' own lists are the caller's. */
+/* Draw the nodes inside of each cut. The lists of the cuts belong to the caller. */
 static int draw_cuts(struct sgp_sim *sim, struct sgp_sim_cut *cuts)
 {
     sim->cut_sides = calloc(sim->options.cut_count + 1u, sizeof *sim->cut_sides);

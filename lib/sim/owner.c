@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owners, checked: which updates came while their step was open, that these alone are added, and that what is added is
- * their mean; and that every update which a worker gave was added, came late, came home, or is under way. */
+/* Checks of owners: which updates arrived while their step was open, that only these are added, and
+ * that their mean is added. Also, every update that a worker gave must have been added, been late
+ * or returned, or be in transit. */
 #include "sim/world.h"
 
 #include <errno.h>
@@ -9,7 +10,8 @@
 #include <string.h>
 #include <xxhash.h>
 
-#define ROUNDING 0x1p-22 /* of an addition and a product, relative to the magnitudes that went in */
+/* of one addition and one product, relative to the magnitudes that went in */
+#define ROUNDING 0x1p-22
 
 int sgp_sim_create_step(struct sgp_sim_host *host)
 {
@@ -34,7 +36,7 @@ void sgp_sim_free_step(struct sgp_sim_host *host)
     free(host->stand.views);
 }
 
-/* One that joins has no step open. */
+/* An owner that joins has no open step. */
 static sgp_round open_label(const struct sgp_sim_host *owner)
 {
     struct sgp_node_status status;
@@ -68,7 +70,7 @@ void sgp_sim_begin_step(struct sgp_sim_host *host)
     begin_sum(host);
 }
 
-/* ---- who came ---- */
+/* ---- updates that arrive ---- */
 
 void sgp_sim_forget_updates(struct sgp_sim_host *host)
 {
@@ -113,7 +115,7 @@ void sgp_sim_update_taken(struct sgp_sim_host *owner, double fraction, struct sg
     step->fraction = fraction;
 }
 
-/* What is dropped leaves the sums. */
+/* A dropped update leaves the sums. */
 void sgp_sim_update_late(struct sgp_sim_host *owner, uint32_t slot)
 {
     struct sgp_sim *sim = owner->sim;
@@ -141,7 +143,7 @@ void sgp_sim_step_told(struct sgp_sim_host *owner, double added)
     step->taken = 0;
 }
 
-/* How a host sees another over an edge of its file. */
+/* Find another host as a peer of this one, over an edge of its file. */
 static bool find_peer(const struct sgp_sim_host *host, uint32_t other, enum sgp_direction direction,
     struct sgp_peer_status *ret_peer)
 {
@@ -153,8 +155,8 @@ static bool find_peer(const struct sgp_sim_host *host, uint32_t other, enum sgp_
     return false;
 }
 
-/* What a worker gave is with the owner, came home, or is on its way: one at most. Of processes that have not been
- * started again. */
+/* An update of a worker is at the owner, has returned, or is in transit: at most one. Only for
+ * processes that have not been restarted. */
 static void check_given(struct sgp_sim *sim, const struct sgp_sim_host *owner)
 {
     for (uint32_t i = owner->out_count; i < owner->link_count; i++) {
@@ -201,7 +203,7 @@ void sgp_sim_check_step(struct sgp_sim *sim, struct sgp_sim_host *host)
 
 /* ---- labels ---- */
 
-/* All copies of a label are the owner's estimate of that label, which is one. */
+/* All copies of a label must equal the owner's estimate of that label, which is unique. */
 void sgp_sim_check_label(struct sgp_sim_host *host, sgp_round label, const float *estimate,
     struct sgp_slice values, bool taken)
 {
@@ -219,9 +221,9 @@ void sgp_sim_check_label(struct sgp_sim_host *host, sgp_round label, const float
             sgp_sim_name(sim, host->index), taken ? "takes" : "hands out", (long long)label);
 }
 
-/* ---- what is added ---- */
+/* ---- updates that are added ---- */
 
-/* What an update does not count for leaves the sums. */
+/* The part of an update that does not count leaves the sums. */
 void sgp_sim_update_added(
     struct sgp_sim_host *owner, const struct sgp_sim_job *job, const float *update)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A host gets another topology file: its core changes to it, or it is born by it. */
+/* A host gets another topology file: its core reloads, or the host starts with it. */
 #include "sim/world.h"
 
 #include <math.h>
@@ -24,7 +24,8 @@ static int change(struct sgp_sim *sim, struct sgp_sim_host *host, const struct s
     sgp_driver_reload(&host->driver, sgp_sim_clock(sim, host), plan);
     host->file = file;
     host->weight_least = change.weight_least;
-    host->guard = fmin(host->guard, sgp_sim_guard(sim, host)); /* it may be below the new one yet */
+    /* its weight may still be below the new bound */
+    host->guard = fmin(host->guard, sgp_sim_guard(sim, host));
     struct sgp_event event = {.type = SGP_EVENT_TICK};
     sgp_sim_post(sim, host, &event);
     return 0;
@@ -33,7 +34,7 @@ static int change(struct sgp_sim *sim, struct sgp_sim_host *host, const struct s
 static void begin(struct sgp_sim *sim, struct sgp_sim_host *host)
 {
     host->dead = false;
-    host->file_next = NULL; /* it was there before the first */
+    host->file_next = NULL; /* the file was there before the first start */
     sgp_sim_check_begin(sim, host);
     struct sgp_event event = {.type = SGP_EVENT_START};
     sgp_sim_post(sim, host, &event);
@@ -45,7 +46,7 @@ void sgp_sim_reload(struct sgp_sim *sim, const struct sgp_sim_reload *reload)
     sgp_time ready = sgp_sim_ready(sim, host->index);
     if (host->gone)
         return;
-    if (ready > sim->now) { /* its process is stopped */
+    if (ready > sim->now) { /* its process is suspended */
         if (ready != SGP_TIME_NEVER)
             sgp_sim_push(sim, ready, SGP_SIM_RELOAD, 0, (uint32_t)(reload - sim->options.reloads));
         return;

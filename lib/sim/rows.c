@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is told of every round: how far apart the estimates are with which the nodes leave it.
+/* The report of every round: how far the estimates of the nodes are apart when they complete it.
  *
- * Nodes leave a round at different times, so each open round keeps, per coordinate, the sum, least
- * and greatest of the estimates so far: enough for max |z_i - mean| without keeping any z_i. A row
- * is told when every present node has left its round. */
+ * Nodes complete a round at different times. So each open round keeps, for each coordinate, the
+ * sum, the minimum and the maximum of the estimates so far. That is enough for max |z_i - mean|
+ * without keeping any z_i. A row is reported when every present node has completed its round. */
 #include "sim/world.h"
 
 #include <errno.h>
@@ -75,7 +75,7 @@ static struct sgp_sim_tally *tally_of(struct sgp_sim *sim, sgp_round round)
     return &sim->tallies[index];
 }
 
-/* Everybody present has left the oldest open round: tell of it and close it. */
+/* Every present node has completed the oldest open round: report it and close it. */
 static void tell(struct sgp_sim *sim)
 {
     struct sgp_sim_tally *tally = tally_of(sim, sim->row_next);
@@ -125,7 +125,7 @@ void sgp_sim_rows_leave(
 {
     bool was_behind = host->left <= sim->row_next;
     sim->progressed = sim->now;
-    if (round < host->left) /* a second time, after a crash */
+    if (round < host->left) /* for the second time, after a crash */
         return;
     host->left = round + 1;
     if (round >= sim->row_next && weight > 0) {

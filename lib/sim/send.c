@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What leaves a host: messages, the snapshots behind them, and the end of a connection. */
+/* What leaves a host: messages, the snapshots that follow them, and the end of a connection. */
 #include "sim/world.h"
 
 #include "sgp/wire.h"
@@ -45,7 +45,7 @@ static void copy_name(char to[SGP_NAME_BYTES], const char *from)
     memcpy(to, from, strlen(from) + 1);
 }
 
-/* A copy of the message that outlives the call: its frame, or itself with its text. */
+/* A copy of the message that outlives the call: its frame, or the message with its text. */
 static struct sgp_sim_flight *pack(struct sgp_sim *sim, const struct sgp_message *message)
 {
     char names[2][SGP_NAME_BYTES] = {{0}};
@@ -78,8 +78,8 @@ static struct sgp_sim_flight *pack(struct sgp_sim *sim, const struct sgp_message
     return flight;
 }
 
-/* A share was sent with its snapshot behind it: queue it on the source's network card. Returns when it is there, which is
- * not before it was announced. */
+/* A share was sent, and its snapshot follows: queue it on the source's network card. Returns when
+ * it has arrived, which is not before it was announced. */
 static sgp_time send_payload(struct sgp_sim *sim, struct sgp_sim_connection *connection,
     const struct sgp_share *share, uint32_t snapshot, sgp_time announced)
 {
@@ -105,8 +105,8 @@ static sgp_time send_payload(struct sgp_sim *sim, struct sgp_sim_connection *con
     return due;
 }
 
-/* A share needs a credit, which it uses up: one of its own round, unless the credit is for a buffer that
- * the link has for itself. */
+/* A share needs a credit of its own round, and uses it up. If the link has its own buffer, the
+ * round of the credit does not matter. */
 static void spend_credit(
     struct sgp_sim *sim, struct sgp_sim_connection *connection, const struct sgp_share *share)
 {
@@ -121,7 +121,7 @@ static void spend_credit(
     *credit = SGP_ROUND_NONE;
 }
 
-/* Chance may let a message break its connection at any moment until all of it has arrived. */
+/* A message may break its connection at random, at any moment until it has arrived completely. */
 static void maybe_break(struct sgp_sim *sim, struct sgp_sim_connection *connection, sgp_time until)
 {
     if (sim->options.loss <= 0 || sgp_random_double(&sim->random) >= sim->options.loss)
@@ -139,14 +139,15 @@ struct sgp_share sgp_sim_cargo(const struct sgp_sim *sim, const struct sgp_messa
     if (message->type != SGP_ESTIMATE)
         return (struct sgp_share){.number = 0};
     return (struct sgp_share){.round = estimate->round,
-        .weight = estimate->weight, /* and no fraction: it is no mass */
+        .weight = estimate->weight, /* no fraction, because an estimate is no mass */
         .slice = estimate->slice.count > 0 ? estimate->slice
                                            : (struct sgp_slice){0, sim->options.dimension},
         .payload_bytes = estimate->payload_bytes,
         .coding = estimate->coding};
 }
 
-/* What has left does not change with its snapshot, which the source may use again once it has hung up. */
+/* An estimate in transit does not change with its snapshot, which the source may use again once it
+ * has hung up. */
 static void keep_estimate(const struct sgp_sim_host *source, struct sgp_sim_connection *connection,
     const struct sgp_estimate *announced, uint32_t snapshot)
 {
@@ -173,9 +174,9 @@ void sgp_sim_send(
             sgp_sim_name(sim, host->index), sgp_message_type_name(message->type));
         return;
     }
-    if (connection->broken) /* it will learn of that in a moment */
+    if (connection->broken) /* the other end will learn of that soon */
         return;
-    /* The target may end in this step, and then all is counted. */
+    /* The target may end in this step, and then everything is counted. */
     if (message->type == SGP_ACK && message->ack.reason != SGP_REASON_NONE && sim->arriving &&
         sim->arriving->share.number == message->ack.number)
         sim->arriving->state = SGP_SIM_RECEIVE_FREE;
@@ -209,7 +210,7 @@ void sgp_sim_send(
     maybe_break(sim, connection, due);
 }
 
-/* What has left the source completely still arrives, the rest does not. */
+/* Bytes that have left the source completely still arrive. The rest is discarded. */
 static void drop_unsent(struct sgp_sim *sim, struct sgp_sim_connection *connection, uint32_t side)
 {
     uint32_t whole = 0;
@@ -234,7 +235,8 @@ void sgp_sim_hang_up(
     connection->ends[side] = SGP_SIM_END_CLOSED;
     sgp_sim_pipe_clear(&connection->pipes[side]);
     drop_unsent(sim, connection, side);
-    if (connection->broken) { /* nobody else may speak of it any more: see that it is forgotten */
+    /* no other entry refers to the connection any more, so free it here */
+    if (connection->broken) {
         sgp_sim_network_push(sim, sim->now, SGP_SIM_RESET, 0, connection);
         return;
     }
@@ -286,7 +288,8 @@ void sgp_sim_fold(void *context, const struct sgp_effect *effect)
     const struct sgp_sim_connection *connection =
         sgp_sim_connection_of(host->sim, effect->fold.link.connection);
     struct sgp_sim_receive *receive = &host->receives[effect->fold.slot];
-    if (!connection || connection->slot != effect->fold.slot) /* it is lost, as it will hear */
+    /* the payload is lost, and an event will say so */
+    if (!connection || connection->slot != effect->fold.slot)
         return;
     bool changes = sgp_perform_fold(&host->performer, effect,
         sgp_sim_bytes_so_far(host->sim, connection), receive->share.payload_bytes);

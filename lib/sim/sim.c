@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The run: one entry of the queue after another, until everybody has finished or an invariant
- * breaks. */
+/* The run: one queue entry after another, until all hosts have finished or an invariant breaks. */
 #include "sim/world.h"
 
 static void checkpoint(struct sgp_sim *sim, struct sgp_sim_host *host, sgp_time ready)
@@ -14,7 +13,7 @@ static void checkpoint(struct sgp_sim *sim, struct sgp_sim_host *host, sgp_time 
         sgp_sim_push(sim, ready > next ? ready : next, SGP_SIM_CHECKPOINT, 0, host->index);
 }
 
-/* An entry that is about a host's own process waits until that runs. */
+/* A queue entry of a host's own process waits until the process runs. */
 static void host_entry(struct sgp_sim *sim, const struct sgp_queue_entry *entry,
     enum sgp_sim_kind kind, uint32_t index)
 {
@@ -30,7 +29,8 @@ static void host_entry(struct sgp_sim *sim, const struct sgp_queue_entry *entry,
     } else if (kind == SGP_SIM_GONE) {
         sgp_sim_gone(sim, host);
     } else if (ready > sim->now) {
-        /* What a process is told dies with it, and where there is none, the next one does not hear of it. */
+        /* An order to a process dies with the process. If there is no process, the next one does
+         * not get the order. */
         bool heard = (kind != SGP_SIM_COMMAND && kind != SGP_SIM_INQUIRED) || !host->dead;
         if (ready != SGP_TIME_NEVER && heard)
             sgp_sim_push(sim, ready, kind, detail, index);
@@ -69,7 +69,7 @@ static void step(struct sgp_sim *sim)
         host_entry(sim, &entry, kind, index);
 }
 
-/* Done, and no job is queued and nothing is owed any more, or nobody will settle it. */
+/* The run is done, no job is queued, and nothing is owed any more, or no host will settle it. */
 static bool is_settled(const struct sgp_sim *sim, sgp_time next)
 {
     if (sim->done_at == SGP_TIME_NEVER || next <= sim->done_at + sim->options.linger_ns)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An owner at its own pace, checked: how stale each update is, by counting what was added since the copy was made from
- * which it was computed; and what is made of it, in double precision, from that copy as its worker kept it. Neither
- * counts labels, nor looks at a core. Of processes that have not been started again. */
+/* Checks of an owner at its own pace. The staleness of each update is counted: the number of
+ * updates added since the copy from which it was computed. What is added of it is computed in
+ * double precision, from that copy as its worker kept it. Neither check uses labels or reads a
+ * core. Only for processes that have not been restarted. */
 #include "sim/world.h"
 
 #include <math.h>
@@ -45,7 +46,7 @@ void sgp_sim_copy_taken(struct sgp_sim_host *worker, struct sgp_slice values)
     view->fresh = true;
 }
 
-/* A worker takes no rows twice in a row. */
+/* A worker does not use the same rows twice in a row. */
 void sgp_sim_check_turn(struct sgp_sim_host *host, sgp_round turn)
 {
     struct sgp_sim_stand *stand = &host->stand;
@@ -109,14 +110,14 @@ void sgp_sim_update_next(
             step->compensates ? ", compensated" : "");
 }
 
-/* What came, before it is changed where it lies. */
+/* Keep the update that arrived, before it is changed in place. */
 void sgp_sim_keep_update(struct sgp_sim_host *owner, const float *update, struct sgp_slice slice)
 {
     for (uint64_t i = 0; i < slice.count; i++)
         owner->step.sum[slice.first + i] = (double)update[i];
 }
 
-/* What compensating has made of it leaves the sums. */
+/* The change by the compensation leaves the sums. */
 void sgp_sim_count_compensated(
     struct sgp_sim_host *owner, const float *update, struct sgp_slice slice)
 {
@@ -146,7 +147,7 @@ void sgp_sim_check_added(struct sgp_sim_host *owner, const struct sgp_sim_job *a
     }
 }
 
-/* ---- what becomes of all ---- */
+/* ---- the end of an update ---- */
 
 static bool is_over(const struct sgp_sim_host *owner)
 {

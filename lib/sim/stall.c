@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stall: nobody completes a round any more, and whom that is to be blamed on. */
+/* A stall: no host completes a round any more, and which host is the cause. */
 #include "sim/world.h"
 
 #include <math.h>
 #include <stdio.h>
 
-#define STALL_FACTOR 64   /* times the longest job and the longest transfer, at least */
-#define STALL_HOPS_MAX 6u /* of a chain of those who wait, told */
-#define STALL_BYTES (SGP_TEXT_BYTES - 96u) /* of that chain; time and seed stand before it */
+#define STALL_FACTOR 64   /* at least this multiple of the longest job and the longest transfer */
+#define STALL_HOPS_MAX 6u /* length of the reported chain of waiting hosts */
+#define STALL_BYTES (SGP_TEXT_BYTES - 96u) /* bytes for that chain; time and seed precede it */
 
 sgp_time sgp_sim_stall_time(const struct sgp_sim *sim)
 {
@@ -35,7 +35,7 @@ bool sgp_sim_is_stalled(const struct sgp_sim *sim, sgp_time next)
     return next > since && next - since > sim->stall_ns;
 }
 
-/* Who has waited longest of those who are not done; NONE if nobody is left. */
+/* The unfinished host that has waited longest; NONE: all have finished. */
 static uint32_t find_stalled(const struct sgp_sim *sim)
 {
     sgp_time since = SGP_TIME_NEVER;
@@ -51,7 +51,8 @@ static uint32_t find_stalled(const struct sgp_sim *sim)
     return worst;
 }
 
-/* "NAME, STATE in round K, waits for WHAT": returns whom it waits for, NONE if that is nobody. */
+/* Add "NAME, STATE in round K, waits for WHAT". Returns the host for which it waits; NONE: it waits
+ * for no host. */
 static uint32_t tell_waiting(
     const struct sgp_sim *sim, uint32_t index, char *text, size_t size, size_t *used)
 {
@@ -74,7 +75,8 @@ void sgp_sim_fail_stalled(struct sgp_sim *sim)
 {
     static const char of[] = " of ";
     char text[STALL_BYTES] = "";
-    const size_t room = sizeof text - SGP_NAME_BYTES - sizeof of; /* the last name has the rest */
+    /* the last name has the remaining room */
+    const size_t room = sizeof text - SGP_NAME_BYTES - sizeof of;
     size_t used = 0;
     uint32_t first = find_stalled(sim), at = first;
     for (uint32_t hop = 1; at != SGP_SLOT_NONE; hop++) {

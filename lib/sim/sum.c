@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums that lose nothing however many events add to them. */
+/* Sums that lose no precision, however many events add to them. */
 #include "sim/world.h"
 
 #include <math.h>

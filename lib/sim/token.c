@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A token, checked: what it is, in double precision, by adding up what each host has moved in its steps and told; that
- * what comes to a host is that, to the bit, and nothing older; and that there is one. No core is asked, and no copy. */
+/* Checks of a token. Its values are computed in double precision, from the changes that each host
+ * made and published. A token that arrives at a host must equal them to the bit, and must not be
+ * outdated. Exactly one node has the token. No core and no copy is used. */
 #include "sim/world.h"
 
 #include <errno.h>
@@ -8,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROUNDING 0x1p-19 /* of the additions of a visit, relative to the magnitudes that went in */
+/* of the additions when a token arrives, relative to the magnitudes that went in */
+#define ROUNDING 0x1p-19
 
 bool sgp_sim_has_token(const struct sgp_sim_host *host)
 {
@@ -41,7 +43,7 @@ void sgp_sim_forget_moved(struct sgp_sim_host *host)
     mover->synced = false;
 }
 
-/* ---- what a host moves, and tells ---- */
+/* ---- changes of a host, and those that it publishes ---- */
 
 void sgp_sim_count_moved(struct sgp_sim_host *host)
 {
@@ -63,7 +65,7 @@ static bool is_above(const struct sgp_epoch *a, const struct sgp_epoch *b)
     return a->number != b->number ? a->number > b->number : a->start > b->start;
 }
 
-/* Only that of the highest epoch is known. */
+/* Only the token of the highest epoch is known. */
 static bool is_known(struct sgp_sim_host *host)
 {
     struct sgp_node_status status;
@@ -75,14 +77,14 @@ static bool is_known(struct sgp_sim_host *host)
     return !is_above(&host->sim->token_epoch, &status.epoch);
 }
 
-/* Of what is told nothing counts twice. */
+/* A published change counts once. */
 static void take_up(struct sgp_sim_host *host, const float *token)
 {
     struct sgp_sim_mover *mover = &host->mover;
     bool known = is_known(host);
     for (uint64_t c = 0; c < host->sim->options.dimension; c++) {
         if (known)
-            host->sim->token[c] = (double)token[c]; /* so that rounding does not add up */
+            host->sim->token[c] = (double)token[c]; /* so that rounding does not accumulate */
         mover->moved[c] -= mover->told[c];
         mover->told[c] = 0;
     }
@@ -91,7 +93,7 @@ static void take_up(struct sgp_sim_host *host, const float *token)
     mover->synced = true;
 }
 
-/* ---- what the token is ---- */
+/* ---- the values of the token ---- */
 
 static void check_sum(struct sgp_sim_host *host, const float *token, const char *when)
 {
@@ -102,7 +104,8 @@ static void check_sum(struct sgp_sim_host *host, const float *token, const char 
     for (uint64_t c = 0; c < sim->options.dimension; c++) {
         double expected = sim->token[c] + part * mover->told[c];
         double size = fabs(sim->token[c]) + fabs(mover->told[c]) * (1 + mover->told_steps) +
-                      fabs((double)host->performer.copy[c]); /* from which the steps were taken */
+                      /* the copy from which the steps were taken */
+                      fabs((double)host->performer.copy[c]);
         if (fabs((double)token[c] - expected) <= ROUNDING * size || !isfinite(expected))
             continue;
         sgp_sim_fail(sim, SGP_E_STATE,
@@ -113,7 +116,8 @@ static void check_sum(struct sgp_sim_host *host, const float *token, const char 
     }
 }
 
-/* One that has not had it in this life has been given its weight alone: its values are what it has. */
+/* A host that has not received the token in this life has only its weight, and the values are the
+ * host's own. */
 void sgp_sim_check_token(struct sgp_sim_host *host, const float *token)
 {
     sgp_sim_count_told(host);
@@ -122,7 +126,8 @@ void sgp_sim_check_token(struct sgp_sim_host *host, const float *token)
     take_up(host, token);
 }
 
-/* Where a ledger is older than what its node did, a visit may come again that it had, and nobody knows of. */
+/* If a ledger is outdated, a token that its node had may arrive again, and no host knows of
+ * that. */
 void sgp_sim_check_visit(struct sgp_sim_host *host, const float *token)
 {
     struct sgp_sim *sim = host->sim;
@@ -161,10 +166,11 @@ void sgp_sim_check_stands(struct sgp_sim_host *host)
     }
 }
 
-/* ---- that there is one ---- */
+/* ---- at most one token ---- */
 
-/* In the highest epoch one at most has it. One that joins may yet find out that it has none; and what was given to one
- * that has forgotten it is nobody's, though its source does not know. */
+/* In the highest epoch at most one host has the token. A joining host may still find out that it
+ * has none. A token that was given to a host that has forgotten it belongs to no host, although its
+ * source does not know that. */
 void sgp_sim_check_one_token(struct sgp_sim *sim)
 {
     struct sgp_epoch epoch = {0};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weight under way, seen from above: a share that its target has accepted is the target's, though
- * the source still owes it until the acknowledgement comes. */
+/* Weight in transit, seen globally: a share that its target has accepted belongs to the target,
+ * although the source still owes it until the acknowledgement arrives. */
 #include "sim/world.h"
 
-/* The number of the last share that the process has accepted to which this one is owed. */
+/* The number of the last share that was accepted by the process to which this share is owed. */
 static uint64_t accepted_of(
     const struct sgp_sim *sim, const struct sgp_sim_link *out, uint64_t number)
 {
@@ -48,7 +48,7 @@ bool sgp_sim_is_paid(struct sgp_sim *sim, const struct sgp_account *debt)
     if (source < 0 || target < 0)
         return false;
     const struct sgp_sim_link *in = sgp_sim_link_of(&sim->hosts[target], (uint32_t)source, SGP_IN);
-    uint64_t lineage = debt->target_lineage; /* what one has forgotten nobody has accepted */
+    uint64_t lineage = debt->target_lineage; /* what a host has forgotten counts as not accepted */
     bool here = lineage == sim->hosts[target].lineage;
     if (debt->source_lineage == sim->hosts[source].lineage)
         return (here                               ? in->accepted
@@ -71,7 +71,7 @@ void sgp_sim_see_debts(struct sgp_sim *sim, struct sgp_sim_host *changed)
 {
     bool indebted = sgp_node_debt_count(changed->node) > 0 || changed->debts_unseen > 0;
     if (indebted != changed->indebted)
-        sim->indebted += indebted ? 1u : UINT32_MAX; /* one more or one less */
+        sim->indebted += indebted ? 1u : UINT32_MAX; /* plus or minus one */
     changed->indebted = indebted;
     if (sim->indebted == 0)
         return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the effects of a core are carried out: the table of verbs, and what a note does. */
+/* How the effects of a core are performed: the table of verbs, and the effect of a note. */
 #include "sim/world.h"
 
 static void commit(void *context, const struct sgp_node *node)

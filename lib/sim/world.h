@@ -1,43 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a simulation: its structures, and what its files ask of each other.
+/* The internal interfaces of a simulation: its structures, and what its files call of each other.
  *
- *   sim.c      the run: one entry of the queue after another
- *   create.c   how a simulation begins and ends
- *   verbs.c    how the effects of a core are carried out
- *   crash.c    processes that die and begin again
- *   reload.c   hosts that get another topology file
- *   inquire.c  questions, each on a connection of its own
- *   arrive.c   what reaches a host
- *   compute.c  each host's compute thread: its jobs are performed, and what they do to the parameters is checked
- *   event.c    events: handed to a core, whose answer is checked
- *   summary.c  the totals
- *   rows.c     what is told of every round
- *   check_life.c  the invariants when a process dies or begins
- *   check.c    the invariants: running sums after every event, the full count every round
- *   unseen.c   weight that was accepted while its source still owes it
- *   send.c     what leaves a host: messages and payloads
- *   connection.c  connections, one per directed edge
- *   buffers.c  the memory of a host
- *   checkpoint.c  parameters that are written down
- *   chosen.c   coded updates: that nothing of them is lost
- *   owner.c    an owner's steps: who came in time, and that the mean is added
- *   stale.c    an owner at its own pace: how stale an update is, and what is made of it
- *   token.c    owning as a token: what it is worth, and that one node has it
- *   cycle.c    exact cycles: what goes in, and that its mean comes out
- *   job.c      each host's queue of jobs
- *   backup.c   records of an earlier moment
- *   options.c  what is asked for, checked and copied
- *   file.c     topology files: which one each host has
- *   link.c     both ends of every edge of any file
- *   network_model.c  which faults are on now
- *   stall.c    nobody advances any more, and why
- *   host.c     what its core is made for
- *   entry.c    entries of the queue
- *   failure.c  how a run fails
- *   sum.c      sums that lose nothing
+ *   sim.c            the run: one entry of the queue after another
+ *   create.c         begin and end of a simulation
+ *   verbs.c          how the effects of a core are performed
+ *   crash.c          processes that die and start again
+ *   reload.c         hosts that get another topology file
+ *   inquire.c        questions, each on its own connection
+ *   arrive.c         what arrives at a host
+ *   compute.c        each host's compute thread: performs its jobs and checks their effect on the
+ *                    parameters
+ *   event.c          events: passed to a core, whose effects are checked
+ *   summary.c        the totals
+ *   rows.c           what is reported for every round
+ *   check_life.c     the invariants when a process dies or starts
+ *   check.c          the invariants: running sums after every event, a full count every round
+ *   unseen.c         weight that was accepted while its source still owes it
+ *   send.c           what leaves a host: messages and payloads
+ *   connection.c     connections, one for each directed edge
+ *   buffers.c        the memory of a host
+ *   checkpoint.c     parameters that are saved
+ *   chosen.c         coded updates: checks that nothing of them is lost
+ *   owner.c          an owner's steps: which updates were in time, and that their mean is added
+ *   stale.c          an owner at its own pace: the staleness of an update, and what is added of it
+ *   token.c          the token: its values, and that exactly one node has it
+ *   cycle.c          exact cycles: what goes in, and that its mean comes out
+ *   job.c            each host's queue of jobs
+ *   backup.c         records of an earlier moment
+ *   options.c        the options, checked and copied
+ *   file.c           topology files: which one each host has
+ *   link.c           both ends of every edge of any file
+ *   network_model.c  which faults are active now
+ *   stall.c          detection of a stall, and its cause
+ *   host.c           the configuration of a host's core
+ *   entry.c          entries of the queue
+ *   failure.c        how a run fails
+ *   sum.c            sums without loss of precision
  *
- * A file calls only those below it; upwards it speaks by the table of verbs and the queue.
- * Verbs never post: whatever they cause becomes an entry of the queue. One thread. */
+ * A file calls only files below it in this list. It calls upward only through the table of verbs
+ * and the queue. A verb never posts an event: all that it causes becomes an entry of the queue. The
+ * simulation has one thread. */
 #ifndef SGP_SIM_WORLD_H
 #define SGP_SIM_WORLD_H
 
@@ -51,51 +53,51 @@
 /* ---- entries of the queue: kind | detail << 8 | index << 16 ---- */
 
 enum sgp_sim_kind {
-    SGP_SIM_START = 1,  /* index: host; detail: its life */
-    SGP_SIM_TICK,       /* host */
-    SGP_SIM_JOB,        /* host; detail: its life; the first of its queue is done */
-    SGP_SIM_COMMAND,    /* host; detail: the event's type */
-    SGP_SIM_GONE,       /* host */
-    SGP_SIM_CRASH,      /* crash */
-    SGP_SIM_REBIRTH,    /* crash */
-    SGP_SIM_SAVE,       /* crash; its record is saved */
-    SGP_SIM_RELOAD,     /* reload of the options */
+    SGP_SIM_START = 1, /* index: host; detail: the number of its life */
+    SGP_SIM_TICK,      /* host */
+    SGP_SIM_JOB,     /* host; detail: the number of its life; the first job of its queue is done */
+    SGP_SIM_COMMAND, /* host; detail: the event's type */
+    SGP_SIM_GONE,    /* host */
+    SGP_SIM_CRASH,   /* crash */
+    SGP_SIM_REBIRTH, /* crash */
+    SGP_SIM_SAVE,    /* crash; its record is saved */
+    SGP_SIM_RELOAD,  /* reload of the options */
     SGP_SIM_CHECKPOINT, /* host */
-    SGP_SIM_LEAP,       /* host; its clock has leapt: what it waited for may be due */
-    SGP_SIM_INQUIRED,   /* host; detail: which of its questions; it reaches whom it was asked of */
+    SGP_SIM_LEAP,       /* host; its clock has leapt, so what it waited for may be due */
+    SGP_SIM_INQUIRED,   /* host; detail: which of its questions; the question reaches its target */
     SGP_SIM_HALF_OPEN,  /* half-open link of the options */
     SGP_SIM_DIALLED,    /* connection */
-    SGP_SIM_ARRIVAL,    /* connection; detail: the side that hears */
-    SGP_SIM_PAYLOAD,    /* connection; more of it, or all, is at the target */
+    SGP_SIM_ARRIVAL,    /* connection; detail: the side that receives */
+    SGP_SIM_PAYLOAD,    /* connection; a part or all of the payload has arrived at the target */
     SGP_SIM_RESET,      /* connection; it breaks now */
-    SGP_SIM_BROKEN,     /* connection; detail: the side that learns of it */
+    SGP_SIM_BROKEN,     /* connection; detail: the side that learns of the break */
 };
 
 /* ---- compute ---- */
 
 enum sgp_sim_job_kind {
     SGP_SIM_WORK = 1,     /* of the core: the performer does it */
-    SGP_SIM_CHECKPOINTED, /* our own: parameters are written down */
-    SGP_SIM_MEASURE,      /* our own: the round is complete once all before it is done */
+    SGP_SIM_CHECKPOINTED, /* of the simulator: parameters are saved */
+    SGP_SIM_MEASURE, /* of the simulator: the round is complete once all previous jobs are done */
 };
 
 struct sgp_sim_job {
     struct sgp_sim_job *next;
     enum sgp_sim_job_kind kind;
-    uint32_t steps; /* of TRAIN; 0: it is another job, and takes no time */
+    uint32_t steps; /* of TRAIN; 0: another job, which takes no time */
     uint32_t taken;
     bool curtailed;           /* the present step is the last */
     bool of_cycle;            /* PUBLISH: the first of an exact cycle; MEASURE: its last round */
-    bool checks, compensated; /* ABSORB of an owner at its own pace: as in struct sgp_sim_step, */
-    uint32_t worker;          /* as this */
+    bool checks, compensated; /* ABSORB of an owner at its own pace: see struct sgp_sim_step */
+    uint32_t worker;          /* see struct sgp_sim_step */
     sgp_round label;          /* FOLLOW */
-    struct sgp_epoch epoch;   /* of a cycle: in force, */
-    sgp_round start;          /* and where that began */
+    struct sgp_epoch epoch;   /* the epoch of the cycle that is in force */
+    sgp_round start;          /* start of that cycle */
     union {
-        struct sgp_work work; /* of the core; MEASURE: of its round and weight */
+        struct sgp_work work; /* the job of the core; for MEASURE its round and weight */
         struct {
-            struct sgp_moment moment;    /* of a checkpoint, */
-            uint32_t kept[SGP_KEPT_MAX]; /* and the snapshot slots that belong to it */
+            struct sgp_moment moment;    /* of a checkpoint */
+            uint32_t kept[SGP_KEPT_MAX]; /* the snapshot slots that belong to the checkpoint */
         };
     };
 };
@@ -103,13 +105,13 @@ struct sgp_sim_job {
 /* The first job of a queue. */
 struct sgp_sim_running {
     sgp_time since, takes;
-    uint32_t taken; /* steps */
+    uint32_t taken; /* steps done */
 };
 
 enum sgp_sim_receive_state {
     SGP_SIM_RECEIVE_FREE = 0,
-    SGP_SIM_RECEIVE_FILLING, /* a payload is on its way into it */
-    SGP_SIM_RECEIVE_HELD,    /* the payload is whole */
+    SGP_SIM_RECEIVE_FILLING, /* a payload is arriving */
+    SGP_SIM_RECEIVE_HELD,    /* the payload is complete */
     SGP_SIM_RECEIVE_TAKEN,   /* its ABSORB job is queued */
 };
 
@@ -117,144 +119,151 @@ struct sgp_sim_receive {
     enum sgp_sim_receive_state state;
     struct sgp_share share;
     struct sgp_epoch epoch;
-    bool told;  /* that the payload may be folded, */
-    bool folds; /* and it is: then what came is `came` of the host */
+    bool told;  /* the core said that the payload may be folded */
+    bool folds; /* the payload is folded, and `came` of the host has its original */
 };
 
 /* ---- one machine ---- */
 
 struct sgp_sim_checkpoint {
-    float *x;    /* `dimension` values; NULL: the options want none */
-    float *rest; /* behind it, as many: what updates have left out */
-    float *kept; /* behind that, SGP_KEPT_MAX x dimension, */
-    enum sgp_compressor compressors[SGP_KEPT_MAX]; /* and by which each was given */
+    float *x;    /* `dimension` values; NULL: the options ask for no checkpoints */
+    float *rest; /* follows x, of the same length: the residuals of updates */
+    float *kept; /* follows that, SGP_KEPT_MAX x dimension */
+    /* the compressor with which each snapshot was given */
+    enum sgp_compressor compressors[SGP_KEPT_MAX];
     bool written;
     struct sgp_moment moment;
 };
 
-/* A topology file. Hosts are those of the first; another may call them by other indices. */
+/* A topology file. Hosts are the nodes of the first file. Another file may give them other
+ * indices. */
 struct sgp_sim_file {
     const struct sgp_topology *topology;
-    uint32_t *hosts;                    /* by node of the file */
-    uint32_t *nodes;                    /* by host; SGP_SLOT_NONE: it is not in the file */
-    double *weight_least, *weight_most; /* by node of the file */
+    uint32_t *hosts; /* for each node of the file: its host */
+    /* for each host: its node in the file; SGP_SLOT_NONE: the file does not have it */
+    uint32_t *nodes;
+    double *weight_least, *weight_most; /* for each node of the file */
 };
 
-struct sgp_sim_question { /* the one that a host asked last */
+struct sgp_sim_question { /* the last question of a host */
     bool asked;
     uint8_t serial;
     uint32_t whom; /* host */
     char source[SGP_NAME_BYTES], target[SGP_NAME_BYTES];
-    struct sgp_inquire inquire; /* whose names are these */
+    struct sgp_inquire inquire; /* its names are these */
 };
 
 #define SGP_SIM_LABELS 1024u
 
-/* An owner's step, counted and added up apart from its core. owner.c */
+/* An owner's step, counted and summed independently of its core. owner.c */
 struct sgp_sim_step {
-    sgp_round label; /* of the step that is open, */
-    uint32_t
-        *from; /* by host: one past the label of the last step for which its update came in time */
-    uint32_t came; /* of these, those of the open step */
-    uint64_t
-        received; /* updates by this process: that came in time and were added, or wait for the end of their step, */
-    uint64_t late; /* or came too late */
+    sgp_round label; /* label of the open step */
+    /* for each host: one past the label of the last step for which its update was in time */
+    uint32_t *from;
+    uint32_t came; /* number of these updates in the open step */
+    /* Updates that this process received in time, and that were added or wait for the end of their
+     * step. */
+    uint64_t received;
+    uint64_t late; /* updates that were too late */
     uint64_t added;
-    uint32_t taken;  /* ABSORBs since the last step, */
-    double fraction; /* each with this fraction */
-    uint32_t told;   /* how many the core says that it has added; 0: no step was closed */
+    uint32_t taken;  /* ABSORB jobs since the last step */
+    double fraction; /* fraction of each of these */
+    uint32_t told;   /* number of updates that the core says it added; 0: no step was closed */
     bool closed;
-    uint32_t counted;   /* updates in the sums since the last step: */
-    double *sum, *size; /* of the updates that were added, and of their magnitudes */
+    uint32_t counted;   /* updates in the sums since the last step */
+    double *sum, *size; /* the sum of the added updates, and of their magnitudes */
     double *before;     /* x before */
-    sgp_round labels
-        [SGP_SIM_LABELS]; /* of estimates that were handed out, one above each at its remainder, */
-    uint64_t digests[SGP_SIM_LABELS]; /* and what they were */
-    bool forgot; /* its ledger was lost, or put back: it may use a label again */
-    /* at its own pace, of the update that is added next: */
-    uint64_t version; /* updates before it; */
-    uint32_t worker;  /* host of which it is, */
-    uint64_t
-        stale;   /* and how many were added since the copy was made from which it was computed, */
-    bool checks; /* if that is known; */
-    bool first;  /* from that copy: the owner has it still, to compensate */
+    /* one past the label of each estimate handed out, at the index of its remainder */
+    sgp_round labels[SGP_SIM_LABELS];
+    uint64_t digests[SGP_SIM_LABELS]; /* the digests of these estimates */
+    bool forgot; /* its ledger was lost or replaced by a backup, so it may use a label again */
+    /* The following members belong to an owner at its own pace. They describe the update that is
+     * added next. */
+    uint64_t version; /* number of updates before it */
+    uint32_t worker;  /* its host */
+    uint64_t stale;   /* number of updates added since the copy from which it was computed */
+    bool checks;      /* that number is known */
+    /* the first update from that copy, which the owner still has for the compensation */
+    bool first;
     bool compensates;
 };
 
-/* Of a worker: which estimate of an owner it has, counted apart from any core. */
+/* A worker's view: which estimate of an owner it has, counted independently of any core. */
 struct sgp_sim_view {
-    uint64_t
-        coming;    /* updates that the owner had added when the copy was made that was sent last, */
-    uint64_t has;  /* that which was taken last, */
-    uint64_t gave; /* and that from which the last update was computed; */
-    bool fresh;    /* nothing was added yet that was computed from what it has */
+    uint64_t coming; /* number of updates in the copy that was sent last */
+    uint64_t has;    /* number of updates in the copy that was taken last */
+    uint64_t gave;   /* number of updates in the copy from which the last update was computed */
+    bool fresh;      /* nothing computed from the present copy was added yet */
 };
 
-/* Of a worker: its views, and what it trained. stale.c */
+/* The state of a worker: its views, and what it trained. stale.c */
 struct sgp_sim_stand {
-    struct sgp_sim_view *views; /* by host that is an owner */
-    float *from;                /* the copy from which the last update was computed; */
-    sgp_round turn;             /* that it trained last, one past, */
-    uint8_t life;               /* in this one */
+    struct sgp_sim_view *views; /* for each host that is an owner */
+    float *from;                /* the copy from which the last update was computed */
+    sgp_round turn;             /* one past the turn that it trained last */
+    uint8_t life;               /* the life in which it trained that */
 };
 
-/* Where owning is a token: what a host has moved by itself, added up apart from core and trainer. token.c */
+/* For a token: the change that a host's own steps made, summed independently of core and trainer.
+ * token.c */
 struct sgp_sim_mover {
-    double *moved;              /* that the token has not taken up: */
-    double *told;               /* what it has told, */
-    uint32_t steps, told_steps; /* TRAIN jobs in these */
-    bool synced;                /* it has had the token in this life, and knows what it is */
+    double *moved;              /* the change that the token has not taken */
+    double *told;               /* the change that was published */
+    uint32_t steps, told_steps; /* number of TRAIN jobs in these two */
+    bool synced; /* the host has had the token in this life, so its values are known */
 };
 
 struct sgp_sim_host {
     struct sgp_sim *sim;
     uint32_t index;
-    const struct sgp_sim_file *file;      /* of the core */
-    const struct sgp_sim_file *file_next; /* for the next process, or NULL: the same */
+    const struct sgp_sim_file *file;      /* file of the core */
+    const struct sgp_sim_file *file_next; /* file for the next process; NULL: the same */
     struct sgp_node *node;
     struct sgp_driver driver;
     struct sgp_trainer *trainer;
-    struct sgp_random random; /* of its compute jitter */
+    struct sgp_random random; /* for its compute jitter */
     double compute_factor;
 
-    uint32_t link_first; /* of sim->links: out-links by host, then in-links, of all files */
+    uint32_t link_first; /* index in sim->links: out-links by host, then in-links, of all files */
     uint32_t out_count, link_count;
     struct sgp_performer performer; /* its vectors */
-    uint64_t *digests;              /* of the snapshots, when they were published */
-    double *outstanding; /* per snapshot: the fraction of it that nobody has accepted yet, as the
-                            sum of the float32 fractions that trainers work with */
-    enum sgp_compressor *compressors; /* per snapshot: by which it was given */
+    uint64_t *digests;              /* digest of each snapshot when it was published */
+    /* For each snapshot: the fraction of it that no target has accepted yet. It is a sum of the
+     * float32 fractions that trainers use. */
+    double *outstanding;
+    /* for each snapshot: the compressor with which it was given */
+    enum sgp_compressor *compressors;
     struct sgp_sim_receive *receives;
-    float *came; /* `dimension` values: the payload that was folded last, as it came */
+    float *came; /* `dimension` values: the payload that was folded last, as it arrived */
 
     struct sgp_sim_job *job_first, *job_last;
-    struct sgp_sim_running running; /* the first */
-    sgp_time tick_at;               /* of the one valid TICK in the queue; NEVER if none */
-    uint32_t ticks_here;            /* ticks in a row without time passing, */
-    sgp_time ticked_at;             /* the last of them then */
-    sgp_time busy_until;            /* its network card */
+    struct sgp_sim_running running; /* the first job */
+    sgp_time tick_at;               /* time of the one valid TICK in the queue; NEVER: none */
+    uint32_t ticks_here;            /* consecutive ticks without a change of time */
+    sgp_time ticked_at;             /* time of the last of them */
+    sgp_time busy_until;            /* until then its network card is busy */
     struct sgp_sim_question question;
 
     bool gone, diverged, drained, done;
-    bool mortal;  /* it will crash: only then is its record ever read */
-    bool dead;    /* between a crash and its rebirth, or not yet born */
-    uint8_t life; /* a number of it: jobs of a former one are not done */
+    bool mortal;  /* it will crash; only then is its record ever read */
+    bool dead;    /* between a crash and its restart, or not started yet */
+    uint8_t life; /* number of its life: jobs of an earlier life are not done */
     uint64_t lineage;
     double weight_least;
-    struct sgp_record record; /* of a mortal, as last committed; owns its links */
-    uint64_t sequence;        /* how often it was committed */
+    struct sgp_record record; /* of a mortal host, as committed last; owns its links */
+    uint64_t sequence;        /* number of commits */
     struct sgp_sim_checkpoint checkpoint;
-    sgp_time clock; /* as its process has last seen it */
+    sgp_time clock; /* as its process saw it last */
     sgp_round left; /* one past the last round that it completed */
 
-    double weight, weight_in_flight; /* as last seen */
-    double debts_unseen;             /* of its debts, those whose target had accepted them */
-    bool indebted;                   /* it has debts, or had when it was looked at last */
-    bool handed;        /* its heir has accepted its bequest: what it still owes is the heir's */
-    uint32_t heir;      /* then, the host that has accepted it, */
-    uint64_t bequest;   /* and the number of that share */
+    double weight, weight_in_flight; /* as seen last */
+    double debts_unseen;             /* debts whose targets had accepted the share */
+    bool indebted;                   /* it has debts, or had some when it was checked last */
+    bool handed;        /* its heir has accepted its bequest, and now owes what it still owed */
+    uint32_t heir;      /* the host that accepted it */
+    uint64_t bequest;   /* number of that share */
     double guard;       /* the least weight at which it may ever train */
-    uint64_t *versions; /* of an owner, by snapshot: updates that it had added when that was made */
+    uint64_t *versions; /* of an owner, for each snapshot: number of updates in it */
     struct sgp_sim_step step;   /* of an owner */
     struct sgp_sim_stand stand; /* of a worker */
     struct sgp_sim_mover mover;
@@ -263,19 +272,21 @@ struct sgp_sim_host {
 /* One end of a directed edge of any file. */
 struct sgp_sim_link {
     uint32_t peer;     /* host */
-    uint32_t other;    /* the same edge at the peer, an index of sim->links */
+    uint32_t other;    /* the other end of the edge, an index of sim->links */
     uint64_t accepted; /* IN: number of the last accepted share of the source's lineage */
-    uint64_t said;     /* IN: the same, as the core said last */
-    uint64_t former, former_lineage; /* IN: the same, of the source's lineage before */
-    uint64_t before;                 /* IN: `accepted` when the target left last, */
-    uint64_t before_lineage;         /* as this one */
-    uint32_t holder, before_holder;  /* IN: who has what was accepted: the target, or its heir */
-    uint64_t
-        owed_before; /* OUT: number of a share on record that is owed to the target's process before */
-    double weight_unseen; /* OUT: accepted by the target while the source still owes it */
-    uint32_t snapshot;    /* OUT: of the share accepted last, */
-    double fraction;      /* its fraction, */
-    uint8_t life;         /* and the source's life */
+    uint64_t said;     /* IN: the same, as the core said it last */
+    uint64_t former, former_lineage; /* IN: the same for the source's previous lineage */
+    uint64_t before;                 /* IN: `accepted` when the target left last */
+    uint64_t before_lineage;         /* IN: its lineage then */
+    /* IN: the host that answers for accepted shares: the target, or its heir */
+    uint32_t holder, before_holder;
+    /* OUT: number of a share on record that is owed to the target's previous process */
+    uint64_t owed_before;
+    /* OUT: weight that the target has accepted while the source still owes it */
+    double weight_unseen;
+    uint32_t snapshot; /* OUT: snapshot of the share accepted last */
+    double fraction;   /* OUT: its fraction */
+    uint8_t life;      /* OUT: the source's life */
 };
 
 /* ---- the network ---- */
@@ -283,48 +294,51 @@ struct sgp_sim_link {
 enum sgp_sim_side { SGP_SIM_SOURCE, SGP_SIM_TARGET };
 enum sgp_sim_end { SGP_SIM_END_NONE, SGP_SIM_END_OPEN, SGP_SIM_END_CLOSED };
 
-struct sgp_sim_flight { /* a message under way */
+struct sgp_sim_flight { /* a message in transit */
     struct sgp_sim_flight *next;
     sgp_time due;
-    bool last;                  /* the end of the connection; no message */
-    struct sgp_message message; /* unless it goes through the wire */
+    bool last;                  /* the end of the connection, without a message */
+    struct sgp_message message; /* unless the message passes through the wire format */
     size_t tail_bytes;
     unsigned char tail[]; /* the frame, or the text of a goodbye */
 };
 
-struct sgp_sim_pipe { /* towards one side, first in, first out */
+struct sgp_sim_pipe { /* messages toward one side, first in, first out */
     struct sgp_sim_flight *first, *last;
     sgp_time last_due;
     bool scheduled;
 };
 
-struct sgp_sim_payload { /* under way */
-    uint32_t snapshot;   /* of the source */
+struct sgp_sim_payload { /* a payload in transit */
+    uint32_t snapshot;   /* snapshot of the source */
     sgp_time begun;      /* when it was announced at the target */
-    sgp_time sent;       /* when its last byte has left the source */
-    sgp_time due;        /* when it is at the target */
+    sgp_time sent;       /* when its last byte left the source */
+    sgp_time due;        /* when it arrives at the target */
 };
 
 struct sgp_sim_connection {
     uint64_t id; /* serial << 32 | index; never used twice */
     uint32_t hosts[2];
-    uint32_t links[2];   /* of sim->links */
-    uint32_t references; /* entries of the queue that speak of it */
-    bool broken;         /* nothing passes any more; an end may not know */
-    sgp_time give_up;    /* dialling */
+    uint32_t links[2];   /* indices of sim->links */
+    uint32_t references; /* number of queue entries that refer to the connection */
+    bool broken;         /* nothing passes any more; one end may not know yet */
+    sgp_time give_up;    /* timeout of dialling */
     enum sgp_sim_end ends[2];
     struct sgp_sim_pipe pipes[2];
-    sgp_round credits[2]; /* the latest that have come to the source, NONE once used */
+    sgp_round credits[2]; /* the latest credits that reached the source, NONE once used */
 
-    struct sgp_share share;             /* announced last at the target, */
-    struct sgp_epoch epoch;             /* in this one */
-    struct sgp_sim_payload payloads[2]; /* the first is that of `share`, once this was announced */
+    struct sgp_share share; /* announced last at the target */
+    struct sgp_epoch epoch; /* epoch of that share */
+    /* the first is the payload of `share`, once this was announced */
+    struct sgp_sim_payload payloads[2];
     uint32_t payload_count;
-    uint32_t snapshot; /* of the source: that of the payload that came last */
+    uint32_t snapshot; /* snapshot of the source whose payload arrived last */
     float *
-        estimate; /* of `dimension` values, as it left: its snapshot is free once the source hangs up; or NULL */
-    enum sgp_compressor estimate_compressor; /* of that, if it is a change */
-    uint32_t slot;                           /* of the target, SGP_SLOT_NONE: it does not want it */
+        /* `dimension` values of the estimate as it was sent, or NULL. Its snapshot is free once the
+         * source hangs up. */
+        estimate;
+    enum sgp_compressor estimate_compressor; /* its compressor, if it is a difference */
+    uint32_t slot; /* of the target; SGP_SLOT_NONE: the target does not want the payload */
 };
 
 /* ---- sums ---- */
@@ -339,30 +353,32 @@ struct sgp_sim_backup {       /* a record of an earlier moment */
     const struct sgp_sim_file *file;
 };
 
-struct sgp_sim_cycle { /* an exact cycle that is under way somewhere */
+struct sgp_sim_cycle { /* an exact cycle that some host is in */
     struct sgp_epoch epoch;
     sgp_round start;
-    const struct sgp_topology *topology; /* its file; who ends it may have another by then */
+    /* its file; hosts that complete it may have another file by then */
+    const struct sgp_topology *topology;
     uint32_t entered, left;
-    unsigned char *hosts; /* which have entered */
-    double *sum, *size;   /* by coordinate: of what they entered with, and of its absolute values */
+    unsigned char *hosts; /* hosts that have entered */
+    /* for each coordinate: the sum of what they entered with, and of the absolute values */
+    double *sum, *size;
 };
 
-struct sgp_sim_tally { /* a round that is not complete everywhere */
+struct sgp_sim_tally { /* a round that not all hosts have completed */
     uint32_t nodes;
     double weight_least;
-    double *sum, *least, *greatest; /* dimension each; one allocation, at sum */
+    double *sum, *least, *greatest; /* `dimension` values each; one allocation, at sum */
 };
 
 struct sgp_sim {
     const struct sgp_topology *topology;
     struct sgp_sim_options options;
     struct sgp_error error;
-    struct sgp_random random; /* of the network */
+    struct sgp_random random; /* for the network */
     struct sgp_queue queue;
     sgp_time now;
-    sgp_time progressed; /* when a round was last completed anywhere */
-    sgp_time faults_end; /* of those that end */
+    sgp_time progressed; /* when any host last completed a round */
+    sgp_time faults_end; /* when the last fault that ends does so */
     sgp_time stall_ns;
     sgp_time done_at; /* NEVER until all hosts are done */
 
@@ -372,51 +388,56 @@ struct sgp_sim {
     uint32_t file_count;
     struct sgp_sim_link *links;
     struct sgp_effects effects;
-    struct sgp_sim_job *jobs; /* that are done: the memory of the next */
+    struct sgp_sim_job *jobs; /* finished jobs, whose memory is used again */
 
     struct sgp_sim_connection **connections;
     uint32_t *connections_free;
     uint32_t connection_count, connection_free_count, connection_capacity;
     uint64_t serial;
-    unsigned char **cut_sides;        /* per cut, per host: inside? */
-    uint8_t *frame;                   /* scratch of the wire */
-    struct sgp_message message;       /* that goes out now, as the wire has it */
-    struct sgp_sim_receive *arriving; /* whose payload is being told to its target; else NULL */
-    uint8_t *packed;                  /* the payload that arrives now, as the wire has it */
-    float *share;                     /* `dimension` values: what is absorbed now, as it came */
-    float *given;                     /* likewise: what a snapshot decodes to */
+    unsigned char **cut_sides;  /* for each cut and host: whether the host is inside */
+    uint8_t *frame;             /* scratch of the wire format */
+    struct sgp_message message; /* the message that is being sent, after the wire format */
+    /* the payload's slot while its target is told; otherwise NULL */
+    struct sgp_sim_receive *arriving;
+    uint8_t *packed; /* the payload that is arriving, in the wire format */
+    float *share;    /* `dimension` values: what is absorbed now, as it arrived */
+    float *given;    /* `dimension` values: what a snapshot decodes to */
 
     struct sgp_sim_sum weight, weight_in_flight, weight_unseen;
-    uint32_t indebted; /* how many hosts are */
-    double
-        bequeathed; /* what heirs may yet take off their weight: of each bequest, what came with it */
-    double expected; /* the total weight: the number of nodes, but for what was forgotten */
-    bool lies;       /* somebody names other weights than it has: a test's */
-    bool heals;      /* somebody has found out that the total is not what it should be */
-    struct sgp_sim_backup *backups; /* by crash */
+    uint32_t indebted; /* number of hosts with debts */
+    /* The weight that heirs may still subtract: for each bequest, the weight that arrived with
+     * it. */
+    double bequeathed;
+    double expected; /* the expected total weight: the number of nodes, less what was forgotten */
+    bool lies;       /* a host states wrong weights, for a test */
+    bool heals;      /* a host has detected that the total is wrong */
+    struct sgp_sim_backup *backups; /* for each crash */
     /* sgp_restart, unless a bug is planted */
     void (*restart)(const struct sgp_past *, uint64_t, uint32_t, struct sgp_restart *);
-    double *moved;    /* per coordinate: sum of x at the start, and what was trained since */
-    double *rounding; /* per coordinate: what rounding has added */
+    double *moved;    /* for each coordinate: the sum of x at the start and of all training since */
+    double *rounding; /* for each coordinate: accumulated rounding */
     double *count;    /* scratch of the full count */
     float *before, *after;
-    bool overflown; /* x is no longer finite: nothing to count */
-    bool
-        apart; /* some file has exact cycles, where x is checked by cycle.c; or owners of parts, or an owner whose or
-                   whose workers' ledgers are put back, where what was given twice weighs nothing: x is checked by owner.c */
-    bool
-        mixed; /* and some have others: weight is made and lost where one takes the other's place */
+    bool overflown; /* x is not finite any more, so there is nothing to count */
+    /* x is not checked here in two cases. If some file has exact cycles, cycle.c checks it. owner.c
+     * checks it if parts have owners, or if ledgers of an owner or its workers are restored from a
+     * backup. Then shares that were given twice have no weight. */
+    bool apart;
+    /* Some files have exact cycles and some do not, so weight is created and lost when one replaces
+     * another. */
+    bool mixed;
     struct sgp_sim_cycle *cycles;
     uint32_t cycle_count;
-    double *token;                /* `dimension` values: what it is; NULL where there is none */
-    struct sgp_epoch token_epoch; /* of that */
-    bool
-        remade; /* it may have been, or a ledger is older than what it says: its weight is not kept */
+    double *token;                /* `dimension` values of the token; NULL: there is no token */
+    struct sgp_epoch token_epoch; /* epoch of the token */
+    /* The token may have been created again, or a ledger is outdated. Then its weight is not
+     * conserved. */
+    bool remade;
 
-    struct sgp_sim_tally *tallies; /* of rounds row_next, row_next + 1, ... */
+    struct sgp_sim_tally *tallies; /* of the rounds row_next, row_next + 1, ... */
     uint32_t tally_count, tally_capacity;
     sgp_round row_next;
-    uint32_t behind; /* hosts that have not completed row_next */
+    uint32_t behind; /* number of hosts that have not completed row_next */
 
     struct sgp_sim_summary summary;
     uint64_t digest; /* of all events so far */
@@ -427,84 +448,93 @@ void sgp_sim_fail(struct sgp_sim *sim, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* entry.c */
-/* A span that was computed, at most SGP_SIM_TIME_MAX: added to a time of the queue it overflows nothing. */
+/* A computed span, at most SGP_SIM_TIME_MAX, so that adding it to a time of the queue does not
+ * overflow. */
 sgp_time sgp_sim_span(double nanoseconds);
-/* Past SGP_SIM_TIME_MAX the run fails. */
+/* If the time is beyond SGP_SIM_TIME_MAX, the run fails. */
 void sgp_sim_push(
     struct sgp_sim *sim, sgp_time time, enum sgp_sim_kind kind, uint32_t detail, uint32_t index);
 
 /* sum.c */
 void sgp_sim_add(struct sgp_sim_sum *sum, double value);
 double sgp_sim_total(const struct sgp_sim_sum *sum);
-double sgp_sim_weight(const struct sgp_sim *sim); /* of all, with what is in flight */
+double sgp_sim_weight(const struct sgp_sim *sim); /* of all hosts, including weight in transit */
 
 /* token.c */
 bool sgp_sim_has_token(const struct sgp_sim_host *host);
 int sgp_sim_create_mover(struct sgp_sim_host *host);
 void sgp_sim_free_mover(struct sgp_sim_host *host);
 void sgp_sim_forget_moved(
-    struct sgp_sim_host *host); /* it begins anew, or with another's estimate */
+    struct sgp_sim_host *host); /* it starts again, or with the estimate of another host */
 void sgp_sim_count_moved(
     struct sgp_sim_host *host); /* between `before` and `after` of the simulation */
 void sgp_sim_count_told(struct sgp_sim_host *host);
-void sgp_sim_check_token(struct sgp_sim_host *host, const float *token);   /* which is published */
-void sgp_sim_check_visit(struct sgp_sim_host *host, const float *token);   /* which has come, */
-void sgp_sim_check_visited(struct sgp_sim_host *host, const float *token); /* and goes */
-void sgp_sim_check_stands(struct sgp_sim_host *host); /* x is the copy, and what it has moved */
+/* the token that is published */
+void sgp_sim_check_token(struct sgp_sim_host *host, const float *token);
+/* the token that has arrived */
+void sgp_sim_check_visit(struct sgp_sim_host *host, const float *token);
+/* the token that leaves */
+void sgp_sim_check_visited(struct sgp_sim_host *host, const float *token);
+void sgp_sim_check_stands(struct sgp_sim_host *host); /* x is the copy plus the host's own change */
 void sgp_sim_check_one_token(struct sgp_sim *sim);
 
 /* host.c */
 const char *sgp_sim_name(const struct sgp_sim *sim, uint32_t host);
 bool sgp_sim_is_owner(const struct sgp_sim_host *host);
 float *sgp_sim_snapshot(const struct sgp_sim_host *host, uint32_t slot);
-/* What was given of it: what it decodes to in the form of its shares. Until the next call. */
+/* The values that were given of the snapshot: what its coding represents. Valid until the next
+ * call. */
 const float *sgp_sim_given(const struct sgp_sim_host *host, uint32_t slot);
-/* The payload of a receive slot as it came, also if it has been folded. */
+/* The payload of a receive slot as it arrived, even if it was folded. */
 const float *sgp_sim_received(const struct sgp_sim_host *host, uint32_t slot);
-/* The host whose network card it uses: its own, or that of the node beside which it stands. */
+/* The host whose network card is used: its own, or that of the node with which it is co-located. */
 struct sgp_sim_host *sgp_sim_machine(struct sgp_sim_host *host);
-/* Whether a connection is between two hosts of one machine, where nothing takes time; and how long a message is on its way. */
+/* Whether a connection is between two hosts of one machine, where transfers take no time. Then, the
+ * transfer time of a message. */
 bool sgp_sim_is_within(struct sgp_sim *sim, const struct sgp_sim_connection *connection);
 sgp_time sgp_sim_latency(struct sgp_sim *sim, const struct sgp_sim_connection *connection);
-/* The host that owns the values from `first` on, by the file of `host`. */
+/* The host that owns the values from `first` on, according to the file of `host`. */
 struct sgp_sim_host *sgp_sim_owner_of(const struct sgp_sim_host *host, uint64_t first);
 void sgp_sim_node_config(
     const struct sgp_sim *sim, const struct sgp_sim_host *host, struct sgp_node_config *ret_config);
-/* The least weight at which a node may ever train: it gives nothing below SGP_STARVING * w_min, and
- * giving leaves it what its sparsest phase keeps, or sgp_method_keep where it chooses itself. */
+/* The least weight at which a node may ever train. It gives nothing below SGP_STARVING * w_min.
+ * When it gives, it keeps what its sparsest phase keeps, or sgp_method_keep if it chooses its
+ * targets. */
 double sgp_sim_guard(const struct sgp_sim *sim, const struct sgp_sim_host *host);
 
 /* buffers.c */
 int sgp_sim_create_buffers(struct sgp_sim *sim, struct sgp_sim_host *host); /* 0 or -ENOMEM */
-/* Buffers for a core of these needs; those that are there stay. 0 or -ENOMEM. */
+/* Make buffers for a core with these needs. Existing buffers stay. 0 or -ENOMEM. */
 int sgp_sim_make_room(
     struct sgp_sim *sim, struct sgp_sim_host *host, const struct sgp_node_needs *needs);
 void sgp_sim_free_buffers(struct sgp_sim_host *host);
 
 /* stall.c */
-/* How long nobody may complete a round before we say that nobody ever will. */
+/* The time without a completed round after which the run counts as stalled. */
 sgp_time sgp_sim_stall_time(const struct sgp_sim *sim);
-bool sgp_sim_is_stalled(const struct sgp_sim *sim, sgp_time next); /* next: when anything happens */
-/* Blame whoever has waited longest, and follow whom it waits for: to one who waits for nobody, or
- * round a circle. */
+/* next: time of the next event */
+bool sgp_sim_is_stalled(const struct sgp_sim *sim, sgp_time next);
+/* Fail the run. Name the host that has waited longest, and follow the hosts for which it waits. The
+ * chain ends at a host that waits for no other, or in a circle. */
 void sgp_sim_fail_stalled(struct sgp_sim *sim);
 
 /* network_model.c */
-sgp_time sgp_sim_ready(const struct sgp_sim *sim, uint32_t host); /* now, or when it runs again */
-/* Now, or when what one host sends another gets through again. */
+/* now, or when the host runs again */
+sgp_time sgp_sim_ready(const struct sgp_sim *sim, uint32_t host);
+/* Now, or when the network passes messages from source to target again. */
 sgp_time sgp_sim_passable(const struct sgp_sim *sim, uint32_t source, uint32_t target);
-/* What a host's clock shows now; never less than before, at most twice SGP_SIM_TIME_MAX. */
+/* The time that a host's clock shows. It never decreases, and is at most twice SGP_SIM_TIME_MAX. */
 sgp_time sgp_sim_clock(struct sgp_sim *sim, struct sgp_sim_host *host);
-/* Turn swizzles into clogs, and put what begins at a time of its own into the queue. 0 or -ENOMEM. */
+/* Turn swizzles into clogs, and queue the faults that begin at a given time. 0 or -ENOMEM. */
 int sgp_sim_schedule_faults(struct sgp_sim *sim);
-/* The latest end of a fault that ends. */
+/* The latest end of a fault that has one. */
 sgp_time sgp_sim_faults_end(const struct sgp_sim *sim);
 
 /* link.c */
 struct sgp_sim_link *sgp_sim_link_of(
     struct sgp_sim_host *host, uint32_t peer, enum sgp_direction direction);
-/* What a host's core says of its end of an edge (sgp_node_link_account); false, and both 0, if it knows
- * of none. */
+/* What a host's core says of its end of an edge (sgp_node_link_account). False, and both 0, if the
+ * core does not have it. */
 bool sgp_sim_link_account(const struct sgp_sim_host *host, const struct sgp_sim_link *link,
     uint64_t *ret_last_number, double *ret_weight_owed);
 int sgp_sim_create_links(struct sgp_sim *sim); /* 0 or -ENOMEM */
@@ -518,49 +548,50 @@ const struct sgp_sim_file *sgp_sim_file_of(
     const struct sgp_sim *sim, const struct sgp_topology *topology);
 const struct sgp_sim_reload *sgp_sim_first_reload(
     const struct sgp_sim *sim, uint32_t host); /* or NULL */
-/* The file that a host begins with, and whether it begins later than at 0. */
+/* The first file of a host, and whether the host starts later than at 0. */
 const struct sgp_sim_file *sgp_sim_first_file(
     const struct sgp_sim *sim, uint32_t host, bool *ret_later);
 void sgp_sim_schedule_reloads(struct sgp_sim *sim);
-/* Turn the peers of a record from one file to another, as daemon/store/ledger.c does by names. */
+/* Translate the peers of a record from one file to another, as daemon/store/ledger.c does by
+ * names. */
 void sgp_sim_translate(
     struct sgp_record *record, const struct sgp_sim_file *from, const struct sgp_sim_file *to);
-/* The process of a host that begins anew reads the file that is there now: its record with that. */
+/* A process that starts again reads the present file, and its record with it. */
 void sgp_sim_take_file(struct sgp_sim_host *host);
 
 /* options.c */
 int sgp_sim_check_options(const struct sgp_topology *topology,
     const struct sgp_sim_options *options, struct sgp_error *error);
-int sgp_sim_copy_faults(struct sgp_sim *sim); /* what the options point to; 0 or -ENOMEM */
+int sgp_sim_copy_faults(struct sgp_sim *sim); /* copies what the options point to; 0 or -ENOMEM */
 void sgp_sim_free_faults(struct sgp_sim *sim);
 
 /* backup.c */
 int sgp_sim_create_backups(struct sgp_sim *sim); /* 0 or -ENOMEM */
 void sgp_sim_save(struct sgp_sim *sim, const struct sgp_sim_crash *crash);
-/* The saved record in the place of the last one. Returns whether there was one of this life. */
+/* Replace the last record by the saved one. Returns whether there was one of this life. */
 bool sgp_sim_put_back(struct sgp_sim_host *host, const struct sgp_sim_backup *backup);
 void sgp_sim_free_backups(struct sgp_sim *sim);
 
 /* job.c */
-/* A job that is still to be filled in and appended; NULL: no memory, and the run has failed. */
+/* A job to be filled in and appended. NULL: there is no memory, and the run has failed. */
 struct sgp_sim_job *sgp_sim_new_job(struct sgp_sim_host *host, enum sgp_sim_job_kind kind);
 void sgp_sim_append(struct sgp_sim_host *host, struct sgp_sim_job *job);
-/* The first is done: the next begins. The caller ends it. */
+/* The first job is done: take it, and begin the next one. The caller frees it. */
 struct sgp_sim_job *sgp_sim_take_job(struct sgp_sim_host *host);
-/* A step of the first job has ended. True: there is another. */
+/* A step of the first job has ended. True: there is another one. */
 bool sgp_sim_job_goes_on(struct sgp_sim_host *host);
 void sgp_sim_curtail(void *context);
 void sgp_sim_end_job(struct sgp_sim_host *host, struct sgp_sim_job *job);
 void sgp_sim_drop_jobs(struct sgp_sim_host *host);
-void sgp_sim_free_jobs(struct sgp_sim *sim); /* of all that are done */
+void sgp_sim_free_jobs(struct sgp_sim *sim); /* of all finished ones */
 
 /* checkpoint.c */
-void sgp_sim_checkpoint(struct sgp_sim_host *host); /* queue the writing of one */
+void sgp_sim_checkpoint(struct sgp_sim_host *host); /* queue the saving of a checkpoint */
 void sgp_sim_checkpointed(struct sgp_sim_host *host, const struct sgp_sim_job *job);
-/* The snapshots that were kept go back to their slots. */
+/* Restore the saved snapshots to their slots. */
 void sgp_sim_restore_kept(struct sgp_sim_host *host);
 
-/* chosen.c: of a job that chooses what a range of an update becomes, before and after it */
+/* chosen.c: before and after a job that chooses the coded range of an update */
 void sgp_sim_before_choosing(struct sgp_sim_host *host, const struct sgp_work *work);
 void sgp_sim_check_chosen(struct sgp_sim_host *host, const struct sgp_work *work);
 /* Whether such a PUBLISH of this host makes an owner's coded copy. */
@@ -571,22 +602,22 @@ void sgp_sim_check_returned(struct sgp_sim_host *host, const struct sgp_work *wo
 
 /* connection.c */
 void sgp_sim_dial(void *context, uint32_t peer);
-/* An entry of the queue that speaks of the connection, which is kept until then. */
+/* Add a queue entry that refers to the connection, which is kept until then. */
 void sgp_sim_network_push(struct sgp_sim *sim, sgp_time time, enum sgp_sim_kind kind, uint32_t side,
     struct sgp_sim_connection *connection);
 struct sgp_sim_connection *sgp_sim_connection_of(struct sgp_sim *sim, uint64_t id);
 void sgp_sim_network_finish(struct sgp_sim *sim);
 
-/* A host's process is gone: its connections break, and dialling it is refused. */
+/* The process of a host is gone: its connections break, and dialling it is refused. */
 void sgp_sim_network_die(struct sgp_sim *sim, uint32_t host);
-void sgp_sim_give_up_dials(struct sgp_sim *sim, uint32_t host); /* those under way are void */
+void sgp_sim_give_up_dials(struct sgp_sim *sim, uint32_t host); /* pending dials are void */
 void sgp_sim_pipe_clear(struct sgp_sim_pipe *pipe);
-/* The target's buffer is free again, and the rest of the payloads goes nowhere. */
+/* The target's buffer is free again, and the rest of the payloads is discarded. */
 void sgp_sim_drop_payloads(struct sgp_sim *sim, struct sgp_sim_connection *connection);
 void sgp_sim_half_open(struct sgp_sim *sim, const struct sgp_sim_half_open *half_open);
-/* What is under way is lost; who still has an end of it learns that at once. */
+/* All messages in transit are lost, and each remaining end learns of the break at once. */
 void sgp_sim_tear(struct sgp_sim *sim, struct sgp_sim_connection *connection);
-/* Forget a connection that no end and no entry of the queue knows any more. */
+/* Free a connection that no end and no queue entry refers to. */
 void sgp_sim_release(struct sgp_sim *sim, struct sgp_sim_connection *connection);
 
 /* send.c */
@@ -596,30 +627,31 @@ void sgp_sim_hang_up(
     void *context, struct sgp_link link, int code, const struct sgp_message *goodbye);
 void sgp_sim_receive(void *context, struct sgp_link link, uint32_t slot);
 void sgp_sim_fold(void *context, const struct sgp_effect *effect);
-/* How much of the first payload has come, at the pace at which it will have come whole. */
+/* How much of the first payload has arrived, at the pace at which it will be complete. */
 uint64_t sgp_sim_bytes_so_far(
     const struct sgp_sim *sim, const struct sgp_sim_connection *connection);
-/* The first message of a pipe is due: see to its entry of the queue. */
+/* Make the queue entry for the first message of a pipe. */
 void sgp_sim_pipe_schedule(
     struct sgp_sim *sim, struct sgp_sim_connection *connection, uint32_t side);
-/* What follows a message: a share's payload; an estimate's, seen as a share of number 0 that gives
- * nothing. */
+/* The payload that follows a message. An estimate's is represented as a share of number 0 that
+ * gives nothing. */
 struct sgp_share sgp_sim_cargo(const struct sgp_sim *sim, const struct sgp_message *message);
 
 /* unseen.c */
-/* Weight that the target of a link has accepted, or the source's heir, while the source still owes it. */
+/* The weight that the target of a link, or the source's heir, has accepted while the source still
+ * owes it. */
 void sgp_sim_see_link(struct sgp_sim *sim, struct sgp_sim_host *source, struct sgp_sim_link *out);
 void sgp_sim_see_links(struct sgp_sim *sim, struct sgp_sim_host *source);
 /* Whether the target has accepted the share that the source still owes. The share may be an update,
- * which weighs nothing. */
+ * which has no weight. */
 bool sgp_sim_is_unseen(
     const struct sgp_sim *sim, struct sgp_sim_host *source, const struct sgp_sim_link *out);
-/* The debts of all hosts, after something has happened to one: no other's come or go. Few hold any, and
- * mostly nobody does. */
+/* Count the debts of all hosts after an event at one of them. The debts of other hosts do not
+ * change. Few hosts have debts, and usually none has. */
 void sgp_sim_see_debts(struct sgp_sim *sim, struct sgp_sim_host *changed);
 /* Whether the target of a debt has accepted the share. */
 bool sgp_sim_is_paid(struct sgp_sim *sim, const struct sgp_account *debt);
-/* The weight that a host owes, as its core says now, but for what was accepted. */
+/* The weight that a host owes, as its core says now, except accepted shares. */
 double sgp_sim_count_in_flight(struct sgp_sim *sim, struct sgp_sim_host *source);
 
 /* check.c */
@@ -627,41 +659,49 @@ int sgp_sim_check_init(struct sgp_sim *sim);
 void sgp_sim_check_finish(struct sgp_sim *sim);
 void sgp_sim_check_event(struct sgp_sim *sim, struct sgp_sim_host *host,
     const struct sgp_event *event, const struct sgp_node_status *status);
-/* A job has changed x, which was sim->before: `fraction` times `share` (slice.count values, from
- * x[slice.first] on) was to be added. A NULL share: it was trained. */
+/* A job has changed x, which was sim->before. The expected change is `fraction` times `share`
+ * (slice.count values, from x[slice.first] on). A NULL share: the job trained. */
 void sgp_sim_check_job(
     struct sgp_sim_host *host, const float *share, double fraction, struct sgp_slice slice);
 void sgp_sim_check_all(struct sgp_sim *sim);
-/* Add to sim->count x of this host, what is owed of its snapshots, and what its buffers hold for it. */
+/* Add to sim->count the host's x, what is owed of its snapshots, and what its buffers hold for
+ * it. */
 void sgp_sim_count_host(struct sgp_sim *sim, struct sgp_sim_host *host);
-/* An heir takes off weight that was left to it. */
+/* An heir dissolves weight that was left to it. */
 void sgp_sim_check_dissolve(struct sgp_sim_host *host, const struct sgp_effect *effect);
-/* Weight that a core made or took off: it may begin to if the total is too small, or beyond the bound, and only then. */
+/* A core created or removed weight. It may only begin to do so if the total is too small, or above
+ * the bound. */
 void sgp_sim_check_total(struct sgp_sim_host *host, const struct sgp_effect *effect);
-/* The core of a host has let go of the snapshot of a share that is in doubt. */
+/* The core of a host has dropped the snapshot of a share in doubt. */
 void sgp_sim_check_dispute(struct sgp_sim_host *host, const struct sgp_effect *effect);
 
 /* check_life.c */
-/* Parameters leave the count with a host that dies, and enter it with one that begins anew. */
+/* Remove the parameters of a host that dies from the count, and add those of a host that starts
+ * again. */
 void sgp_sim_check_strike(struct sgp_sim *sim, struct sgp_sim_host *host);
 void sgp_sim_check_begin(struct sgp_sim *sim, struct sgp_sim_host *host);
-/* A host that owned something is reborn by a file in which it does not: its weight is the new owner's. */
+/* A host that was an owner restarts with a file in which it is none. Its weight is the new
+ * owner's. */
 void sgp_sim_check_unowned(struct sgp_sim_host *host);
-/* The parameters of a checkpoint that is called exact are those with which the last process died. */
+/* The parameters of a checkpoint that is called exact must equal those with which the last process
+ * died. */
 void sgp_sim_check_exact(struct sgp_sim *sim, struct sgp_sim_host *host);
-/* A host is reborn without its record: its weight is gone, it has 1, and who owed it still does. */
+/* A host restarts without its record. Its weight is gone, it has weight 1, and other hosts still
+ * owe it what they owed. */
 void sgp_sim_check_forget(struct sgp_sim *sim, struct sgp_sim_host *host);
-/* A host is reborn with the record of an earlier moment, put in the place of one that covered so much. */
+/* A host restarts with the record of an earlier moment, which replaces a record with the given
+ * `covered`. */
 void sgp_sim_check_restore(struct sgp_sim *sim, struct sgp_sim_host *host, double covered);
-/* A host that has left is reborn as a new member. */
+/* A host that has left restarts as a new member. */
 void sgp_sim_check_rejoin(struct sgp_sim *sim, struct sgp_sim_host *host, uint64_t former_lineage);
 
 /* owner.c */
 int sgp_sim_create_step(struct sgp_sim_host *host); /* 0 or -ENOMEM */
 void sgp_sim_free_step(struct sgp_sim_host *host);
 void sgp_sim_begin_step(
-    struct sgp_sim_host *host); /* x has changed otherwise, or its process begins */
-void sgp_sim_forget_updates(struct sgp_sim_host *host); /* those that a former process had */
+    struct sgp_sim_host *host); /* x has changed for another reason, or its process starts */
+/* the updates that an earlier process had */
+void sgp_sim_forget_updates(struct sgp_sim_host *host);
 void sgp_sim_update_came(struct sgp_sim *sim, struct sgp_sim_host *owner,
     const struct sgp_sim_link *in, sgp_round round);
 void sgp_sim_update_taken(struct sgp_sim_host *owner, double fraction, struct sgp_slice slice);
@@ -669,13 +709,14 @@ void sgp_sim_update_added(
     struct sgp_sim_host *owner, const struct sgp_sim_job *job, const float *update);
 void sgp_sim_update_late(struct sgp_sim_host *owner, uint32_t slot);
 void sgp_sim_step_told(struct sgp_sim_host *owner, double added);
-void sgp_sim_check_step(struct sgp_sim *sim, struct sgp_sim_host *host); /* after every event */
-void sgp_sim_check_mean(struct sgp_sim_host *owner);                     /* its jobs are done */
-/* An owner's estimate of a label is copied out; or a worker takes it. `values`: those that it owns, by the host's file; of a
- * vector that begins with `estimate`. */
+/* called after every event */
+void sgp_sim_check_step(struct sgp_sim *sim, struct sgp_sim_host *host);
+void sgp_sim_check_mean(struct sgp_sim_host *owner); /* called when its jobs are done */
+/* An owner's estimate of a label is copied out, or a worker takes it. `values` are those that it
+ * owns, by the host's file, of a vector that begins with `estimate`. */
 void sgp_sim_check_label(struct sgp_sim_host *host, sgp_round label, const float *estimate,
     struct sgp_slice values, bool taken);
-/* What a host owns, by its file. */
+/* The values that a host owns, according to its file. */
 struct sgp_slice sgp_sim_owned(const struct sgp_sim_host *owner);
 
 /* stale.c */
@@ -684,10 +725,10 @@ void sgp_sim_copy_made(struct sgp_sim_host *owner, uint32_t snapshot);
 void sgp_sim_copy_sent(
     const struct sgp_sim_host *owner, uint32_t snapshot, struct sgp_sim_host *worker);
 void sgp_sim_copy_taken(struct sgp_sim_host *worker, struct sgp_slice values);
-void sgp_sim_check_turn(struct sgp_sim_host *host, sgp_round turn); /* it trains that */
-void sgp_sim_update_given(struct sgp_sim_host *worker);             /* a job will make it, */
-void sgp_sim_update_leaves(struct sgp_sim_host *worker);            /* and does */
-/* It is added next; then, as which job. */
+void sgp_sim_check_turn(struct sgp_sim_host *host, sgp_round turn); /* the turn that it trains */
+void sgp_sim_update_given(struct sgp_sim_host *worker);             /* a job will make the update */
+void sgp_sim_update_leaves(struct sgp_sim_host *worker);            /* the update is made */
+/* The update is added next; then, the job that adds it. */
 void sgp_sim_update_chosen(struct sgp_sim_host *owner, struct sgp_sim_host *worker, double told);
 void sgp_sim_update_next(
     struct sgp_sim_host *owner, double fraction, struct sgp_sim_job *ret_absorb);
@@ -696,27 +737,28 @@ void sgp_sim_count_compensated(
     struct sgp_sim_host *owner, const float *update, struct sgp_slice slice);
 void sgp_sim_check_added(struct sgp_sim_host *owner, const struct sgp_sim_job *absorb);
 void sgp_sim_check_late(struct sgp_sim_host *owner);
-void sgp_sim_check_taken(struct sgp_sim_host *owner); /* after every event */
+void sgp_sim_check_taken(struct sgp_sim_host *owner); /* called after every event */
 
 /* cycle.c */
 void sgp_sim_enter_cycle(struct sgp_sim_host *host, const struct sgp_sim_job *job, const float *x);
 void sgp_sim_leave_cycle(struct sgp_sim_host *host, const struct sgp_sim_job *job);
-void sgp_sim_renewed(struct sgp_sim_host *host); /* its core has dropped shares of former epochs */
+void sgp_sim_renewed(struct sgp_sim_host *host); /* its core has dropped shares of earlier epochs */
 void sgp_sim_forget_cycles(struct sgp_sim *sim);
 
 /* rows.c */
 void sgp_sim_rows_leave(
     struct sgp_sim *sim, struct sgp_sim_host *host, sgp_round round, double weight);
-void sgp_sim_rows_recount(struct sgp_sim *sim); /* a host is out of the count */
+void sgp_sim_rows_recount(struct sgp_sim *sim); /* a host does not count any more */
 void sgp_sim_rows_finish(struct sgp_sim *sim);
-double sgp_sim_rows_disagreement(const struct sgp_sim *sim); /* of all hosts present, now */
+double sgp_sim_rows_disagreement(const struct sgp_sim *sim); /* of all present hosts, now */
 
 /* event.c */
-/* Hand an event to a host's core, then check, then see to its next tick. */
+/* Pass an event to a host's core, check the result, and schedule its next tick. */
 void sgp_sim_post(struct sgp_sim *sim, struct sgp_sim_host *host, struct sgp_event *event);
-void sgp_sim_tick(struct sgp_sim *sim, struct sgp_sim_host *host, sgp_time time); /* of its entry */
+/* called for its queue entry */
+void sgp_sim_tick(struct sgp_sim *sim, struct sgp_sim_host *host, sgp_time time);
 void sgp_sim_wake(struct sgp_sim *sim, struct sgp_sim_host *host); /* a tick is due now */
-void sgp_sim_gone(struct sgp_sim *sim, struct sgp_sim_host *host); /* it hears no event any more */
+void sgp_sim_gone(struct sgp_sim *sim, struct sgp_sim_host *host); /* it hears no more events */
 
 /* compute.c */
 void sgp_sim_work(void *context, const struct sgp_effect *effect);
@@ -736,7 +778,8 @@ void sgp_sim_reload(struct sgp_sim *sim, const struct sgp_sim_reload *reload);
 
 /* crash.c */
 void sgp_sim_die(struct sgp_sim *sim, const struct sgp_sim_crash *crash);
-/* A machine that is stopped starts nothing until it goes on, and one that is gone never does. */
+/* A suspended machine starts nothing until it resumes. A machine that is gone never starts
+ * anything. */
 void sgp_sim_rebirth(struct sgp_sim *sim, const struct sgp_sim_crash *crash);
 
 /* verbs.c */

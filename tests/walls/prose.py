@@ -60,6 +60,8 @@ HEADERS_NOT_YET = """attach.h attached.h dataset.h kernels.h learner.h model.h m
 # Folders and files of C whose comments are plain. The list only grows.
 PLAIN_SOURCES = """
 lib/core
+lib/perform
+lib/sim
 """.split()
 
 CHANGELOG = "CHANGELOG.md"  # a page by another rule: for each version, what changes for a user
