@@ -18,7 +18,8 @@ static bool parse_port(const char *text, uint16_t *ret_port)
     return true;
 }
 
-/* Host names and IPv4 literals; in brackets IPv6 literals, with or without a zone, and nothing else. */
+/* Accepts host names and IPv4 literals. In brackets it accepts IPv6 literals only, with or without
+ * a zone. */
 static bool host_is_good(const char *host, size_t length, bool bracketed)
 {
     if (length == 0 || (bracketed && !memchr(host, ':', length)))
@@ -32,7 +33,8 @@ static bool host_is_good(const char *host, size_t length, bool bracketed)
     return true;
 }
 
-/* A host of digits and dots alone is an IPv4 literal, for no name of a machine ends in a number (RFC 3696, section 2). */
+/* A host that has only digits and dots is an IPv4 literal, because no host name ends in a number
+ * (RFC 3696, section 2). */
 static bool is_bad_literal(const char *host, size_t length)
 {
     unsigned part = 0, digits = 0, parts = 1;
@@ -83,7 +85,7 @@ int sgp_address_split(const char *address, struct sgp_error *error,
     return 0;
 }
 
-/* "HOST:PORT+": host and first port of `nodes` successive ones. */
+/* "HOST:PORT+": the host, and the first port of `nodes` successive ports. */
 static int parse_base(const char *base, uint32_t nodes, struct sgp_error *error,
     char host[SGP_ADDRESS_BYTES], uint16_t *ret_port)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a topology will do: structure, weights and the speed of agreement. Any thread; pure but for
- * working memory. Every question has a bounded price; what is too dear stays open, with a warning. */
+/* Analysis of a topology: structure, weights and the speed of agreement. Any thread; pure except
+ * for working memory. Every question has a bounded cost. A question that costs more stays open,
+ * with a warning. */
 #include "sgp/analysis.h"
 #include "sgp/random.h"
 #include "topology/reach.h"
@@ -12,12 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SGP_STARTS 3           /* seeded starts of the contraction */
-#define SGP_CYCLES_SKIPPED 10  /* before shrinkage is measured */
+#define SGP_STARTS 3           /* number of seeded starts of the contraction */
+#define SGP_CYCLES_SKIPPED 10  /* cycles before shrinkage is measured */
 #define SGP_CYCLES_MEASURED 20 /* cycles 11 to 30 */
-#define SGP_SHRINK_EXACT 1e-12 /* a cycle that shrinks by more leaves rounding alone */
-#define SGP_SHRINK_NONE 1e-9   /* a mean shrinkage nearer to 1 than this is none */
-#define SGP_PROBES 4           /* random vectors that stand for all unit vectors */
+#define SGP_SHRINK_EXACT 1e-12 /* a cycle that shrinks by more leaves only rounding */
+#define SGP_SHRINK_NONE 1e-9   /* a mean shrinkage that is closer to 1 counts as none */
+#define SGP_PROBES 4           /* random vectors that represent all unit vectors */
 #define SGP_EXACT_AT 1e-12
 #define SGP_EXACT_FROM 1e-6
 #define SGP_EXACT_ROUNDS_MORE 64
@@ -47,7 +48,7 @@ static bool row_sums_to_one(const struct sgp_phase *phase, uint32_t node)
     return fabs(sum - 1.0) <= SGP_ROW_SLACK;
 }
 
-/* In and out lists are both ordered by the other end: symmetric means that they are the same. */
+/* In and out lists are both ordered by the other end. The phase is symmetric if they are equal. */
 static bool is_symmetric(const struct sgp_phase *phase)
 {
     for (uint32_t e = 0; e < phase->edge_count; e++)
@@ -76,13 +77,13 @@ static void analyse_phases(const struct sgp_topology *topology, struct sgp_analy
     }
 }
 
-/* Of a vector: how much of it the edge carries. */
+/* The part of the vector that the edge carries. */
 static double part_of_vector(const struct sgp_topology *topology, const struct sgp_edge *edge)
 {
     return edge->part_count > 0 ? (double)edge->part_count / topology->slices : 1;
 }
 
-/* From machine to machine: what stands beside a node is on that node's. */
+/* Traffic between machines. Traffic of a co-located owner counts for its machine. */
 static int analyse_traffic(const struct sgp_topology *topology, struct sgp_analysis *a)
 {
     double *sent = calloc(topology->node_count, sizeof *sent), sum = 0;
@@ -108,7 +109,7 @@ static int analyse_traffic(const struct sgp_topology *topology, struct sgp_analy
     return 0;
 }
 
-/* "n3, n7 and 5 more", of the nodes whose flag is not `seen`. */
+/* Lists the nodes whose flag is not `seen`, as in "n3, n7 and 5 more". */
 static uint32_t list_unseen(
     const struct sgp_topology *topology, const bool *seen, char list[SGP_TEXT_BYTES])
 {
@@ -151,7 +152,7 @@ static int analyse_reach(const struct sgp_topology *topology, struct sgp_analysi
     return 0;
 }
 
-/* Vectors on their way through the rounds: `columns` of masses and, beside them, the weights. */
+/* Vectors that pass through the rounds: `columns` of masses, and the weights. */
 struct flow {
     const struct sgp_topology *topology;
     uint32_t columns;
@@ -159,7 +160,7 @@ struct flow {
     double *mass_next;
     double *weight; /* node_count */
     double *weight_next;
-    double total; /* of the weights */
+    double total; /* sum of the weights */
 };
 
 static void flow_finish(struct flow *flow)
@@ -197,7 +198,7 @@ static void flow_seed(struct flow *flow, uint64_t seed)
         flow->mass[i] = flow->weight[i / flow->columns] * (2.0 * sgp_random_double(&random) - 1.0);
 }
 
-/* A relay that has not heard has no estimate yet. */
+/* A relay that has received nothing has no estimate yet. */
 static bool is_silent(const struct flow *flow, uint32_t node)
 {
     return flow->topology->nodes[node].relay && flow->weight[node] <= 0;
@@ -219,8 +220,9 @@ static void flow_step(struct flow *flow, const struct sgp_phase *phase)
     swap(&flow->weight, &flow->weight_next);
 }
 
-/* One column's disagreement: turn it into its deviation from agreement (mass minus its mean times the
- * weights, which flows by the same rule), scale that to a largest |x/w| of 1 and return what it was. */
+/* The disagreement of one column. Replace the column by its deviation from agreement: mass minus
+ * its mean times the weights. The deviation follows the same rule. Scale it so that the largest
+ * |x/w| is 1, and return the previous largest. */
 static double flow_rescale(struct flow *flow, uint32_t column)
 {
     uint32_t n = flow->topology->node_count, columns = flow->columns;
@@ -233,7 +235,7 @@ static double flow_rescale(struct flow *flow, uint32_t column)
             continue;
         *x -= sum / flow->total * flow->weight[i];
         double z = fabs(*x / flow->weight[i]);
-        if (isnan(z)) /* a weight of 0 */
+        if (isnan(z)) /* a weight is 0 */
             return z;
         most = z > most ? z : most;
     }
@@ -279,7 +281,7 @@ static double contraction(struct flow *flow)
     return mean < 1.0 - SGP_SHRINK_NONE ? mean : (double)NAN;
 }
 
-/* Why a strongly connected cycle does not converge all the same. */
+/* Explain why a strongly connected cycle does not converge. */
 static void warn_of_standstill(const struct flow *flow, struct sgp_analysis *a)
 {
     a->diverges = true;
@@ -320,7 +322,7 @@ static int analyse_contraction(const struct sgp_topology *topology, struct sgp_a
     return 0;
 }
 
-/* Largest |x_i/w_i - mean| over all columns; infinite where a weight is 0. */
+/* The largest |x_i/w_i - mean| over all columns. Infinite where a weight is 0. */
 static double flow_error(const struct flow *flow, const double *means)
 {
     double most = 0.0;
@@ -368,7 +370,7 @@ static int analyse_exactness(const struct sgp_topology *topology, struct sgp_ana
     bool dense = n <= SGP_ANALYSIS_DENSE_NODES_MAX;
     const struct sgp_cycle *first =
         topology->prelude.rounds > 0 ? &topology->prelude : &topology->cycle;
-    if (first->exact) { /* it is proven */
+    if (first->exact) { /* the cycle is proved exact */
         a->exact_average_rounds = first->rounds;
         return 0;
     }
@@ -418,7 +420,7 @@ static bool is_loopback(const char *address)
            strncmp(address, "[::1]", 5) == 0;
 }
 
-/* A loopback address reaches no other machine: in a file of several it is a mistake. */
+/* A loopback address reaches no other machine. In a file of several machines it is a mistake. */
 static void check_addresses(const struct sgp_topology *topology, struct sgp_analysis *a)
 {
     const struct sgp_topology_node *loopback = NULL, *other = NULL;
@@ -446,7 +448,7 @@ static void check_keys(const struct sgp_topology *topology, struct sgp_analysis 
                 "or tls=offer while a fleet that trains goes over to ciphers");
 }
 
-/* After a step all that take a copy hold one model. */
+/* After a step all nodes that take a copy hold the same model. */
 static int analyse_copies(struct sgp_analysis *a)
 {
     a->contraction_per_cycle = 0;
@@ -482,7 +484,8 @@ int sgp_analyse(const struct sgp_topology *topology, struct sgp_analysis *ret_an
         code = analyse_reach(topology, &a);
     if (!code)
         code = a.owner ? analyse_copies(&a) : analyse_mixing(topology, &a);
-    if (sgp_topology_has_token(topology)) { /* a round is one update, and at most one visit */
+    /* a round is one update, and the token moves at most once */
+    if (sgp_topology_has_token(topology)) {
         a.shares_per_cycle = 1;
         a.vectors_sent_mean = 1.0 / topology->node_count;
         a.vectors_sent_most = 1;

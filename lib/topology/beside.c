@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An owner that trains is two nodes of one machine: one that trains, with the name in the file, and one that owns, with the
- * address. To all others the first is a worker as any, the second an owner as any.
+/* An owner that trains becomes two nodes of one machine. The node that trains keeps the name in the
+ * file, and the node that owns gets the address. To all other nodes the first is an ordinary
+ * worker, and the second an ordinary owner.
+ *
  * The rule: docs/rules/owner.md */
 #include "topology/beside.h"
 
@@ -35,7 +37,7 @@ uint32_t sgp_topology_beside(const struct sgp_topology *topology, uint32_t node)
     return SGP_NODE_NONE;
 }
 
-/* Workers dial their owners, for those that own, too, are not dialled themselves. */
+/* Workers dial their owners. An owner that trains is dialled only as an owner. */
 static int check_dialled(const struct sgp_topology_node *node, struct sgp_error *error)
 {
     if (!node->owns || strcmp(node->address, SGP_ADDRESS_NONE) != 0)
@@ -44,7 +46,7 @@ static int check_dialled(const struct sgp_topology_node *node, struct sgp_error 
         "node %s owns something, so its workers dial it; give it an address", node->name);
 }
 
-/* What it owns moves, and its address. */
+/* Move the owned part and the address to the owner. */
 static int divide(struct sgp_topology *topology, uint32_t trainer, struct sgp_error *error)
 {
     struct sgp_topology_node *node = &topology->nodes[trainer];
@@ -96,7 +98,8 @@ static uint32_t owner_at(const struct sgp_topology *topology, uint32_t node)
     return topology->nodes[node].owns ? node : sgp_topology_beside(topology, node);
 }
 
-/* Updates go from who trains to who owns, copies from who owns to who trains. What is neither is refused later. */
+/* Updates go from the node that trains to the node that owns, and copies go back. Any other edge is
+ * refused later. */
 uint32_t sgp_beside_edges(
     const struct sgp_topology *topology, const struct sgp_phase *phase, struct sgp_edge *ret_edges)
 {

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the room: a node that owns and trains, as two nodes of one machine. */
+/* Internal to lib/topology: a node that owns and trains, as two nodes of one machine. */
 #ifndef SGP_TOPOLOGY_BESIDE_H
 #define SGP_TOPOLOGY_BESIDE_H
 
 #include "sgp/topology.h"
 
-/* How many nodes of the file own something and train, where owning is no token. */
+/* The number of nodes of the file that own something and train, if there is no token. */
 uint32_t sgp_beside_count(const struct sgp_topology *topology);
 
-/* Divide them, in a fleet that has room for so many nodes more: each trains on, and what it owns, and where it is dialled, is
- * that of a node behind all others. node_count grows. 0, SGP_E_TOPOLOGY if a name does not fit or an owner cannot be dialled, then *ret_where is the node at
- * fault; or SGP_E_LIMIT. */
+/* Divide these nodes, in a fleet with room for the additional nodes. Each goes on training. What it
+ * owns, and its address, move to a new node after all others. node_count grows. Returns 0 or an
+ * error. SGP_E_TOPOLOGY: a name does not fit or an owner cannot be dialled, and *ret_where is the
+ * node at fault. Or SGP_E_LIMIT. */
 int sgp_beside_divide(struct sgp_topology *topology, struct sgp_error *error, uint32_t *ret_where);
 
-/* The edges of a phase of the file, between the nodes that it has become: at most 2 for each, and 2 for each node that was
- * divided. Returns how many. */
+/* The edges of a phase of the file, between the divided nodes: at most 2 for each edge, and 2 for
+ * each divided node. Returns their number. */
 uint32_t sgp_beside_edges(
     const struct sgp_topology *topology, const struct sgp_phase *phase, struct sgp_edge *ret_edges);
 

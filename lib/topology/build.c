@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Building a topology: everything that is refused is refused here, whoever asks.
+/* Building a topology. Everything that is refused is refused here, whichever caller asks.
  *
- * Any thread; a topology under construction belongs to one. */
+ * Any thread; a topology under construction belongs to one thread. */
 #include "topology/build.h"
 #include "topology/beside.h"
 #include "topology/exact.h"
@@ -35,7 +35,7 @@ static int check_name(const char *kind, const char *name, struct sgp_error *erro
         kind, (int)SGP_NAME_BYTES, name, SGP_NAME_BYTES - 1);
 }
 
-/* The index decides between equals: of two, the later one is at fault. */
+/* The index decides between equal items: the later one is at fault. */
 static int by_index(uint32_t a, uint32_t b, int order)
 {
     return order != 0 ? order : a < b ? -1 : a > b;
@@ -55,7 +55,7 @@ static int by_address(const void *a, const void *b, void *context)
     return by_index(i, j, strcmp(nodes[i].address, nodes[j].address));
 }
 
-/* Two nodes of one name or one address; leaves by_name sorted. */
+/* Find two nodes with the same name or address. Leaves by_name sorted. */
 static int check_duplicates(struct sgp_topology *topology, struct sgp_error *error, uint32_t *where)
 {
     struct sgp_topology_node *nodes = topology->nodes;
@@ -165,7 +165,7 @@ void sgp_topology_destroy(struct sgp_topology *topology)
     free(topology);
 }
 
-/* One pass of a radix sort: stable, by source or by target; `first` gets node_count + 1 offsets. */
+/* One pass of a radix sort, stable, by source or by target. `first` gets node_count + 1 offsets. */
 static void sort_edges(struct sgp_edge *sorted, uint32_t *first, const struct sgp_edge *edges,
     uint32_t edge_count, uint32_t node_count, bool by_target)
 {
@@ -176,7 +176,7 @@ static void sort_edges(struct sgp_edge *sorted, uint32_t *first, const struct sg
         first[i + 1] += first[i];
     for (uint32_t e = 0; e < edge_count; e++)
         sorted[first[by_target ? edges[e].target : edges[e].source]++] = edges[e];
-    /* Each offset has moved to its successor's place: move them back. */
+    /* each offset has moved to its successor's place: move them back */
     memmove(first + 1, first, (size_t)node_count * sizeof *first);
     first[0] = 0;
 }
@@ -230,7 +230,7 @@ static double column_sum(const struct sgp_edge *edges, uint32_t count)
     return most;
 }
 
-/* Give the default fraction and refuse a bad column; the edges are sorted and of one source. */
+/* Set the default fraction, and refuse a bad column. The edges are sorted, and have one source. */
 static int check_column(const struct sgp_topology *topology, uint32_t slices,
     struct sgp_edge *edges, uint32_t count, struct sgp_error *error, struct sgp_edge *where)
 {
@@ -265,7 +265,8 @@ static int build_phase(const struct sgp_topology *topology, uint32_t slices,
     phase->in_first = calloc((size_t)n + 1, sizeof *phase->in_first);
     if (!phase->out || !phase->in || !phase->out_first || !phase->in_first)
         return sgp_fail(error, -ENOMEM, "no memory for %u edges", count);
-    /* By target, then stably by source: out is by (source, target), and in from it the reverse. */
+    /* Sort by target, then stably by source: `out` is ordered by (source, target). `in` is made
+     * from it in the reverse order. */
     sort_edges(phase->in, phase->in_first, edges, count, n, true);
     sort_edges(phase->out, phase->out_first, phase->in, count, n, false);
     for (uint32_t i = 0; i < n; i++) {
@@ -307,7 +308,7 @@ static int check_phase(const struct sgp_topology *topology, const struct sgp_pha
     return 0;
 }
 
-/* What must be said alike wherever it is said. */
+/* Options that must be the same wherever they are given. */
 static int check_options(const struct sgp_topology *topology,
     const struct sgp_phase_options *options, struct sgp_error *error)
 {
@@ -423,7 +424,7 @@ static int rewire(struct sgp_topology *topology, struct sgp_phase *phase, uint32
     return 0;
 }
 
-/* From now on they are two nodes each. */
+/* From here on each of these owners is two nodes. */
 static int divide_owners(
     struct sgp_topology *topology, struct sgp_error *error, struct sgp_edge_place *where)
 {
@@ -455,7 +456,8 @@ static int divide_owners(
     return code;
 }
 
-/* FNV-1a, 64 bits, on values in little-endian order: the digest is compared between machines. */
+/* FNV-1a, 64 bits, on values in little-endian order, because the digest is compared between
+ * machines. */
 static void digest_u64(uint64_t *digest, uint64_t value)
 {
     for (int i = 0; i < 8; i++) {
@@ -504,7 +506,7 @@ static void digest_staleness(uint64_t *digest, const struct sgp_staleness *stale
     digest_u64(digest, (uint64_t)staleness->most << 8 | staleness->damping);
 }
 
-/* What came later to the format: a file that says nothing of it keeps its digest. */
+/* Later extensions of the format. A file that does not use them keeps its digest. */
 static uint64_t digest_program(const struct sgp_topology *topology, uint64_t digest)
 {
     bool says = topology->slices > 1 || topology->repeat > 1 || topology->owner != SGP_NODE_NONE;
@@ -562,7 +564,7 @@ static int count_rounds(struct sgp_topology *topology)
     return 0;
 }
 
-/* The file knows no node that stands beside another. */
+/* The file does not have the co-located nodes. */
 static struct sgp_edge_place place_in_file(
     const struct sgp_topology *topology, struct sgp_edge_place place)
 {

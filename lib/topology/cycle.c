@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rounds, turns and cycles: which round trains, and where exact cycles begin. And parts of the vector: of an edge, of an owner.
- * Any thread; pure. */
+/* Rounds, turns and cycles: which round trains, and where exact cycles begin. Also the parts of the
+ * vector: of an edge, of an owner. Any thread; pure. */
 #include "sgp/topology.h"
 #include "sgp/coding.h"
 
@@ -11,7 +11,7 @@ static bool in_prelude(const struct sgp_topology *topology, sgp_round round)
     return round < topology->prelude_rounds;
 }
 
-/* Turns of one pass before a round of it. */
+/* The number of turns in one pass before one of its rounds. */
 static sgp_round turns_within(const struct sgp_topology *topology, sgp_round round)
 {
     uint32_t p = sgp_topology_phase_index(topology, round);
@@ -25,7 +25,7 @@ static sgp_round turns_within(const struct sgp_topology *topology, sgp_round rou
     return in_prelude(topology, round) ? turns : turns - topology->prelude.turns;
 }
 
-/* Whether rounds and turns are the same: every round trains. */
+/* Whether rounds and turns are the same, because every round trains. */
 static bool trains_always(const struct sgp_topology *topology)
 {
     return topology->prelude.turns == topology->prelude.rounds &&
@@ -44,7 +44,8 @@ sgp_round sgp_topology_turns(const struct sgp_topology *topology, sgp_round roun
            turns_within(topology, round);
 }
 
-/* Within one pass that begins at `start` with phase `phase`: one past its `turns`-th turn, turns > 0. */
+/* Within one pass that begins at `start` with phase `phase`: one past its `turns`-th turn, where
+ * turns > 0. */
 static sgp_round after_within(
     const struct sgp_topology *topology, uint32_t phase, sgp_round start, sgp_round turns)
 {

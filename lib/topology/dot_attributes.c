@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attributes of topology files; see dot_attributes.h.
  *
- * The thread is the reader's. libcgraph declares an attribute for all graphs, all nodes or all edges of a digraph at
- * once, so names are looked at once for each kind and not once for each object. */
+ * The functions run on the reader's thread. libcgraph declares an attribute for all graphs, all
+ * nodes or all edges of a digraph. So names are checked once for each kind, not once for each
+ * object. */
 #include "topology/dot_attributes.h"
 
 #include "base/text.h"
@@ -18,7 +19,7 @@
 
 static const struct {
     const char *name;
-    unsigned kinds; /* whose attribute it is */
+    unsigned kinds; /* the kinds that have the attribute */
 } ours[] = {{"address", NODE}, {"key", NODE}, {"tls", GRAPH}, {"stops", GRAPH}, {"fraction", EDGE},
     {"rounds", GRAPH}, {"once", GRAPH}, {"repeat", GRAPH}, {"train", GRAPH | NODE},
     {"outer", GRAPH}, {"slices", GRAPH}, {"slice", EDGE}, {"owns", NODE}, {"backup", GRAPH},
@@ -27,8 +28,9 @@ static const struct {
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* The attribute of this kind that a name was meant to be, or NULL. A quarter of the letters may be wrong, as in `tsl` and
- * `adres`: then none of Graphviz's own names of that kind is near (test_dot.c has them all). */
+/* The attribute of this kind that a name was meant to be, or NULL. A quarter of the letters may be
+ * wrong, as in `tsl` and `adres`. At that distance no attribute of Graphviz of the same kind is
+ * near (test_dot.c has all of them). */
 static const char *meant(const char *name, int kind)
 {
     const char *nearest = NULL;
@@ -44,7 +46,7 @@ static const char *meant(const char *name, int kind)
     return nearest;
 }
 
-/* The kinds that have this attribute; 0: it is none of ours. */
+/* The kinds that have this attribute; 0: it is not an attribute of sgp. */
 static unsigned kinds_of(const char *name)
 {
     for (size_t i = 0; i < COUNT(ours); i++)
@@ -60,7 +62,8 @@ static bool says(void *object, Agsym_t *symbol)
     return strcmp(agxget(object, symbol), symbol->defval) != 0;
 }
 
-/* The first that says it itself; else it is said of all of its kind. */
+/* The first object that sets the attribute itself. Otherwise it is set for all objects of the
+ * kind. */
 static void name_sayer(
     Agraph_t *graph, const char *phase, int kind, Agsym_t *symbol, char *text, size_t size)
 {
@@ -82,7 +85,7 @@ static void name_sayer(
     }
 }
 
-/* ---- what is wrong ---- */
+/* ---- messages ---- */
 
 static const char *article(unsigned kinds)
 {
@@ -98,7 +101,7 @@ static int check_name(
     char sayer[2 * 64 + 16];
     const char *name = symbol->name;
     unsigned kinds = kinds_of(name);
-    bool parallel = kind == AGEDGE && strcmp(name, "key") == 0; /* Graphviz's, of edges */
+    bool parallel = kind == AGEDGE && strcmp(name, "key") == 0; /* Graphviz uses it for edges */
     const char *near = kinds & (1u << kind) || parallel ? NULL : meant(name, kind);
     if (kinds & (1u << kind) || parallel || (!kinds && !near))
         return 0;
@@ -113,7 +116,7 @@ static int check_name(
     return SGP_E_TOPOLOGY;
 }
 
-/* A subgraph is a part of a digraph, and what is ours holds for the whole. */
+/* A subgraph is a part of a digraph, but attributes of sgp apply to the whole digraph. */
 static int check_subgraphs(Agraph_t *graph, Agsym_t *symbol, struct sgp_dot_stray *ret_stray)
 {
     for (Agraph_t *part = agfstsubg(graph); part; part = agnxtsubg(part)) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DOT to topology: libcgraph parses, this file decides what a topology may be and says where it is
- * not one.
+/* DOT to topology. libcgraph parses. This file decides what is a valid topology, and reports where
+ * it is not.
  *
- * One thread at a time: libcgraph's parser and its error function are global. Reads a whole stream
- * into memory first, at most SGP_DOT_BYTES_MAX; a failing stream is -errno with its name. */
+ * One thread at a time, because libcgraph's parser and its error function are global. Reads a whole
+ * stream into memory first, at most SGP_DOT_BYTES_MAX. If a stream fails, the result is -errno with
+ * its name. */
 #include "sgp/dot.h"
 #include "topology/build.h"
 #include "topology/dot_attributes.h"
@@ -17,17 +18,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SGP_DOT_NAMES_LISTED 8u /* nodes named in a message before "..." */
+#define SGP_DOT_NAMES_LISTED 8u /* number of nodes listed in a message before "..." */
 
 struct reader {
     struct sgp_scan_text text;
     struct sgp_error *error;
     Agraph_t **graphs;
     uint32_t graph_count;
-    Agraph_t *fleet; /* libcgraph's own dictionary: name to struct member */
+    Agraph_t *fleet; /* dictionary of libcgraph: name to struct member */
     struct sgp_topology_node *nodes;
     uint32_t node_count;
-    bool addressed; /* the fleet is made of the nodes with an address */
+    bool addressed; /* only nodes with an address are members of the fleet */
 };
 
 struct member {
@@ -35,7 +36,7 @@ struct member {
     uint32_t index;
 };
 
-/* What libcgraph said first since the last parse began. */
+/* The first complaint of libcgraph since the last parse began. */
 static char complaint[SGP_TEXT_BYTES];
 
 static int hear_complaint(char *text)
@@ -64,7 +65,8 @@ static int fail_memory(struct reader *r)
     return sgp_fail(r->error, -ENOMEM, "%s: no memory to read it", r->text.name);
 }
 
-/* "Error: FILE: syntax error in line 3 near '}'" becomes "NAME:3: syntax error near '}'; ...". */
+/* Turns "Error: FILE: syntax error in line 3 near '}'" into "NAME:3: syntax error near '}';
+ * ...". */
 static int fail_syntax(struct reader *r)
 {
     static const char marker[] = " in line ";
@@ -84,8 +86,8 @@ static int fail_syntax(struct reader *r)
         *rest ? rest : " at the end of the text");
 }
 
-/* Take every graph of the text, also behind the first complaint: what libcgraph has buffered would
- * otherwise begin the next file. */
+/* Read every graph of the text, even after the first complaint. Otherwise the text that libcgraph
+ * has buffered would begin the next file. */
 static int read_graphs(struct reader *r)
 {
     if (r->text.length == 0)
@@ -121,7 +123,7 @@ static const char *attribute(Agraph_t *graph, int kind, void *object, const char
     return symbol ? agxget(object, symbol) : "";
 }
 
-/* A digraph without a name has one that begins with '%'. */
+/* A digraph without a name gets a name that begins with '%'. */
 static void phase_name(const struct reader *r, uint32_t g, char name[SGP_NAME_BYTES])
 {
     const char *given = agnameof(r->graphs[g]);
@@ -131,14 +133,14 @@ static void phase_name(const struct reader *r, uint32_t g, char name[SGP_NAME_BY
         (void)snprintf(name, SGP_NAME_BYTES, "phase%u", g);
 }
 
-/* Where a node first appears in a digraph. Searched when a message wants it, never before: a search
- * reads the text up to there. */
+/* The line where a node first appears in a digraph. It is searched only for a message, because a
+ * search reads the text up to there. */
 static uint32_t line_of(const struct reader *r, uint32_t g, const char *name)
 {
     return sgp_scan_line(&r->text, g, name, NULL, 1);
 }
 
-/* True, false, or what is `usual` where nothing is said. */
+/* Reads true or false. `usual` if the attribute is not given. */
 static int read_truth(struct reader *r, uint32_t g, const char *phase, int kind, void *object,
     const char *name, bool usual, bool *ret_truth)
 {
@@ -201,7 +203,7 @@ static bool parse_parts(const char *text, uint16_t *ret_part, uint16_t *ret_coun
     return true;
 }
 
-/* What a digraph says of a node. */
+/* What a digraph says about a node. */
 static int read_member(
     struct reader *r, uint32_t g, Agnode_t *node, struct sgp_topology_node *entry)
 {
@@ -239,7 +241,7 @@ static int read_member(
     return 0;
 }
 
-/* A later digraph may say again what one before it said, or nothing. */
+/* A later digraph may repeat what an earlier one said, or say nothing. */
 static int compare_member(struct reader *r, uint32_t g, const struct sgp_topology_node *known,
     const struct sgp_topology_node *entry)
 {
@@ -284,7 +286,7 @@ static int add_member(struct reader *r, uint32_t g, Agnode_t *node)
     return 0;
 }
 
-/* Whether any node has an address; an upper bound of the fleet's size. */
+/* Whether any node has an address, and an upper bound of the fleet's size. */
 static uint64_t survey(struct reader *r)
 {
     uint64_t most = 0;
@@ -297,7 +299,7 @@ static uint64_t survey(struct reader *r)
     return most < SGP_NODES_MAX ? most : SGP_NODES_MAX;
 }
 
-/* What digraphs that were not looked at for members say of these: only the address may be left out. */
+/* Compare what the remaining digraphs say about members. Only the address may be left out. */
 static int check_elsewhere(struct reader *r)
 {
     for (uint32_t g = 0; g < r->graph_count; g++)
@@ -363,12 +365,12 @@ static bool parse_number(const char *text, const char **ret_end, double *ret_num
     return end > text;
 }
 
-/* A decimal (with an exponent if need be), or A/B. */
+/* A decimal, optionally with an exponent, or A/B. */
 static bool parse_fraction(const char *text, double *ret_fraction)
 {
     double value, divisor;
     const char *end;
-    /* strtod would also take hexadecimal and infinity. */
+    /* strtod would also accept hexadecimal numbers and infinity */
     if (text[strspn(text, "0123456789.eE+-/")] != '\0')
         return false;
     if (!parse_number(text, &end, &value))
@@ -425,7 +427,7 @@ static int read_edges(
     return 0;
 }
 
-/* A whole number from 1 on, or `usual` where nothing is said. */
+/* A whole number, at least 1. `usual` if the attribute is not given. */
 static int read_count(struct reader *r, uint32_t g, const char *phase, const char *name,
     uint32_t most, uint32_t usual, uint32_t *ret_count)
 {
@@ -543,7 +545,7 @@ static int add_phase(struct reader *r, uint32_t g, struct sgp_topology *topology
         code = sgp_topology_add_where(topology, &options, edges, count, &reason, &where);
         const char *source = where.source != SGP_NODE_NONE ? r->nodes[where.source].name : NULL;
         const char *target = where.target != SGP_NODE_NONE ? r->nodes[where.target].name : NULL;
-        /* Of a repeated edge the second is the one to strike out. */
+        /* of a repeated edge the second one must be removed */
         if (code)
             (void)fail_at(r, sgp_scan_line(&r->text, g, source, target, 2), code, "digraph %s: %s",
                 phase, reason.text);
@@ -552,7 +554,7 @@ static int add_phase(struct reader *r, uint32_t g, struct sgp_topology *topology
     return code;
 }
 
-/* The fleet was refused because of this node: point at the first digraph that speaks of it. */
+/* The fleet was refused because of this node: point at the first digraph that names it. */
 static int fail_fleet(struct reader *r, int code, uint32_t node, const char *reason)
 {
     uint32_t line = sgp_scan_line(&r->text, 0, NULL, NULL, 1);
@@ -564,7 +566,8 @@ static int fail_fleet(struct reader *r, int code, uint32_t node, const char *rea
     return fail_at(r, line, code, "%s", reason);
 }
 
-/* A misspelt attribute first: what its absence leads to is no help to its author. */
+/* Report a misspelt attribute first, because errors that follow from its absence do not help the
+ * author. */
 static int check_attributes(struct reader *r)
 {
     for (uint32_t g = 0; g < r->graph_count; g++) {
@@ -617,7 +620,7 @@ static int build(struct reader *r, struct sgp_topology **ret_topology)
     return code;
 }
 
-/* Editors of some systems begin a text with a byte order mark, which libcgraph takes for a word. */
+/* Some editors begin a text with a byte order mark, which libcgraph takes for a word. */
 static void skip_mark(struct sgp_scan_text *text)
 {
     static const char mark[3] = {'\xef', '\xbb', '\xbf'};
@@ -649,7 +652,7 @@ int sgp_dot_parse(const char *text, size_t length, const char *name, struct sgp_
     return code;
 }
 
-/* A whole stream; *ret_text is the caller's to free. */
+/* Read a whole stream. The caller frees *ret_text. */
 static int read_text(
     FILE *file, const char *name, struct sgp_error *error, char **ret_text, size_t *ret_length)
 {
@@ -705,7 +708,8 @@ int sgp_dot_read_path(const char *path, struct sgp_error *error, struct sgp_topo
     return code;
 }
 
-/* The file may have changed meanwhile: then the line may be another, but never one beyond its end. */
+/* The file may have changed meanwhile. Then the line may be wrong, but never beyond the end of the
+ * file. */
 int sgp_dot_fail(const char *path, const struct sgp_topology *topology,
     const struct sgp_edge_place *place, const struct sgp_error *why, struct sgp_error *error)
 {

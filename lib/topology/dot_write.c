@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Topology to DOT. Needs no libcgraph: every name that a topology accepts is safe within quotes.
- * A stream that fails is told at the end, as -errno. */
+/* Topology to DOT. This needs no libcgraph, because every name that a topology accepts is safe
+ * within quotes. If the stream fails, the result at the end is -errno. */
 #include "sgp/dot.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SGP_DOT_DIVISOR_MAX 1000u /* fractions a/b up to this b are written as such */
+#define SGP_DOT_DIVISOR_MAX 1000u /* fractions a/b with b up to this limit are written as such */
 
 static void write_comment(FILE *file, const char *comment)
 {
@@ -19,8 +19,8 @@ static void write_comment(FILE *file, const char *comment)
     }
 }
 
-/* Names may be words of DOT's own (node, edge, 4.2.1), and quotes never hurt; but plain ones read
- * better. */
+/* A name may be a word of DOT (node, edge, 4.2.1). Quotes are always safe, but plain names are
+ * easier to read. */
 static void write_name(FILE *file, const char *name)
 {
     static const char *const reserved[] = {
@@ -31,7 +31,7 @@ static void write_name(FILE *file, const char *name)
     (void)fprintf(file, plain ? "%s" : "\"%s\"", name);
 }
 
-/* The shortest text that reads back to the same bits: a/b if there is one, else 17 digits. */
+/* The shortest text that reads back to the same bits: a/b if there is one, otherwise 17 digits. */
 static void write_fraction(FILE *file, double fraction)
 {
     (void)fputs("fraction=", file);
@@ -57,7 +57,7 @@ static void write_parts(FILE *file, const char *name, uint32_t part, uint32_t co
         (void)fprintf(file, "%s=\"%u-%u\"", name, part, part + count - 1u);
 }
 
-/* Of an owner's edges the file does not say the part. */
+/* The file does not give the part of an owner's edges. */
 static void write_attributes(
     FILE *file, const struct sgp_edge *edge, uint32_t outdegree, bool owned)
 {
@@ -75,7 +75,8 @@ static void write_attributes(
     (void)fputc(']', file);
 }
 
-/* Of an edge of the file between two owners that train, one for updates and one for copies are made; and two within each. */
+/* An edge of the file between two owners that train stands for two edges, for updates and for
+ * copies. Within each such owner there are two edges as well. */
 static bool is_implied(const struct sgp_topology *topology, const struct sgp_edge *edge)
 {
     uint32_t source = sgp_topology_machine(topology, edge->source);
@@ -105,7 +106,7 @@ static void write_edges(
     }
 }
 
-/* What it owns, and its address, may be that of a node beside it. */
+/* What a node owns, and its address, may belong to its co-located owner. */
 static void write_node(FILE *file, const struct sgp_topology *topology, uint32_t index)
 {
     const struct sgp_topology_node *node = &topology->nodes[index];
@@ -143,7 +144,7 @@ static void write_node(FILE *file, const struct sgp_topology *topology, uint32_t
     (void)fputs(*mark == ',' ? "];\n" : ";\n", file);
 }
 
-/* In as few digits as read back to the same bits. */
+/* Writes as few digits as read back to the same bits. */
 static void write_number(FILE *file, const char *name, double value)
 {
     char text[32];
@@ -153,7 +154,7 @@ static void write_number(FILE *file, const char *name, double value)
     (void)fprintf(file, "  %s=\"%s\";\n", name, text);
 }
 
-/* What is not as it would be if nothing were said. */
+/* Writes only what differs from the defaults. */
 static void write_options(
     FILE *file, const struct sgp_topology *topology, const struct sgp_phase *phase)
 {

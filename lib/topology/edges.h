@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the room: the edges of a phase while a generator makes them. */
+/* Internal to lib/topology: the edges of a phase while a generator makes them. */
 #ifndef SGP_TOPOLOGY_EDGES_H
 #define SGP_TOPOLOGY_EDGES_H
 
 #include "sgp/generate.h"
 
-/* Grows; remembers its first failure, so that generators need not look at every push. */
+/* Grows. Remembers its first failure, so that generators need not check every push. */
 struct sgp_edges {
     struct sgp_edge *edges;
     uint32_t count;
@@ -14,21 +14,21 @@ struct sgp_edges {
 };
 
 void sgp_edges_push(struct sgp_edges *edges, uint32_t source, uint32_t target, double fraction);
-/* Of `count` parts from `part` on. */
+/* With `count` parts from `part` on. */
 void sgp_edges_push_parts(struct sgp_edges *edges, uint32_t source, uint32_t target,
     double fraction, uint32_t part, uint32_t count);
 
-/* Hand the edges to the topology as a phase of one round and start again empty. */
+/* Pass the edges to the topology as a phase of one round, and begin again with none. */
 int sgp_edges_flush(struct sgp_edges *edges, struct sgp_topology *topology, const char *name,
     struct sgp_error *error);
 
-/* The same as a phase that says more. */
+/* The same for a phase with more options. */
 int sgp_edges_flush_as(struct sgp_edges *edges, struct sgp_topology *topology,
     const struct sgp_phase_options *options, struct sgp_error *error);
 
 void sgp_edges_finish(struct sgp_edges *edges);
 
-/* The Base-(m+1) family, in a file of its own. */
+/* The Base-(m+1) family, in its own file. */
 int sgp_generate_base(struct sgp_topology *topology, const struct sgp_generate_options *options,
     struct sgp_error *error);
 
@@ -36,7 +36,7 @@ int sgp_generate_base(struct sgp_topology *topology, const struct sgp_generate_o
 int sgp_generate_pairs(struct sgp_topology *topology, const struct sgp_generate_options *options,
     struct sgp_error *error);
 
-/* Those with an owner. */
+/* The families with an owner. */
 int sgp_generate_owner(struct sgp_topology *topology, const struct sgp_generate_options *options,
     struct sgp_error *error);
 int sgp_generate_token(struct sgp_topology *topology, const struct sgp_generate_options *options,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exact cycles: a pass of their rounds is a linear map of each part, run here on seeded random vectors beside
- * the weights. One that is not the mean cannot pass for it on all of them, but by an accident of measure zero.
+/* Exact cycles. A pass of their rounds is a linear map of each part. The map is run here on seeded
+ * random vectors, together with the weights. A map that is not the mean differs from it on at least
+ * one of them, except with probability zero.
  *
- * Any thread; pure but for memory. */
+ * Any thread; pure except for memory. */
 #include "topology/exact.h"
 
 #include "sgp/random.h"
@@ -14,10 +15,10 @@
 
 #define PROBES 4u
 #define SLACK 1e-9                   /* of a weight, and of a mean of values within 1 */
-#define WORK_MAX UINT64_C(400000000) /* edges that are looked at */
+#define WORK_MAX UINT64_C(400000000) /* number of edges that are examined */
 
-/* One part on its way through a pass. A row of a node: its probes, its weight, and its weight by float32 fractions, in
- * which the trainers compute. */
+/* One part in a pass. A node's row has its probes, its weight, and its weight by the float32
+ * fractions with which trainers compute. */
 #define WEIGHT PROBES
 #define ROUNDED (PROBES + 1u)
 #define COLUMNS (PROBES + 2u)
@@ -26,12 +27,12 @@ struct proof {
     struct sgp_topology *topology;
     const struct sgp_cycle *cycle;
     struct sgp_error *error;
-    uint32_t *phase;     /* that is looked at */
-    uint32_t begin, end; /* its phases */
+    uint32_t *phase;     /* the phase that is checked */
+    uint32_t begin, end; /* the phases of the cycle */
     double *rows;        /* node_count x COLUMNS */
-    double *given;       /* by edge of a phase: what is under way, likewise */
-    double
-        *keeps; /* node_count x 2: what is left of each row: in double, and by float32 fractions */
+    double *given;       /* for each edge of a phase: what is in transit, in the same columns */
+    /* node_count x 2: the part of each row that is left, in double, and by float32 fractions */
+    double *keeps;
     double means[PROBES];
     uint64_t work;
 };
@@ -42,11 +43,11 @@ static bool concerns(const struct sgp_edge *edge, uint32_t part)
            (part >= edge->part && part < (uint32_t)edge->part + edge->part_count);
 }
 
-/* ---- which cycles ---- */
+/* ---- which cycles are exact ---- */
 
 static bool must_be_exact(const struct proof *proof)
 {
-    if (proof->topology->owner != SGP_NODE_NONE) /* nothing is averaged */
+    if (proof->topology->owner != SGP_NODE_NONE) /* with an owner nothing is averaged */
         return false;
     for (uint32_t p = proof->begin; p < proof->end; p++)
         for (uint32_t e = 0; e < proof->topology->phases[p].edge_count; e++) {
@@ -200,8 +201,9 @@ static int check_outer(struct proof *proof)
     return 0;
 }
 
-/* A local step needs an estimate, and within a cycle no node has one from the first exchange on: `x` is then a sum of parts
- * (docs/rules/cycle.md). A cycle that begins again would also lose the steps that were taken after its entry vector. */
+/* A local step needs an estimate. From the first exchange of a cycle on no node has one, because
+ * `x` is then a sum of parts (docs/rules/cycle.md). If the cycle were renewed, the steps after its
+ * entry vector would be lost, too. */
 static int check_training(struct proof *proof)
 {
     const struct sgp_phase *phases = proof->topology->phases, *opening = NULL;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Base-(k+1) graphs: exact averages in few rounds for any number of nodes and at most k peers a round.
- * Takezawa, Sato, Bao, Niwa, Yamada, "Beyond Exponential Graph: Communication-Efficient Topologies for
- * Decentralized Learning via Finite-time Convergence" (2023): algorithm 1 (hyper-hypercube), 2 (simple
- * base-(k+1)), 3 (base-(k+1)). Any thread; pure but for memory.
+/* Base-(k+1) graphs: exact averages in few rounds for any number of nodes, with at most k peers a
+ * round. Source: Takezawa, Sato, Bao, Niwa, Yamada, "Beyond Exponential Graph:
+ * Communication-Efficient Topologies for Decentralized Learning via Finite-time Convergence"
+ * (2023). Algorithms 1 (hyper-hypercube), 2 (simple base-(k+1)) and 3 (base-(k+1)). Any thread;
+ * pure except for memory.
  *
- * A set of nodes is first, first + stride, first + 2 stride, ...; every function below adds the edges
- * of one round to one set. All edges are symmetric. */
+ * A set of nodes is first, first + stride, first + 2 stride, ... Every function below adds the
+ * edges of one round to one set. All edges are symmetric. */
 #include "topology/edges.h"
 
 #include <stdio.h>
 
-/* 65536 = 2^16: no more factors than that, and no more digits. */
+/* 65536 = 2^16 has 16 factors: no number of nodes has more factors, or more digits. */
 #define SGP_BASE_FACTORS_MAX 16u
 #define SGP_BASE_PARTS_MAX 17u
 
@@ -36,7 +37,8 @@ static void push_pair(struct sgp_edges *edges, uint32_t a, uint32_t b, double we
     sgp_edges_push(edges, b, a, weight);
 }
 
-/* The fewest factors of n, none above `most`; found by falling factors. False if there are none. */
+/* The fewest factors of n, none above `most`, tried from the greatest on. False if there are
+ * none. */
 static bool factorise(
     uint32_t n, uint32_t most, uint32_t depth, struct factors *trial, struct factors *ret_best)
 {
@@ -66,8 +68,8 @@ static bool hyper_factors(uint32_t n, uint32_t base, struct factors *ret_factors
     return factorise(n, base, 0, &trial, ret_factors);
 }
 
-/* Algorithm 1, one round: the nodes that differ in digit `level` alone average completely. Digits are
- * those of the index in the mixed base of the factors, the lowest first. */
+/* Algorithm 1, one round: the nodes that differ only in digit `level` average completely. The
+ * digits are those of the index in the mixed base of the factors, the lowest first. */
 static void push_hyper(
     struct sgp_edges *edges, struct set set, const struct factors *factors, uint32_t level)
 {
@@ -80,13 +82,13 @@ static void push_hyper(
                 1.0 / factor);
 }
 
-/* Algorithm 2's parts of a set: n = a_1 b^p_1 + a_2 b^p_2 + ..., p falling, 1 <= a < b. */
+/* Algorithm 2: the parts of a set, n = a_1 b^p_1 + a_2 b^p_2 + ..., p falling, 1 <= a < b. */
 struct part {
-    uint32_t offset;      /* of its first member within the set */
+    uint32_t offset;      /* offset of its first member within the set */
     uint32_t blocks;      /* a */
-    uint32_t size;        /* b^p: of a block */
-    struct factors all;   /* of a * b^p */
-    struct factors block; /* of b^p */
+    uint32_t size;        /* b^p: the size of a block */
+    struct factors all;   /* factors of a * b^p */
+    struct factors block; /* factors of b^p */
 };
 
 struct simple {
@@ -128,9 +130,10 @@ static struct set subset(struct set set, uint32_t offset, uint32_t count)
     return (struct set){.first = member(set, offset), .stride = set.stride, .count = count};
 }
 
-/* Part j meets all later parts: every later node exchanges with one node of each of the part's blocks,
- * from the end, so much that the later nodes together, and each block by itself, come to hold the
- * average of the lot. Nodes of the part left over average in groups, which all hold the same. */
+/* Part j meets all later parts. Every later node exchanges with one node of each of the part's
+ * blocks, from the end. The fractions are such that the later nodes together, and each block by
+ * itself, get the average of all. The remaining nodes of the part average in groups, all of which
+ * hold the same value. */
 static void push_meeting(
     struct sgp_edges *edges, struct set set, const struct simple *plan, uint32_t j)
 {
@@ -152,8 +155,9 @@ static void push_meeting(
         }
 }
 
-/* Algorithm 2, one round: first every part averages within itself; then part 1 meets all later ones,
- * then part 2, ...; whoever has met averages within its blocks. A part that is done begins again. */
+/* Algorithm 2, one round. First every part averages within itself. Then part 1 meets all later
+ * parts, then part 2, and so on. A part that has met averages within its blocks. A part that is
+ * done begins again. */
 static void push_simple(
     struct sgp_edges *edges, struct set set, const struct simple *plan, uint32_t round)
 {
@@ -178,8 +182,9 @@ static void push_simple(
     }
 }
 
-/* Algorithm 3: n = p q, where p holds all prime factors up to k+1: p simple graphs of q nodes side by
- * side, then hyper-hypercubes across them; unless the simple graph of all n is shorter. */
+/* Algorithm 3: n = p q, where p has all prime factors up to k+1. The graph is p simple graphs of q
+ * nodes next to each other, then hyper-hypercubes across them. If the simple graph of all n nodes
+ * is shorter, it is used instead. */
 int sgp_generate_base(struct sgp_topology *topology, const struct sgp_generate_options *options,
     struct sgp_error *error)
 {

@@ -17,7 +17,8 @@ static int check_owners(const struct sgp_generate_options *options, struct sgp_e
         owners, options->nodes);
 }
 
-/* From each owner to each that trains, and back; not twice between two that are both. */
+/* From each owner to each node that trains, and back. Between two nodes that do both there is one
+ * pair of edges. */
 int sgp_generate_owner(struct sgp_topology *topology, const struct sgp_generate_options *options,
     struct sgp_error *error)
 {
@@ -47,7 +48,7 @@ int sgp_generate_owner(struct sgp_topology *topology, const struct sgp_generate_
     return 0;
 }
 
-/* From each to all others: whoever is not there, or not ready, is passed over. */
+/* From each node to all others. A node that is absent or not ready is passed over. */
 int sgp_generate_token(struct sgp_topology *topology, const struct sgp_generate_options *options,
     struct sgp_error *error)
 {

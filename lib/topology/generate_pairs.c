@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random pairs: a phase is a perfect matching, drawn at random, and the two nodes of a pair
- * exchange halves. If the number of nodes is odd, one node rests in each phase. NoLoCo
- * (Kolehmainen et al. 2025, arXiv 2506.10911) averages over such pairs. Any thread; pure but for
- * memory. */
+/* Random pairs. A phase is a random perfect matching, and the two nodes of a pair exchange halves.
+ * If the number of nodes is odd, one node rests in each phase. NoLoCo (Kolehmainen et al. 2025,
+ * arXiv 2506.10911) averages over such pairs. Any thread; pure except for memory. */
 #include "topology/edges.h"
 
 #include "sgp/random.h"
@@ -12,16 +11,16 @@
 #include <stdlib.h>
 
 /* A round of random pairs halves the mean square of what nodes disagree by, so two cycles of 16
- * divide the disagreement by 65536. More phases would make the final cycles longer than they need to
- * be. */
+ * divide the disagreement by 65536. More phases would make the final cycles longer than they need
+ * to be. */
 #define PHASES_DEFAULT_MAX 16u
 
 struct draw {
     uint32_t nodes, phases;
     struct sgp_random random;
-    uint32_t *orders;  /* phases x nodes: pairs side by side, and the node that rests last */
-    uint32_t *rests;   /* nodes: node rests[p % nodes] rests in phase p, if their number is odd */
-    uint32_t *parents; /* nodes: each points towards the root of its connected component */
+    uint32_t *orders;  /* phases x nodes: pairs next to each other, and the resting node last */
+    uint32_t *rests;   /* node rests[p % nodes] rests in phase p, if the number of nodes is odd */
+    uint32_t *parents; /* each node points toward the root of its connected component */
 };
 
 static uint32_t *order_of(const struct draw *draw, uint32_t phase)
@@ -70,8 +69,8 @@ static bool is_connected(struct draw *draw)
 }
 
 /* Draw the last two phases again, as every other edge of one random cycle through all nodes. If the
- * number of nodes is odd that is a path, and in each of the two phases the end rests whose turn it
- * is. */
+ * number of nodes is odd, it is a path. In each of the two phases the end whose turn it is
+ * rests. */
 static void redraw_last_two(struct draw *draw)
 {
     uint32_t n = draw->nodes;
@@ -107,7 +106,8 @@ static int add_phases(
     return code;
 }
 
-/* As many as a round-robin tournament has rounds: with an odd number of nodes each rests once. */
+/* As many rounds as a round-robin tournament has. With an odd number of nodes each node rests
+ * once. */
 static uint32_t phases_default(uint32_t nodes)
 {
     uint32_t phases = nodes - 1 + nodes % 2;

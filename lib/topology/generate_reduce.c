@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All-reduce as files: exact cycles whose first round trains and whose others only exchange (Thakur, Rabenseifner and
- * Gropp, "Optimization of Collective Communication Operations in MPICH", 2005; the tree is binomial). To reduce is
- * to give whole (fraction 1), to hand back is to give so much that every node that trains ends with the mean; wherever
- * it can be, with weight 1. Beside them elastic averaging (Zhang, Choromanska and LeCun, 2015).
+/* All-reduce as files: exact cycles whose first round trains, and whose other rounds only exchange.
+ * Source: Thakur, Rabenseifner and Gropp, "Optimization of Collective Communication Operations in
+ * MPICH", 2005; the tree is binomial. To reduce is to give everything (fraction 1). To hand back is
+ * to give so much that every node that trains ends with the mean, with weight 1 where possible.
+ * This file also has elastic averaging (Zhang, Choromanska and LeCun, 2015).
  *
- * Any thread; pure but for memory. */
+ * Any thread; pure except for memory. */
 #include "topology/edges.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-/* The rounds of a file under way. */
+/* The rounds of a file under construction. */
 struct schedule {
     struct sgp_topology *topology;
     struct sgp_error *error;
-    struct sgp_edges edges; /* of the round that is being made */
-    uint32_t slices;        /* of a piece; 0: whole vectors */
+    struct sgp_edges edges; /* the edges of the round that is being made */
+    uint32_t slices;        /* slices of a piece; 0: whole vectors */
     uint32_t pieces;
     uint32_t round;
     int code;
 };
 
-/* The same edges with the parts of a piece: pieces lie side by side, each with its parts. */
+/* The same edges with the parts of one piece. Pieces lie next to each other, each with its
+ * parts. */
 static void push_piece(struct schedule *s, const struct sgp_edges *whole, uint32_t piece)
 {
     uint32_t parts = s->slices > 0 ? s->slices : 1;
@@ -43,7 +45,8 @@ static void flush(struct schedule *s, const char *name)
     s->round++;
 }
 
-/* Close a round: NAME, and its number among those of that name; in pieces, one after the other. */
+/* Close a round: NAME, and its number among the rounds of that name. With pieces, one round for
+ * each. */
 static void next(struct schedule *s, const char *name, uint32_t number)
 {
     char text[SGP_NAME_BYTES];
@@ -92,13 +95,13 @@ static uint32_t log2_of(uint32_t power)
     return 31u - (uint32_t)__builtin_clz(power);
 }
 
-/* The greatest power of two that is not above n. */
+/* The greatest power of two that is at most n. */
 static uint32_t power_below(uint32_t n)
 {
     return 1u << log2_of(n);
 }
 
-/* ---- ring: every part goes round once to be summed up, and once more to be handed back ---- */
+/* ---- ring: every part goes round once to be summed, and once more to be handed back ---- */
 
 int sgp_generate_reduce_ring(struct sgp_topology *topology,
     const struct sgp_generate_options *options, struct sgp_error *error)
@@ -113,7 +116,7 @@ int sgp_generate_reduce_ring(struct sgp_topology *topology,
             sgp_edges_push_parts(&s.edges, r, (r + 1) % n, 1, (r + n - k) % n, 1);
         next(&s, "reduce", k);
     }
-    for (uint32_t k = 0; k + 1 < n; k++) { /* who holds weight m keeps 1 and passes m - 1 on */
+    for (uint32_t k = 0; k + 1 < n; k++) { /* a node with weight m keeps 1 and passes on m - 1 */
         double fraction = (double)(n - k - 1) / (n - k);
         for (uint32_t r = 0; r < n; r++)
             sgp_edges_push_parts(&s.edges, r, (r + 1) % n, fraction, (r + 1 + n - k) % n, 1);
@@ -122,7 +125,7 @@ int sgp_generate_reduce_ring(struct sgp_topology *topology,
     return finish(&s);
 }
 
-/* ---- direct: every node sums one part up, without a hop between ---- */
+/* ---- direct: every node sums one part, without intermediate hops ---- */
 
 /* Nodes first, first + stride, ...: `count` of them. */
 static void push_direct(struct schedule *s, uint32_t count, uint32_t stride, bool back)
@@ -150,7 +153,8 @@ int sgp_generate_reduce_direct(struct sgp_topology *topology,
     return finish(&s);
 }
 
-/* ---- what exceeds a power of two gives itself to a partner before, and gets half back after ---- */
+/* ---- nodes beyond a power of two give everything to a partner first, and get half back last
+ * ---- */
 
 static void fold(struct schedule *s, uint32_t n, uint32_t core)
 {
@@ -186,14 +190,15 @@ int sgp_generate_reduce_doubling(struct sgp_topology *topology,
     return finish(&s);
 }
 
-/* ---- halving forth, doubling back, within blocks of a power of two ---- */
+/* ---- halving first, doubling afterwards, within blocks of a power of two ---- */
 
-/* `size` nodes from `first` on, which hold `unit` parts each when they are through with halving. */
+/* `size` nodes from `first` on, which hold `unit` parts each after halving. */
 struct block {
     uint32_t first, size, unit;
 };
 
-/* Round k of halving: each gives that half of what it still has to its partner which is the partner's. */
+/* Round k of halving: of what it still has, each node gives its partner the half that is the
+ * partner's. */
 static void push_halving(struct schedule *s, const struct block *block, uint32_t k)
 {
     uint32_t half = block->size >> (k + 1);
@@ -204,7 +209,7 @@ static void push_halving(struct schedule *s, const struct block *block, uint32_t
     }
 }
 
-/* Round k of doubling: each gives half of what it has to the partner. */
+/* Round k of doubling: each node gives half of what it has to its partner. */
 static void push_doubling(struct schedule *s, const struct block *block, uint32_t k)
 {
     uint32_t count = 1u << k;
@@ -237,12 +242,13 @@ int sgp_generate_reduce_halving(struct sgp_topology *topology,
     return finish(&s);
 }
 
-/* ---- binary blocks: the smaller feed the larger, and are fed by them after ---- */
+/* ---- binary blocks: the smaller blocks feed the larger ones, and are fed by them afterwards
+ * ---- */
 
 #define BLOCKS_MAX 16u
 
-/* Who holds a part of the smaller block, beside those of the larger that hold pieces of it. `fraction` of it goes
- * down to the larger (1), or back. */
+/* From a node with a part of the smaller block to the nodes of the larger block with pieces of it.
+ * `fraction` goes to the larger block (1), or back. */
 static void push_feed(struct schedule *s, const struct block *small, const struct block *large,
     double fraction, bool back)
 {
@@ -255,7 +261,7 @@ static void push_feed(struct schedule *s, const struct block *small, const struc
         }
 }
 
-/* Members of this block and of all that are smaller. */
+/* The number of members of this block and of all smaller blocks. */
 static uint32_t members_from(const struct block *blocks, uint32_t count, uint32_t from)
 {
     uint32_t members = 0;
@@ -278,8 +284,7 @@ int sgp_generate_reduce_blocks(struct sgp_topology *topology,
         blocks[count++] = (struct block){first, size, largest / size};
     }
     uint32_t rounds = log2_of(largest) + (count > 1);
-    for (uint32_t t = 0; t < rounds;
-         t++) { /* a block that is through with halving is fed, then feeds */
+    for (uint32_t t = 0; t < rounds; t++) { /* after halving a block is fed, and then feeds */
         for (uint32_t b = 0; b < count; b++) {
             if (t < log2_of(blocks[b].size))
                 push_halving(&s, &blocks[b], t);
@@ -288,7 +293,7 @@ int sgp_generate_reduce_blocks(struct sgp_topology *topology,
         }
         next(&s, "reduce", t);
     }
-    for (uint32_t t = rounds; t-- > 0;) { /* the same backwards */
+    for (uint32_t t = rounds; t-- > 0;) { /* the same in reverse order */
         for (uint32_t b = 0; b < count; b++) {
             uint32_t bits = log2_of(blocks[b].size);
             double below = members_from(blocks, count, b + 1);
@@ -305,7 +310,7 @@ int sgp_generate_reduce_blocks(struct sgp_topology *topology,
 
 /* ---- tree ---- */
 
-/* How many nodes the subtree of r holds once steps below `step` are done. */
+/* The number of nodes that the subtree of r holds once steps below `step` are done. */
 static uint32_t held(uint32_t n, uint32_t r, uint32_t step)
 {
     return n - r < step ? n - r : step;
@@ -334,9 +339,10 @@ int sgp_generate_reduce_tree(struct sgp_topology *topology,
     return finish(&s);
 }
 
-/* ---- hubs: each sums one part up, of all that train, and hands it back ---- */
+/* ---- hubs: each sums one part of all nodes that train, and hands it back ---- */
 
-/* Between a hub and whoever trains from `first` on: part h, which is all if there is but one hub. */
+/* Between a hub and the nodes that train from `first` on: part h, or everything if there is one
+ * hub. */
 static void push_hub(
     struct schedule *s, uint32_t n, uint32_t first, uint32_t h, double fraction, bool back)
 {
@@ -376,7 +382,7 @@ int sgp_generate_reduce_hubs(struct sgp_topology *topology,
     return finish(&s);
 }
 
-/* ---- groups: to the first of each, directly among the firsts, and back ---- */
+/* ---- groups: to the first node of each, directly among these, and back ---- */
 
 int sgp_generate_reduce_groups(struct sgp_topology *topology,
     const struct sgp_generate_options *options, struct sgp_error *error)
@@ -409,7 +415,7 @@ int sgp_generate_reduce_groups(struct sgp_topology *topology,
     return finish(&s);
 }
 
-/* ---- elastic averaging: a relay in the middle that holds the centre ---- */
+/* ---- elastic averaging: a relay in the middle holds the centre ---- */
 
 int sgp_generate_elastic(struct sgp_topology *topology, const struct sgp_generate_options *options,
     struct sgp_error *error)

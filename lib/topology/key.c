@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may speak as which node: the keys that a topology file names. Any thread; pure. */
+/* Node authentication: the keys that a topology file names. Any thread; pure. */
 #include "topology/key.h"
 
 #include <errno.h>
@@ -8,11 +8,11 @@
 #include <string.h>
 
 #define PREFIX "SHA256:"
-#define HASH_LETTERS 43u /* 32 bytes in base64 without padding; the last one stands for 4 bits */
+#define HASH_LETTERS 43u /* 32 bytes in base64 without padding; the last letter represents 4 bits */
 
 static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/* There is one way to write a hash, so keys are compared as texts. */
+/* There is only one spelling of a hash, so keys are compared as texts. */
 static bool key_is_good(const char *key, size_t length)
 {
     size_t begin = sizeof PREFIX - 1;
@@ -102,7 +102,7 @@ int sgp_keys_check(const struct sgp_topology *topology, struct sgp_error *error,
                 topology->nodes[i].name, sgp_tls_name(topology->tls), topology->nodes[i].name);
     }
     *where = 0;
-    uint32_t authors = 0; /* by their keys, of which a node and the owner beside it have one */
+    uint32_t authors = 0; /* number of distinct keys; a node and its co-located owner share one */
     while (authors < topology->node_count && !topology->nodes[authors].beside)
         authors++;
     if (topology->stops > 1 && topology->tls != SGP_TLS_REQUIRE)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metropolis weights: what makes an undirected graph averaging without push-sum's help. */
+/* Metropolis weights, with which an undirected graph averages without push-sum weights. */
 #include "sgp/topology.h"
 
 #include <math.h>
 
-#define FRACTION_SLACK 1e-9 /* how far the two directions of an edge may be apart */
+#define FRACTION_SLACK 1e-9 /* tolerance between the two directions of an edge */
 
 static uint32_t degree(const struct sgp_phase *phase, uint32_t node)
 {
@@ -38,7 +38,7 @@ static const struct sgp_edge *find_asymmetry(const struct sgp_phase *phase)
     return NULL;
 }
 
-/* A Metropolis weight is never above the default that it replaces, so no column grows above 1. */
+/* A Metropolis weight is at most the default that it replaces, so no column exceeds 1. */
 int sgp_topology_metropolis(
     struct sgp_topology *topology, struct sgp_error *error, struct sgp_edge_place *ret_culprit)
 {

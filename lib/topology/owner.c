@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files with an owner, or with several, each of parts of the vector: one digraph, a star around each, or where owning is a
- * token edges from each node to the next; and nothing that is about mixing mass.
+/* Files with one owner of the vector, or with several owners of parts. Such a file has one digraph
+ * with a star around each owner. With a token it has edges from each node to the next instead.
+ * Options about mixing mass are refused.
+ *
  * The rules: docs/rules/owner.md, docs/rules/token.md */
 #include "topology/owner.h"
 
@@ -10,7 +12,7 @@ static const char *said(const struct sgp_topology *topology, uint32_t node)
     return topology->nodes[sgp_topology_machine(topology, node)].name;
 }
 
-/* ---- who owns what ---- */
+/* ---- ownership ---- */
 
 static int check_parts(const struct sgp_topology *topology, uint32_t i, struct sgp_error *error)
 {
@@ -70,7 +72,7 @@ static int find_owners(
     return 0;
 }
 
-/* An edge concerns what its owner owns. */
+/* An edge carries the values of its owner. */
 static void divide_edges(
     const struct sgp_topology *topology, struct sgp_edge *edges, uint32_t count)
 {
@@ -82,7 +84,7 @@ static void divide_edges(
     }
 }
 
-/* ---- what cannot be ---- */
+/* ---- checks ---- */
 
 static int check_nodes(
     const struct sgp_topology *topology, struct sgp_error *error, struct sgp_edge_place *ret_where)
@@ -113,7 +115,7 @@ static int check_nodes(
     return 0;
 }
 
-/* In the order of the file, so that the token comes to all. */
+/* In the order of the file, so that the token reaches all nodes. */
 static int check_ring(const struct sgp_topology *topology, const struct sgp_phase *phase,
     struct sgp_error *error, struct sgp_edge_place *ret_where)
 {
@@ -131,7 +133,7 @@ static int check_ring(const struct sgp_topology *topology, const struct sgp_phas
     return 0;
 }
 
-/* Around each owner. */
+/* A star around each owner. */
 static int check_stars(const struct sgp_topology *topology, const struct sgp_phase *phase,
     struct sgp_error *error, struct sgp_edge_place *ret_where)
 {
@@ -252,7 +254,7 @@ static int check_phase(const struct sgp_topology *topology, const struct sgp_pha
     return code ? code : check_edges(topology, phase, error, ret_where);
 }
 
-/* What means nothing in a file without an owner. */
+/* Refuse options that mean nothing in a file without an owner. */
 static int check_unowned(const struct sgp_phase *phase, struct sgp_error *error)
 {
     if (phase->backup > 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Searches over the union of phases, without building it. Any thread; working memory in the struct. */
+/* Searches over the union of phases, without building the union. Any thread; the working memory is
+ * in the struct. */
 #include "topology/reach.h"
 
 #include <errno.h>
@@ -31,7 +32,8 @@ void sgp_reach_finish(struct sgp_reach *reach)
     free(reach->queue);
 }
 
-/* Mark what is reached from the root along edges, or against them. Returns how many. */
+/* Mark the nodes that are reached from the root along edges, or against them. Returns their
+ * number. */
 static uint32_t search(struct sgp_reach *reach, uint32_t root, uint32_t first, uint32_t count,
     bool against, bool *seen)
 {
@@ -92,8 +94,9 @@ uint32_t sgp_reach_core(struct sgp_reach *reach)
     return best;
 }
 
-/* The widest window begins with the first round of a phase and ends with the first of the one that
- * completes it; between them lie whole phases. The end moves only forward as the beginning does. */
+/* The widest window begins with the first round of a phase. It ends with the first round of the
+ * phase that completes it. Between them are whole phases. As the beginning moves forward, the end
+ * moves only forward, too. */
 bool sgp_reach_least_window(struct sgp_reach *reach, uint64_t work_max, sgp_round *ret_rounds)
 {
     const struct sgp_phase *cycle = reach->topology->phases + reach->cycle_first;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Undirected graphs, written as two edges each. */
+/* Undirected graphs, in which each edge is written as two. */
 #include "sgp/topology.h"
 
 int sgp_topology_reverses(const struct sgp_topology *topology, struct sgp_error *error,

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A scanner of DOT's tokens that keeps lines: enough to measure a text and to find a place in it.
- * One pass, no memory but a small stack. Any thread. */
+/* A scanner of DOT's tokens that keeps line numbers. It can measure a text and find a place in it.
+ * It makes one pass, and uses no memory except a small stack. Any thread. */
 #include "topology/scan.h"
 
 #include <string.h>
 #include <strings.h>
 
-/* libcgraph's own buffer for a quoted string ends at 16384. */
+/* The buffer of libcgraph for a quoted string ends at 16384. */
 #define SGP_DOT_STRING_BYTES_MAX 8192u
 
 enum kind { END, WORD, STRING, EDGE, MARK, OPEN_COMMENT, OPEN_STRING, LONG_STRING };
 
 struct token {
     enum kind kind;
-    const char *start; /* of a string: behind its quote */
+    const char *start; /* start of a string, after its quote */
     size_t length;
     uint32_t line;
 };
@@ -41,7 +41,8 @@ static bool starts_with(const struct scanner *s, const char *prefix)
     return (size_t)(s->end - s->at) >= length && memcmp(s->at, prefix, length) == 0;
 }
 
-/* Spaces and comments, which include lines that begin with '#'. False if a comment stays open. */
+/* Spaces and comments, which include lines that begin with '#'. False if a comment is not
+ * closed. */
 static bool skip_blank(struct scanner *s)
 {
     while (s->at < s->end) {
@@ -128,7 +129,7 @@ static struct token next_token(struct scanner *s)
     return token;
 }
 
-/* Whether a word or string stands for this name; in strings only \" is an escape. */
+/* Whether a word or string equals this name. In strings only \" is an escape. */
 static bool is_name(const struct token *token, const char *name)
 {
     if (token->kind != WORD && token->kind != STRING)
@@ -159,19 +160,19 @@ static bool starts_graph(const struct token *token)
     return is_keyword(token, "digraph") || is_keyword(token, "graph");
 }
 
-/* An upper bound of the edges that libcgraph would make: in `L -> R` every node of L with every one
- * of R, where a set in braces has as many nodes as it has words, and one that can be named again has
- * as many as the text has had. */
+/* An upper bound of the edges that libcgraph would make. In `L -> R` every node of L has an edge to
+ * every node of R. A set in braces has as many nodes as words. A set that can be named again has as
+ * many as the text so far. */
 struct measure {
     uint64_t words;
     uint64_t edges;
-    uint64_t last;    /* nodes in the latest end of an edge */
-    uint64_t pending; /* nodes to the left of an edge whose right side is to come; 0: none */
+    uint64_t last;    /* number of nodes in the latest end of an edge */
+    uint64_t pending; /* number of nodes to the left of an edge whose right side follows; 0: none */
     uint32_t depth;
     uint32_t graphs;
     bool attributes;   /* within [ ] */
-    unsigned fraction; /* 1: the word was the latest token; 2: and then came its = */
-    bool named;        /* `subgraph` was the latest word but one */
+    unsigned fraction; /* 1: the latest token was the word; 2: it was the = after the word */
+    bool named;        /* the latest word but one was `subgraph` */
     struct {
         uint64_t words;
         uint64_t pending;
@@ -183,7 +184,7 @@ static void measure_end(struct measure *m, uint64_t nodes)
 {
     m->edges += m->pending * nodes;
     if (m->edges > SGP_EDGES_MAX)
-        m->edges = SGP_EDGES_MAX + 1u; /* stay here: no overflow */
+        m->edges = SGP_EDGES_MAX + 1u; /* stay at this value, to avoid an overflow */
     m->pending = 0;
     m->last = nodes;
 }
@@ -198,7 +199,7 @@ static void measure_word(struct measure *m, const struct token *token)
         m->named = true;
         return;
     }
-    /* 10.0.0.1 without quotes is several numbers to libcgraph. */
+    /* libcgraph reads 10.0.0.1 without quotes as several numbers */
     char c = *token->start;
     bool number = token->kind == WORD && ((c >= '0' && c <= '9') || c == '.');
     m->words += number ? token->length : 1;
@@ -225,9 +226,9 @@ static void measure_mark(struct measure *m, char mark)
     }
 }
 
-/* libcgraph ends its input at '@', and whether '#' in the middle of a line or after a lone carriage
- * return begins a comment depends on its version. Where it and this scanner could disagree, text could
- * hide from the measure, or leave libcgraph within a string when the next file begins. */
+/* libcgraph ends its input at '@'. Its version decides whether '#' begins a comment in the middle
+ * of a line or after a lone carriage return. If libcgraph and this scanner disagreed, text could be
+ * hidden from the measure, or libcgraph could be inside a string when the next file begins. */
 static const char *find_strange(const struct sgp_scan_text *text)
 {
     for (const char *c = text->text; c < text->text + text->length; c++)
@@ -236,7 +237,7 @@ static const char *find_strange(const struct sgp_scan_text *text)
     return NULL;
 }
 
-/* To libcgraph an empty fraction is the same as none. */
+/* libcgraph treats an empty fraction as none. */
 static bool is_empty_fraction(struct measure *m, const struct token *token)
 {
     bool value = m->fraction == 2;
@@ -317,7 +318,7 @@ int sgp_scan_measure(const struct sgp_scan_text *text, struct sgp_error *error)
     return 0;
 }
 
-/* Move to the beginning of the digraph of that number; its line. */
+/* Move to the beginning of the digraph with that number. Returns its line. */
 static uint32_t seek_digraph(struct scanner *s, uint32_t digraph)
 {
     uint32_t depth = 0, line = 1;

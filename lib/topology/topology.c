@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The topology once it is built: rounds to phases, edges of a node, weights without a model.
+/* The sealed topology: rounds to phases, edges of a node, weights without a model.
  *
  * Any thread: a sealed topology never changes. */
 #include "sgp/topology.h"
@@ -97,7 +97,7 @@ uint32_t sgp_topology_trainers(const struct sgp_topology *topology)
     return count;
 }
 
-/* The same round in the first pass of the prelude and of the cycle, one behind the other. */
+/* The same round in the first pass of the prelude and of the cycle, one after the other. */
 static sgp_round within_passes(const struct sgp_topology *topology, sgp_round round)
 {
     sgp_assert(round >= 0 && topology->rounds_per_cycle > 0);
@@ -199,7 +199,7 @@ sgp_round sgp_topology_next_round(
     const struct sgp_topology *topology, uint32_t source, uint32_t target, sgp_round from)
 {
     sgp_assert(source < topology->node_count && target < topology->node_count);
-    uint32_t looked = 0; /* phases of the cycle that `round` is in */
+    uint32_t looked = 0; /* number of phases examined, of the cycle that contains `round` */
     bool prelude = from < topology->prelude_rounds;
     for (sgp_round round = from; round <= SGP_ROUND_MAX;) {
         uint32_t phase = sgp_topology_phase_index(topology, round);
@@ -208,7 +208,7 @@ sgp_round sgp_topology_next_round(
         if (looked++ == topology->phase_count) {
             if (!prelude)
                 break;
-            round = topology->prelude_rounds; /* no pass of the prelude is unlike another */
+            round = topology->prelude_rounds; /* all passes of the prelude are the same */
         } else {
             round += topology->phase_first[phase + 1] - within_passes(topology, round);
         }
@@ -244,7 +244,8 @@ struct weight_run {
     uint64_t work;
 };
 
-/* Note the weights before giving, then give. False if the round changed nothing or work ran out. */
+/* Note the weights before giving, then give. False if the round changed nothing, or the work limit
+ * was reached. */
 static bool run_weight_round(
     struct weight_run *run, const struct sgp_phase *phase, uint32_t node_count)
 {
@@ -285,7 +286,8 @@ int sgp_topology_weight_range(
         for (uint32_t p = 0; p < topology->phase_count; p++) {
             const struct sgp_phase *phase = &topology->phases[p];
             bool exact = phase->once ? topology->prelude.exact : topology->cycle.exact;
-            if ((phase->once && cycle > 0) || exact) /* whose weights are within it alone */
+            /* its weights are valid only within the cycle */
+            if ((phase->once && cycle > 0) || exact)
                 continue;
             for (uint32_t r = 0; r < phase->rounds; r++)
                 if (!run_weight_round(&run, phase, n))

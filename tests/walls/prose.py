@@ -62,6 +62,7 @@ PLAIN_SOURCES = """
 lib/core
 lib/perform
 lib/sim
+lib/topology
 """.split()
 
 CHANGELOG = "CHANGELOG.md"  # a page by another rule: for each version, what changes for a user
