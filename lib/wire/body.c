@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A message to a whole frame, and a body back to a message. */
+/* Converts a message to a whole frame, and a body back to a message. */
 #include "wire/fields.h"
 #include "wire/frame.h"
 #include "wire/pack.h"
@@ -7,7 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* More values than any message has, and few enough to skip those of a later revision. */
+/* More values than any message has, but few enough to skip the additional values of a later
+ * revision. */
 #define VALUES_MAX 64u
 
 /* ---- to bytes ---- */
@@ -17,10 +18,10 @@ struct writer {
     size_t count;
     size_t capacity;
     msgpack_packer packer;
-    size_t seen, left; /* values looked at, and yet to be packed */
+    size_t seen, left; /* number of values seen, and number of values still to be packed */
 };
 
-/* msgpack-c's packer calls this for every few bytes; a negative answer ends the packing. */
+/* The packer of msgpack-c calls this for every few bytes. A negative result ends the packing. */
 static int append(void *context, const char *bytes, size_t count)
 {
     struct writer *writer = context;
@@ -31,7 +32,7 @@ static int append(void *context, const char *bytes, size_t count)
     return 0;
 }
 
-/* Behind the last value that this leaves to be packed are zeros. */
+/* After the last value that this function leaves to be packed, all values are zero. */
 static int look(void *context, const struct sgp_form_field *field, void *place)
 {
     struct writer *writer = context;
@@ -84,12 +85,12 @@ int sgp_wire_encode(
 
 struct reader {
     struct sgp_unpacker from;
-    size_t left;               /* values of the array yet to be read */
-    const char *field, *fault; /* what is wrong with which; NULL: nothing */
+    size_t left;               /* values of the array that are not read yet */
+    const char *field, *fault; /* the field at fault, and its fault; NULL: none */
 };
 
-/* The array's count of values, or -1. Read here, because msgpack-c would take memory for as many
- * elements as the header announces. */
+/* The number of values of the array, or -1. It is read here, because msgpack-c would allocate as
+ * many elements as the header announces. */
 static int32_t read_array(struct sgp_unpacker *from)
 {
     const uint8_t *bytes = from->bytes;
@@ -104,7 +105,7 @@ static int32_t read_array(struct sgp_unpacker *from)
     return -1;
 }
 
-/* The next value to its place, which is zero: it stays so if the array has ended. */
+/* Store the next value in its place. The place is zero, and remains so if the array has ended. */
 static int get(void *context, const struct sgp_form_field *field, void *place)
 {
     struct reader *reader = context;
@@ -120,7 +121,8 @@ static int get(void *context, const struct sgp_form_field *field, void *place)
     return reader->fault == NULL ? 0 : -1;
 }
 
-/* Values that a later revision of this version has added: whole, and of no meaning here. */
+/* Skip values that a later revision of this version has added. They must be complete, but have no
+ * meaning here. */
 static int skip(struct reader *reader, const char *type, struct sgp_error *error)
 {
     msgpack_object value;

@@ -12,7 +12,7 @@
 _Static_assert(
     SGP_FACT_BYTES == SGP_GOODBYE_BYTES && SGP_LAYOUT_BYTES == SGP_GOODBYE_BYTES, "a line");
 
-/* ---- what messages have in common ---- */
+/* ---- fields common to messages ---- */
 
 #define PULSE(label, member, ...) SGP_FIELD(struct sgp_pulse, label, member, __VA_ARGS__)
 static const struct sgp_form_field pulse_fields[] = {
@@ -26,7 +26,7 @@ static const struct sgp_form_field pulse_fields[] = {
 static const struct sgp_form pulse_form = SGP_FORM(struct sgp_pulse, pulse_fields);
 _Static_assert(sizeof pulse_fields / sizeof *pulse_fields == SGP_PULSE_VALUES, "all of it");
 
-/* Behind everything else: those who know of no exact cycle say nothing of these. */
+/* These fields are last, because nodes without exact cycles omit them. */
 static const struct sgp_form_field cycle_fields[] = {
     PULSE("epoch", epoch.number, ANY),
     PULSE("epoch_start", epoch.start, LABEL),
@@ -243,7 +243,7 @@ const struct sgp_form *sgp_message_form(uint32_t type)
     return type <= SGP_MESSAGE_TYPES && forms[type].count > 0 ? &forms[type] : NULL;
 }
 
-/* ---- what one field cannot say alone ---- */
+/* ---- conflicts between fields ---- */
 
 static const char *estimate_conflict(const struct sgp_estimate *estimate)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside lib/wire and lib/journal: what each message holds on the wire, in order, and in which ranges.
+/* Internal to lib/wire and lib/journal: the fields of each message on the wire, in order, with
+ * their ranges.
  *
- * One form serves both directions, so what encode lets out is what decode lets in. */
+ * One form serves both directions, so decode accepts exactly what encode produces. */
 #ifndef SGP_WIRE_FIELDS_H
 #define SGP_WIRE_FIELDS_H
 
@@ -9,15 +10,15 @@
 
 #include "sgp/wire.h"
 
-#define SGP_PULSE_VALUES 6u /* with which every body begins */
+#define SGP_PULSE_VALUES 6u /* values at the start of every body */
 
-/* The values of a type, out of struct sgp_message; NULL for a type that is not a message's. */
+/* The fields of a message type in struct sgp_message. NULL: the type is not that of a message. */
 const struct sgp_form *sgp_message_form(uint32_t type);
 
-/* What one field cannot say alone: NULL, or what is wrong with the message. */
+/* A conflict between fields, as text. NULL: there is none. */
 const char *sgp_message_conflict(const struct sgp_message *message);
 
-/* struct sgp_fingerprint, which greetings and the journal have in common. */
+/* The form of struct sgp_fingerprint, which greetings and the journal share. */
 extern const struct sgp_form sgp_fingerprint_form;
 
 #endif

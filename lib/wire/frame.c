@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fixed header before every frame, and telling strangers from peers.
+/* The fixed header before every frame, and the detection of other protocols.
  *
- * The header's layout and checksum are the same in every protocol version, so that a peer of another
- * version is told so instead of being taken for noise. */
+ * The header's layout and checksum are the same in every protocol version. So a peer of another
+ * version is told so, instead of being treated as noise. */
 #include "wire/frame.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ enum { /* offsets; little-endian */
     CHECKSUM_AT = 28,
 };
 
-/* The first byte is in no text, so that no line of text begins a frame. */
+/* The first byte does not occur in text, so no line of text begins a frame. */
 static const uint8_t magic[4] = {0x9d, 'S', 'G', 'P'};
 
 static void put(uint8_t *bytes, uint32_t value, size_t count)
@@ -65,7 +65,7 @@ void sgp_wire_chunk_header(
     sgp_wire_header_encode(&header, ret_header);
 }
 
-/* Who begins a connection with these bytes. */
+/* The program that begins a connection with these bytes. */
 static const char *stranger(const uint8_t *bytes, size_t count)
 {
     static const struct {
@@ -91,7 +91,7 @@ int sgp_wire_start_check(const uint8_t *bytes, size_t count, struct sgp_error *e
         stranger(bytes, count));
 }
 
-/* Lengths and reserved bytes of a header of our version. */
+/* Check the lengths and reserved bytes of a header of this version. */
 static int check(
     const struct sgp_wire_header *header, const uint8_t *bytes, struct sgp_error *error)
 {

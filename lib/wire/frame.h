@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside lib/wire: the header's bytes. */
+/* Internal to lib/wire: the bytes of the header. */
 #ifndef SGP_WIRE_FRAME_H
 #define SGP_WIRE_FRAME_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One value of a form to msgpack and back. */
+/* Converts one value of a form to msgpack and back. */
 #include "wire/pack.h"
 
 #include "sgp/status.h"
@@ -52,14 +52,15 @@ msgpack_object sgp_pack_load(const struct sgp_form_field *field, const void *pla
         return string(place, SGP_NAME_BYTES);
     case SGP_FORM_TEXT:
         return string(*(const char *const *)place, field->most + 1);
-    case SGP_FORM_PART: /* which is walked through */
+    case SGP_FORM_PART: /* its values are walked through one by one */
         break;
     }
     sgp_assert_failed("a value is of a known kind", __FILE__, __LINE__);
 }
 
-/* Whether a value that begins so makes msgpack-c neither nest nor allocate: an integer, nil, a boolean, a double, a string
- * below 256 bytes, and where they are allowed a negative integer or bytes. */
+/* Whether msgpack-c neither nests nor allocates for a value with this first byte. That is so for an
+ * integer, nil, a boolean, a double, and a string below 256 bytes. If they are allowed, it is also
+ * so for a negative integer and for bytes. */
 static bool is_scalar(uint8_t lead, bool wide)
 {
     bool plain = lead <= 0x7f || (lead >= 0xa0 && lead <= 0xbf) || lead == 0xc0 || lead == 0xc2 ||
@@ -73,19 +74,19 @@ bool sgp_unpack(struct sgp_unpacker *unpacker, msgpack_object *ret_value)
     if (unpacker->at >= unpacker->count ||
         !is_scalar(unpacker->bytes[unpacker->at], unpacker->wide))
         return false;
-    msgpack_zone nothing = {0}; /* given, so that no zone is made for a string */
+    msgpack_zone nothing = {0}; /* given, so that msgpack-c creates no zone for a string */
     msgpack_unpack_return got = msgpack_unpack(
         (const char *)unpacker->bytes, unpacker->count, &unpacker->at, &nothing, ret_value);
     return got == MSGPACK_UNPACK_SUCCESS || got == MSGPACK_UNPACK_EXTRA_BYTES;
 }
 
-/* A string's bytes, and a zero behind them. */
+/* Copy a string's bytes, and append a zero. */
 static bool copy(char *text, size_t room, const msgpack_object *value)
 {
     const msgpack_object_str *from = &value->via.str;
     if (value->type != MSGPACK_OBJECT_STR || from->size >= room)
         return false;
-    if (from->size > 0) /* msgpack-c's empty string is at NULL */
+    if (from->size > 0) /* the empty string of msgpack-c is at NULL */
         memcpy(text, from->ptr, from->size);
     memset(text + from->size, 0, 1);
     return strlen(text) == from->size;
@@ -109,7 +110,7 @@ static bool store_name(char *name, const msgpack_object *value)
     return copy(name, SGP_NAME_BYTES, value);
 }
 
-/* An integer of any sign between these. */
+/* Whether an integer of any sign is in this range. */
 static bool lies(const msgpack_object *value, int64_t least, int64_t most)
 {
     if (value->type == MSGPACK_OBJECT_NEGATIVE_INTEGER)
@@ -159,7 +160,7 @@ static bool store(struct sgp_unpacker *unpacker, const struct sgp_form_field *fi
     case SGP_FORM_TEXT:
         fits = store_text(unpacker, field, value, place);
         break;
-    case SGP_FORM_PART: /* which is walked through */
+    case SGP_FORM_PART: /* its values are walked through one by one */
         break;
     }
     return fits;

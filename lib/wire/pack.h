@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside lib/wire and lib/journal: the values of forms (base/form.h) as msgpack scalars, and back.
+/* Internal to lib/wire and lib/journal: the values of forms (base/form.h) as msgpack scalars, and
+ * back.
  *
- * An int64_t of -1, which of a round is none, is nil. Nothing allocates. What is read may be hostile. Any thread. */
+ * An int64_t of -1, which is no round, becomes nil. Nothing is allocated. Input may be hostile. Any
+ * thread. */
 #ifndef SGP_WIRE_PACK_H
 #define SGP_WIRE_PACK_H
 
@@ -9,22 +11,23 @@
 
 #include <msgpack.h>
 
-/* A value as msgpack has it; a string is borrowed. */
+/* A value as a msgpack object. A string is borrowed. */
 msgpack_object sgp_pack_load(const struct sgp_form_field *field, const void *place);
 
 struct sgp_unpacker {
     const uint8_t *bytes;
     size_t count;
-    size_t at;   /* of the next value */
-    bool wide;   /* also negative integers, and bytes of any length */
-    char *text;  /* where the next TEXT is copied to */
-    size_t room; /* bytes of that */
+    size_t at;   /* position of the next value */
+    bool wide;   /* also accept negative integers, and bytes of any length */
+    char *text;  /* where the next TEXT is copied */
+    size_t room; /* room there, in bytes */
 };
 
-/* The next value, whatever it is: one that begins as a scalar that is allowed, and whole. Strings are borrowed. */
+/* Read the next value of any type. It must begin as an allowed scalar, and be complete. Strings are
+ * borrowed. */
 bool sgp_unpack(struct sgp_unpacker *unpacker, msgpack_object *ret_value);
 
-/* Put a value to its place in a structure; false if it is of another type, or not in its range. */
+/* Store a value in its place in a structure. False if it has another type, or is out of range. */
 bool sgp_unpack_store(struct sgp_unpacker *unpacker, const struct sgp_form_field *field,
     const msgpack_object *value, void *place);
 
