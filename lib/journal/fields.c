@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The forms. What a value may be is asked of it by the core, or by replay.c. */
+/* The forms. The core or replay.c checks the values. */
 #include "journal/fields.h"
 
 #include "wire/fields.h"
@@ -46,7 +46,8 @@ static const struct sgp_form_field event_fields[] = {
 const struct sgp_form sgp_journal_event = SGP_FORM(struct sgp_event, event_fields);
 
 static const struct sgp_form_field sketch_fields[] = {
-    SGP_FIELDS(struct sgp_sketch, "values", values, SGP_FORM_BITS), /* of a model that diverged */
+    /* infinities and NaNs occur if the model diverged */
+    SGP_FIELDS(struct sgp_sketch, "values", values, SGP_FORM_BITS),
 };
 const struct sgp_form sgp_journal_sketch = SGP_FORM(struct sgp_sketch, sketch_fields);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside lib/journal: what is written of the structures that it alone writes (those of a record are the core's).
+/* Internal to lib/journal: the forms of structures that only the journal stores. The forms of a
+ * record belong to the core.
  *
- * One form a structure serves both directions, so what is written is what is read. */
+ * One form serves both directions, so what is written is what is read. */
 #ifndef SGP_JOURNAL_FIELDS_H
 #define SGP_JOURNAL_FIELDS_H
 
@@ -15,8 +16,8 @@
 
 enum sgp_journal_record { SGP_JOURNAL_START = 1, SGP_JOURNAL_EVENT, SGP_JOURNAL_RELOAD };
 
-/* struct sgp_node_config but for topology, method and record; struct sgp_event but for its message and
- * sketch; struct sgp_sketch; struct sgp_node_change but for the topology. */
+/* struct sgp_node_config without topology, method and record; struct sgp_event without its message
+ * and sketch; struct sgp_sketch; struct sgp_node_change without the topology. */
 extern const struct sgp_form sgp_journal_config, sgp_journal_event, sgp_journal_sketch,
     sgp_journal_change;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The values of a record. Every list is bounded by what the file holds of it. */
+/* Reads the values of a record. The length of every list is limited by the remaining bytes of the
+ * file. */
 #include "journal/read.h"
 
 #include "sgp/dot.h"
@@ -51,7 +52,7 @@ static bool get_bytes(struct sgp_unpacker *reader, const uint8_t **ret_bytes, si
     return true;
 }
 
-/* A text of so many bytes at most, with its terminating zero. */
+/* A text of at most this number of bytes, with its terminating zero. */
 static bool get_text(struct sgp_unpacker *reader, char *text, size_t capacity)
 {
     const uint8_t *bytes;
@@ -85,7 +86,7 @@ int sgp_journal_kind_of(struct sgp_unpacker *reader)
                : 0;
 }
 
-/* ---- what a record holds ---- */
+/* ---- content of a record ---- */
 
 static int get_topology(
     struct sgp_unpacker *reader, struct sgp_topology **ret_topology, struct sgp_error *why)
@@ -111,7 +112,7 @@ static int get_record(
         return wrong(why, "the record of the former process");
     if (!present)
         return 0;
-    size_t left = reader->count - reader->at; /* a field is a byte at least */
+    size_t left = reader->count - reader->at; /* a field has at least one byte */
     if (record->link_count > left / sgp_record_link_form.count ||
         record->account_count > left / sgp_account_form.count)
         return wrong(why, "a list of the record of the former process");

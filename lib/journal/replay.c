@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A journal, fed to the core once more.
+/* Replays a journal through the core.
  *
- * The core trusts its performer, and a journal may be hostile: so whatever a performer never says is
- * refused before the step. Jobs are done in the order in which they were asked for, a connection comes up on
- * an edge, time does not run backwards. */
+ * The core trusts its performer, and a journal may be hostile. So an event that no performer emits
+ * is refused before the step. Jobs are done in the order in which they were requested, a connection
+ * comes up only on an edge, and time does not go backward. */
 #include "journal/read.h"
 
 #include "sgp/driver.h"
@@ -16,17 +16,17 @@
 #include <string.h>
 
 #define TIME_MAX (INT64_MAX / 4)
-#define CYCLES_MAX                                                                                 \
-    1000000u /* of final_cycles: times the rounds of a cycle they make a round's label */
+/* bound of final_cycles, because this number times the rounds of a cycle becomes a label */
+#define CYCLES_MAX 1000000u
 
-struct job { /* asked for, and not answered */
+struct job { /* a job that was requested, and is not answered yet */
     enum sgp_event_type type;
     uint32_t slot;
 };
 
 struct player {
-    const char *name; /* of the file */
-    size_t at;        /* of the record in hand */
+    const char *name; /* name of the file */
+    size_t at;        /* position of the present record */
     const struct sgp_sink *sink;
     struct sgp_error *error;
     struct sgp_topology *topology;
@@ -35,10 +35,10 @@ struct player {
     struct sgp_effects effects;
     sgp_time now;
     bool started;        /* START was stepped */
-    uint64_t connection; /* the latest that came up */
+    uint64_t connection; /* the latest connection that came up */
     struct job *jobs;
     uint32_t job_first, job_count, job_capacity;
-    bool starved; /* of memory, in a verb */
+    bool starved; /* a verb had no memory */
 };
 
 SGP_PRINTF(2, 3) static int refuse(const struct player *player, const char *format, ...)
@@ -51,7 +51,7 @@ SGP_PRINTF(2, 3) static int refuse(const struct player *player, const char *form
     return sgp_fail(player->error, SGP_E_FILE, "%s: byte %zu: %s", player->name, player->at, text);
 }
 
-/* ---- the performer: it remembers which answers are due ---- */
+/* ---- the performer: it records which answers are due ---- */
 
 static void expect(struct player *player, enum sgp_event_type type, uint32_t slot)
 {
@@ -73,7 +73,7 @@ static void expect(struct player *player, enum sgp_event_type type, uint32_t slo
     player->jobs[player->job_count++] = (struct job){type, slot};
 }
 
-/* Whether this is the answer to the job that is due next, which it then ends. */
+/* Whether this event answers the next due job. If so, the job is ended. */
 static bool is_due(struct player *player, const struct sgp_event *event)
 {
     if (player->job_first == player->job_count)
@@ -120,7 +120,8 @@ static int extend_effects(struct player *player, uint32_t capacity)
     return 0;
 }
 
-/* What sgp_node_create does not ask: snapshots that the record says are kept. */
+/* A check that sgp_node_create does not make: snapshots that the record says are kept must
+ * exist. */
 static bool keeps_what_it_can(const struct sgp_node_config *config)
 {
     struct sgp_node_needs needs;
@@ -198,7 +199,7 @@ static bool has_link(const struct player *player, const struct sgp_link *id)
     return false;
 }
 
-/* NULL, or what no performer says of a link. */
+/* The reason why no performer emits this event of a link; NULL: none. */
 static const char *fault_of_link(const struct player *player, const struct sgp_event *event)
 {
     const struct sgp_link *link = &event->link;
@@ -231,7 +232,8 @@ static const char *fault_of_message(const struct sgp_event *event)
     return NULL;
 }
 
-/* NULL, or why no performer gives the core this event now. A job that it answers is ended. */
+/* The reason why no performer emits this event now; NULL: none. If the event answers a job, the job
+ * is ended. */
 static const char *fault_of(struct player *player, const struct sgp_event *event)
 {
     if (event->type < SGP_EVENT_START || event->type > SGP_EVENT_TOKEN)
@@ -298,7 +300,7 @@ static int play_reload(struct player *player, struct sgp_unpacker *reader)
     return player->starved ? -ENOMEM : 0;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole journal ---- */
 
 static int play(struct player *player, const struct sgp_journal_found *found)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where records begin and end, and whether they are whole. */
+/* Finds the begin and end of records, and whether they are complete. */
 #include "journal/read.h"
 
 #include <inttypes.h>
@@ -13,7 +13,7 @@ static uint32_t get_u32(const uint8_t *bytes)
 
 int sgp_journal_check(const uint8_t *bytes, size_t count, const char *name, struct sgp_error *error)
 {
-    const size_t number = SGP_JOURNAL_MARK_BYTES - 2; /* where the format's number stands */
+    const size_t number = SGP_JOURNAL_MARK_BYTES - 2; /* position of the format's number */
     if (count == 0 || (count >= SGP_JOURNAL_MARK_BYTES &&
                           memcmp(bytes, SGP_JOURNAL_MARK, SGP_JOURNAL_MARK_BYTES) == 0))
         return 0;
@@ -27,8 +27,8 @@ int sgp_journal_check(const uint8_t *bytes, size_t count, const char *name, stru
         name, (int)SGP_JOURNAL_MARK_BYTES - 1, SGP_JOURNAL_MARK);
 }
 
-/* What is wrong with the record at `at`; NULL: nothing. *ret_end is where it would end, as far as that can be
- * told; else SIZE_MAX. */
+/* The fault of the record at `at`; NULL: none. *ret_end is its end, as far as that is known,
+ * otherwise SIZE_MAX. */
 static const char *fault_of(const struct sgp_journal_scan *scan, size_t at, size_t *ret_end)
 {
     size_t left = scan->count - at;
@@ -64,8 +64,8 @@ static bool is_zero(const uint8_t *bytes, size_t count)
     return count == 0;
 }
 
-/* Whether bytes[at..limit) is the beginning of a record that somebody was about to write: too short for
- * what it announces, or its place was made (after a loss of power) and nothing put there. */
+/* Whether bytes[at..limit) is the begin of an incomplete record. Either it is shorter than it
+ * announces, or its space was allocated but not written (after a loss of power). */
 static bool is_cut(const struct sgp_journal_scan *scan, size_t at, size_t end, size_t limit)
 {
     size_t bytes = limit - at;

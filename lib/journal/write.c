@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inputs of a core to records. */
+/* Writes inputs of a core as records. */
 #include "journal/fields.h"
 #include "wire/pack.h"
 
@@ -15,12 +15,12 @@
 
 /* ---- bytes ---- */
 
-/* A record under construction: its header's place, then its body so far. */
+/* A record under construction: space for its header, then its body so far. */
 struct writer {
     struct sgp_journal *journal;
     msgpack_packer packer;
-    size_t begin; /* of the record */
-    int code;     /* of the first failure */
+    size_t begin; /* start of the record */
+    int code;     /* code of the first failure */
 };
 
 static int append(void *context, const char *bytes, size_t count)
@@ -62,7 +62,7 @@ static void put_u32(uint8_t *bytes, uint32_t value)
         bytes[i] = (uint8_t)(value >> (8 * i));
 }
 
-/* Fill in the header, or take back what was put. */
+/* Fill in the header, or remove what was written. */
 static int finish(struct writer *writer, enum sgp_journal_record record)
 {
     struct sgp_journal *journal = writer->journal;
@@ -100,9 +100,10 @@ static void put_bytes(struct writer *writer, const void *bytes, size_t count)
         (void)msgpack_pack_bin_body(&writer->packer, bytes, count);
 }
 
-/* ---- what a record holds ---- */
+/* ---- content of a record ---- */
 
-/* As DOT, for people too; and the digest, which is the file's even where a method chose the fractions. */
+/* The topology as DOT, readable for people. The digest is that of the file, even if a method chose
+ * the fractions. */
 static void put_topology(struct writer *writer, const struct sgp_topology *topology)
 {
     char *text = NULL;
@@ -175,7 +176,7 @@ int sgp_journal_put_reload(
     return finish(&writer, SGP_JOURNAL_RELOAD);
 }
 
-/* ---- for people ---- */
+/* ---- text for people ---- */
 
 void sgp_journal_head(char line[SGP_TEXT_BYTES], const struct sgp_journal_start *start)
 {
