@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#define WORD_BYTES 4u  /* in front of a block */
+#define WORD_BYTES 4u  /* before a block */
 #define PLAIN_BYTES 4u /* binary32 */
 
 enum sgp_coding sgp_coding_of(enum sgp_compressor compressor)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The values of a structure by its form: visited, checked, and as bytes. */
+/* Walks through the values of a structure by its form, checks them, and converts them to bytes. */
 #include "base/form.h"
 
 #include "sgp/status.h"
@@ -43,10 +43,10 @@ int sgp_form_walk(
     return 0;
 }
 
-/* ---- checked ---- */
+/* ---- checks ---- */
 
-/* The length of the UTF-8 sequence at s[0..count), or 0 if it is not the shortest form of a character,
- * or a control character (C0, DEL, C1). */
+/* The length of the UTF-8 sequence at s[0..count). 0 if it is not the shortest form of a character,
+ * or is a control character (C0, DEL, C1). */
 static size_t printable(const unsigned char *s, size_t count)
 {
     if (s[0] < 0x80)
@@ -115,7 +115,7 @@ bool sgp_form_fits(const struct sgp_form_field *field, const void *place)
         return memchr(place, '\0', SGP_NAME_BYTES) != NULL;
     case SGP_FORM_TEXT:
         return fits_text(field, *(const char *const *)place);
-    case SGP_FORM_PART: /* which is walked through */
+    case SGP_FORM_PART: /* its values are walked through one by one */
         break;
     }
     sgp_assert_failed("a value is of a known kind", __FILE__, __LINE__);

@@ -76,7 +76,7 @@ int sgp_queue_push(struct sgp_queue *queue, sgp_time time, uint64_t item)
     return 0;
 }
 
-/* The first bucket that is not empty. Whatever is in it comes before all that is in later ones. */
+/* The first bucket that is not empty. All its entries precede those of later buckets. */
 static uint32_t first_bucket(const struct sgp_queue *queue)
 {
     return (uint32_t)__builtin_ctzll(queue->filled);
@@ -87,8 +87,8 @@ sgp_time sgp_queue_next(const struct sgp_queue *queue)
     return queue->count > 0 ? queue->buckets[first_bucket(queue)].least : SGP_TIME_NEVER;
 }
 
-/* Go on to the earliest time of a bucket: its entries differ from that in a lower bit, and all lower
- * buckets are empty, so they come to stand there in the order in which they stood here. */
+/* Advance to the earliest time of a bucket, and spread its entries. They differ from that time in a
+ * lower bit, and all lower buckets are empty. So the entries keep their order there. */
 static void spread(struct sgp_queue *queue, uint32_t number)
 {
     struct sgp_queue_bucket bucket = queue->buckets[number];

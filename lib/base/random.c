@@ -21,8 +21,8 @@ static uint64_t rotate_left(uint64_t x, int bits)
 
 void sgp_random_init(struct sgp_random *random, uint64_t seed, uint64_t stream)
 {
-    /* Both words pass through the mixer before they meet: neither (1, 2) and (2, 1) nor
-     * neighbouring seeds with neighbouring streams can share a state. */
+    /* Both words pass through the mixer before they are combined. So no two pairs share a state,
+     * such as (1, 2) and (2, 1), or neighbouring seeds with neighbouring streams. */
     uint64_t state = splitmix64(&seed) + rotate_left(splitmix64(&stream), 32);
     for (int i = 0; i < 4; i++)
         random->state[i] = splitmix64(&state);
@@ -52,7 +52,7 @@ uint64_t sgp_random_next(struct sgp_random *random)
 uint64_t sgp_random_below(struct sgp_random *random, uint64_t bound)
 {
     sgp_assert(bound >= 1);
-    /* 2^64 mod bound values at the bottom would make the low remainders likelier: draw again. */
+    /* the lowest 2^64 mod bound values would make the low remainders more likely: draw again */
     uint64_t surplus = (0 - bound) % bound;
     for (;;) {
         uint64_t value = sgp_random_next(random);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines for people, delivered to whoever asked for them.
+/* Lines for people, delivered to the sinks that asked for them.
  *
- * Any thread the sink's owner allows; nothing here keeps state. */
+ * Any thread that the sink's owner allows. Nothing here keeps state. */
 #include "sgp/sink.h"
 #include "base/text.h"
 

@@ -2,7 +2,7 @@
 /* The linear sketch; see sgp/sketch.h. */
 #include "sgp/sketch.h"
 
-#define BLOCK 64u /* values whose signs are the bits of one word */
+#define BLOCK 64u /* number of values whose signs are the bits of one word */
 
 /* The signs of a block (splitmix64: Steele, Lea and Flood 2014). */
 static uint64_t signs_of(uint64_t block)

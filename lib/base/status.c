@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Error codes and their texts; the one line a failure gets; the always-on assertion.
+/* Error codes and their texts, the one line for a failure, and the assertion that is always on.
  *
  * Any thread: nothing here keeps state. Only sgp_assert_failed prints, and it does not return. */
 #include "sgp/status.h"
@@ -24,9 +24,9 @@ const char *sgp_strerror(int code)
     }
     if (code == 0)
         return "no error";
-    if (code == -ELOOP) /* O_NOFOLLOW, in the state directory */
+    if (code == -ELOOP) /* from O_NOFOLLOW, in the state directory */
         return "it is a symbolic link, which is not followed here";
-    /* strerror may write "Unknown error N" into a buffer of its own; this one never does. */
+    /* unlike strerror, this function never writes to a buffer */
     const char *text = code < 0 && code > -4096 ? strerrordesc_np(-code) : NULL;
     return text ? text : "unknown error";
 }
