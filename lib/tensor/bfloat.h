@@ -11,7 +11,7 @@
 #define BFLOAT_INFINITY 0x7f80
 #define BFLOAT_QUIET 0x0040 /* of a NaN */
 
-/* The nearest, to even; a finite value beyond the greatest one becomes that. */
+/* Rounds to the nearest, to even. A finite value above the greatest bfloat16 becomes that. */
 static inline uint16_t bfloat_of(float value)
 {
     uint32_t bits;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Eight integers of b bits, 1 to 8, side by side in a word of b bytes. */
+/* Eight integers of b bits, 1 to 8, next to each other in a word of b bytes. */
 #ifndef SGP_TENSOR_BITS_H
 #define SGP_TENSOR_BITS_H
 
@@ -22,7 +22,7 @@ static inline void bits_store(void *bytes, uint64_t word)
     memcpy(bytes, &word, sizeof word);
 }
 
-/* The low `bits` of each of 8 bytes, side by side: in pairs, then pairs of pairs. */
+/* Join the low `bits` of each of 8 bytes: first in pairs, then in pairs of pairs. */
 static inline uint64_t bits_join(uint64_t word, uint32_t bits)
 {
     const uint64_t two = 0x00ff00ff00ff00ffu, four = 0x0000ffff0000ffffu;
@@ -43,7 +43,7 @@ static inline uint64_t bits_part(uint64_t word, uint32_t bits)
     return (word & one) | (word >> bits & one) << 8;
 }
 
-/* As load and store, of fewer bytes. */
+/* Like load and store, for fewer bytes. */
 static inline uint64_t bits_load_some(const uint8_t *bytes, uint32_t count)
 {
     uint64_t word = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the BLAS in this process is, whether its products are right, and how fast they come; see blas.h. */
+/* Which BLAS this process has, whether its products are correct, and how fast it is; see blas.h. */
 #include "blas.h"
 
 #include "sgp/random.h"
@@ -19,7 +19,7 @@
 
 enum ability { ANY = 0, AVX, AVX2, AVX512 };
 
-/* By OpenBLAS's names, what its kernels for x86 use of a processor. */
+/* For the names of OpenBLAS: what its x86 kernels need of a processor. */
 static const struct {
     const char *name;
     enum ability ability;
@@ -72,7 +72,7 @@ const char *const *sgp_blas_candidates(void)
 
 void sgp_blas_key(char ret_text[SGP_TEXT_BYTES])
 {
-    unsigned model[3][4] = {{0}}; /* its name, in characters */
+    unsigned model[3][4] = {{0}}; /* its name, as characters */
 #ifdef __x86_64__
     for (unsigned i = 0; i < 3; i++)
         (void)__get_cpuid(0x80000002u + i, &model[i][0], &model[i][1], &model[i][2], &model[i][3]);
@@ -101,7 +101,7 @@ static size_t element(bool transposed, size_t row, size_t column, size_t rows, s
     return transposed ? column * rows + row : row * columns + column;
 }
 
-/* Whether c[row][column] is the sum that it should be, to the rounding of so many additions. */
+/* Whether c[row][column] equals its sum, up to the rounding of that many additions. */
 static bool is_right(const struct product *p, float scale, const float *a, const float *b,
     const float *c, size_t row, size_t column, double *ret_sum)
 {
@@ -126,9 +126,9 @@ static int wrong(const struct product *p, double got, double sum, struct sgp_err
         p->b_transposed ? " (transposed)" : "", got, sum);
 }
 
-#define LOOKS 256u /* at elements of a large product */
+#define LOOKS 256u /* number of checked elements of a large product */
 
-/* c is filled with what is not a number before: a product that adds to it is wrong. */
+/* c is filled with NaN first, so that a product that adds to it is found wrong. */
 static int verify(
     const struct product *p, struct sgp_random *random, float *memory, struct sgp_error *error)
 {
@@ -152,15 +152,16 @@ static int verify(
     return 0;
 }
 
-/* ---- those of layers ---- */
+/* ---- products of layers ---- */
 
-/* Kernels work on blocks: nothing new is behind so many, but for what is left over at the end. */
+/* Kernels work on blocks. Beyond this size there is nothing new to check, except for the remainder
+ * at the end. */
 static uint32_t part_of(uint32_t size)
 {
     return size <= 1024 ? size : 1024 + size % 64;
 }
 
-/* Forward, the gradient of the weights, and back to the inputs. */
+/* Forward, the gradient of the weights, and backward to the inputs. */
 static void products_of(const struct sgp_blas_layer *layer, struct product ret_products[3])
 {
     int rows = (int)part_of(layer->rows), inputs = (int)part_of(layer->inputs);
@@ -226,7 +227,7 @@ static double seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* How long the products of a layer take; the least of several. */
+/* The least time of the products of a layer, over several runs. */
 static double least_time(const struct sgp_blas_layer *layer, float *memory)
 {
     const double enough = 0.02, at_most = 0.25;

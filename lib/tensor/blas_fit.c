@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels that fit: tried in processes of their own, remembered, and started with; see sgp/blas.h. */
+/* The choice of kernels: they are tried in separate processes, remembered, and used at the next
+ * start; see sgp/blas.h. */
 #include "blas.h"
 
 #include <errno.h>
@@ -15,15 +16,15 @@
 
 extern char **environ;
 
-#define CHOICE "OPENBLAS_CORETYPE" /* OpenBLAS's own */
+#define CHOICE "OPENBLAS_CORETYPE" /* variable of OpenBLAS */
 #define TRIAL "SGP_BLAS_TRIAL"     /* the layers, for a process that tries kernels */
-#define INSTEAD "SGP_BLAS_INSTEAD" /* the kernels that OpenBLAS had chosen before we did */
+#define INSTEAD "SGP_BLAS_INSTEAD" /* the kernels that OpenBLAS had chosen before sgp did */
 #define SELF "/proc/self/exe"
-#define TRIAL_MS 60000 /* by then it has answered, or hangs */
+#define TRIAL_MS 60000 /* timeout after which the process counts as hung */
 #define LAYERS_TEXT_BYTES (SGP_BLAS_LAYERS_MAX * 32u)
-#define GAIN 1.05 /* what is no faster than by so much is not worth another start */
+#define GAIN 1.05 /* a smaller gain does not justify another start */
 
-/* ---- a process that tries ---- */
+/* ---- the process that tries kernels ---- */
 
 static uint32_t parse_layers(const char *text, struct sgp_blas_layer layers[SGP_BLAS_LAYERS_MAX])
 {
@@ -37,7 +38,7 @@ static uint32_t parse_layers(const char *text, struct sgp_blas_layer layers[SGP_
     return count;
 }
 
-/* Speaks one line: the rate, or what is wrong. */
+/* Prints one line: the rate, or the fault. */
 void sgp_blas_begin(void)
 {
     const char *text = getenv(TRIAL);
@@ -57,15 +58,16 @@ void sgp_blas_begin(void)
     _exit(0);
 }
 
-/* ---- trying ---- */
+/* ---- the trials ---- */
 
 struct trial {
     double rate; /* 0: excluded, */
-    bool absent; /* since there are none of that name, or not for this processor, */
+    bool absent; /* because no kernels have that name, or they do not suit this processor */
     char why[SGP_TEXT_BYTES];
 };
 
-/* `environ` without our variables, and with these of them, each NULL or "NAME=value"; the caller frees the array. */
+/* `environ` without the variables of this file, plus these, each NULL or "NAME=value". The caller
+ * frees the array. */
 static char **environment_with(char *first, char *second)
 {
     static const char *const ours[] = {CHOICE "=", TRIAL "=", INSTEAD "="};
@@ -89,7 +91,7 @@ static char **environment_with(char *first, char *second)
     return all;
 }
 
-/* What the process says, until it ends or its time is over. */
+/* Read what the process prints, until it ends or its time is over. */
 static void listen_to(int descriptor, char *line, size_t size)
 {
     size_t used = 0;
@@ -127,7 +129,8 @@ static int start_trial(const char *kernels, const char *layers, int output, pid_
     return -code;
 }
 
-/* A crash, silence, other kernels than those asked for, or a wrong product excludes them. */
+/* Four results exclude the kernels: a crash, silence, other kernels than those requested, or a
+ * wrong product. */
 static void judge(const char *kernels, const char *line, int status, struct trial *ret_trial)
 {
     char found[SGP_BLAS_NAME_BYTES];
@@ -162,7 +165,7 @@ static void try_kernels(const char *kernels, const char *layers, struct trial *r
     if (code == 0) {
         listen_to(ends[0], line, sizeof line);
         if (strchr(line, '\n') == NULL)
-            (void)kill(process, SIGKILL); /* it hangs, or has ended anyway */
+            (void)kill(process, SIGKILL); /* the process hangs, or has ended anyway */
         while (waitpid(process, &status, 0) < 0 && errno == EINTR)
             continue;
         judge(kernels, line, status, ret_trial);
@@ -191,7 +194,7 @@ static void tell(const struct sgp_blas_wish *wish, const char *kernels, const st
             "event=blas kernels=%s excluded=\"%s\"", kernels, trial->why);
 }
 
-/* The fastest of the candidates and of those in use; "" if these are. */
+/* Choose the fastest of the candidates and of the kernels in use; "" if these are the fastest. */
 static void choose(
     const struct sgp_blas_wish *wish, const char *present, char ret_name[SGP_BLAS_NAME_BYTES])
 {
@@ -211,7 +214,7 @@ static void choose(
     }
 }
 
-/* ---- remembering ---- */
+/* ---- the saved choice ---- */
 
 static bool place_of(const struct sgp_blas_wish *wish, const char *end, char path[SGP_TEXT_BYTES])
 {
@@ -219,7 +222,7 @@ static bool place_of(const struct sgp_blas_wish *wish, const char *end, char pat
                                           wish->directory, end) < SGP_TEXT_BYTES;
 }
 
-/* Two lines: for what it was chosen, and what. */
+/* The file has two lines: the conditions of the choice, and the choice. */
 static bool recall(
     const struct sgp_blas_wish *wish, const char *key, char ret_name[SGP_BLAS_NAME_BYTES])
 {
@@ -239,13 +242,13 @@ static bool recall(
     return same;
 }
 
-/* What cannot be remembered is tried again at the next start. */
+/* If the choice cannot be saved, the next start tries again. */
 static void remember(const struct sgp_blas_wish *wish, const char *key, const char *name)
 {
     char path[SGP_TEXT_BYTES], fresh[SGP_TEXT_BYTES];
     if (!place_of(wish, "", path) || !place_of(wish, ".new", fresh))
         return;
-    (void)unlink(fresh); /* of a process that was killed */
+    (void)unlink(fresh); /* left by a process that was killed */
     int descriptor = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
     FILE *file = descriptor >= 0 ? fdopen(descriptor, "w") : NULL;
     if (file == NULL)
@@ -257,9 +260,10 @@ static void remember(const struct sgp_blas_wish *wish, const char *key, const ch
         (void)unlink(fresh);
 }
 
-/* ---- all of it ---- */
+/* ---- the whole choice ---- */
 
-/* By its path, which names the process; by SELF if that is gone. Returns only if it could not. */
+/* Start by its path, which names the process, or by SELF if that is gone. Returns only on
+ * failure. */
 static void start_with(const struct sgp_blas_wish *wish, char *first, char *second)
 {
     char path[4096];
@@ -282,7 +286,7 @@ static void start_again(const struct sgp_blas_wish *wish, const char *name, cons
     start_with(wish, choice, before);
 }
 
-/* What was chosen is wrong for these layers: it was chosen for others. Begin anew. */
+/* The choice is wrong for these layers, because it was made for others. Forget it. */
 static void forget(const struct sgp_blas_wish *wish)
 {
     char path[SGP_TEXT_BYTES];
@@ -290,7 +294,7 @@ static void forget(const struct sgp_blas_wish *wish)
         start_with(wish, NULL, NULL);
 }
 
-/* Where they do not fit and nobody has chosen them: others, if these are better. Returns whether any were tried. */
+/* If the kernels do not suit and no user chose them, try others. Returns whether any were tried. */
 static bool improve(const struct sgp_blas_wish *wish, const struct sgp_blas *blas)
 {
     char key[SGP_TEXT_BYTES], name[SGP_BLAS_NAME_BYTES];

@@ -3,7 +3,7 @@
  * Owns nothing. Any thread.
  *
  * The form and the values determine the bytes. Project and pack choose the form by one function, so
- * they agree. */
+ * that they agree. */
 #include "block.h"
 
 #include <math.h>
@@ -43,8 +43,8 @@ static float larger(float a, float b)
     return a > b ? a : b;
 }
 
-/* BLOCK_TOO_LARGE is a bfloat16. A magnitude at or above it is therefore still so when it is
- * rounded, and the projected values have the same form. */
+/* BLOCK_TOO_LARGE is a bfloat16. A magnitude at or above it is still so after rounding, and the
+ * projected values have the same form. */
 struct block_form sgp_block_fit(struct block_form form, const float *largest, uint32_t parts)
 {
     float reach = 0, most = 0;
@@ -76,7 +76,8 @@ static struct block_form form_of_integers(
     return sgp_block_fit(form, largest, parts);
 }
 
-/* A value above HALF_GREATEST stays so as bfloat16, so the projected values have the same form. */
+/* A value above HALF_GREATEST is still so as bfloat16, so the projected values have the same
+ * form. */
 static struct block_form form_of_fine(const float *values, uint32_t count)
 {
     float largest = sgp_kernels_best()->largest(values, count);
@@ -200,7 +201,7 @@ size_t sgp_block_pack_as(
     size_t size = block_bytes(form, count, 0);
     uint8_t *rest = sgp_block_write_words(bytes, form);
     if (size > BLOCK_WORD_BYTES)
-        memset(bytes + size - 3, 0, 3); /* at most so many bytes are padding */
+        memset(bytes + size - 3, 0, 3); /* at most these 3 bytes are padding */
     if (form->layout == BLOCK_HALF)
         kernels->to_half(rest, values, count);
     else if (form->layout == BLOCK_BFLOAT)

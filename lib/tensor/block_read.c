@@ -12,7 +12,7 @@ static uint32_t read_word(const uint8_t *bytes)
            (uint32_t)bytes[3] << 24;
 }
 
-/* The layout of a kind of integers, and their bits; *ret_bits stays 0 for an unknown kind. */
+/* The layout of a kind with integers, and their bits. *ret_bits remains 0 for an unknown kind. */
 static enum block_layout layout_of(uint32_t kind, uint32_t *ret_bits)
 {
     static const struct {
@@ -35,7 +35,7 @@ static bool scale_of(float *ret_scale, uint32_t word, bool may_be_zero)
     return (may_be_zero && word == 0) || (*ret_scale >= BLOCK_SCALE_LEAST && isfinite(*ret_scale));
 }
 
-/* The form that the first word says. */
+/* The form that the first word states. */
 static bool form_of(struct block_form *ret_form, uint32_t word)
 {
     uint32_t kind = word & 0xffu;
@@ -61,7 +61,7 @@ static bool is_clear(const uint8_t *bytes, size_t first, size_t size)
     return true;
 }
 
-/* How many values a sparse block has, 0 if that is malformed. */
+/* The number of values in a sparse block. 0: the block is malformed. */
 static uint32_t chosen_of(const struct block_form *form, const uint8_t *bytes, uint32_t count)
 {
     uint32_t chosen = 0;
@@ -114,14 +114,14 @@ static int read_halves(
 static void decode(
     float *values, const int8_t *integers, uint32_t count, uint32_t bits, float scale)
 {
-    if (bits > 1) /* else a sign */
+    if (bits > 1) /* otherwise a sign */
         sgp_kernels_best()->dequantise(values, integers, scale, count);
     else
         for (uint32_t i = 0; i < count; i++)
             values[i] = integers[i] != 0 ? -scale : scale;
 }
 
-/* Read the stream of `count` integers, which is all that is left of the block. */
+/* Read the stream of `count` integers, which must be the whole rest of the block. */
 static bool read_integers(int8_t integers[static SGP_BLOCK_VALUES], const uint8_t *bytes,
     size_t size, uint32_t count, uint32_t bits)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The source of sparse blocks, of which only values that the caller has chosen travel; see
+/* The source of sparse blocks, in which only values that the caller has chosen are sent; see
  * sgp/block.h. Owns nothing. Any thread. */
 #include "block.h"
 
@@ -7,9 +7,9 @@
 #include <string.h>
 
 struct sparse {
-    struct block_form form;       /* without integers: of all values */
-    uint32_t chosen;              /* values, none of which is 0 */
-    float kept[SGP_BLOCK_VALUES]; /* the chosen values in their places, elsewhere 0 */
+    struct block_form form;       /* without integers: the form of all values */
+    uint32_t chosen;              /* number of chosen values, none of which is 0 */
+    float kept[SGP_BLOCK_VALUES]; /* the chosen values in their places, and 0 elsewhere */
 };
 
 static uint32_t keep(float *kept, const uint64_t *chosen, const float *values, uint32_t count)
@@ -23,8 +23,8 @@ static uint32_t keep(float *kept, const uint64_t *chosen, const float *values, u
     return number;
 }
 
-/* The shortest layout. A dense block of 1 bit cannot express 0: if a value is not chosen it has 2
- * bits, and k is -1, 0 or 1. */
+/* The shortest layout. A dense block of 1 bit cannot express 0. So if a value is not chosen, the
+ * block has 2 bits, and k is -1, 0 or 1. */
 static struct block_form shortest(struct block_form form, uint32_t chosen, uint32_t count)
 {
     struct block_form best = form;
@@ -80,7 +80,7 @@ size_t sgp_block_project_chosen(float *projected, uint32_t bits,
 }
 
 /* Write the places or the bitmap, and move the integers of the chosen values to the front. Returns
- * the place behind the bytes. */
+ * the position after the bytes. */
 static uint8_t *write_places(
     uint8_t *bytes, const struct sparse *sparse, int8_t integers[static SGP_BLOCK_VALUES])
 {

@@ -7,26 +7,28 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Stands in front of every vector, in a cache line of its own. */
+/* Precedes every vector, in its own cache line. */
 union head {
     size_t mapped_bytes; /* 0: from malloc */
     unsigned char line[SGP_BUFFER_ALIGNMENT];
 };
 
-/* Whole cache lines: aligned_alloc wants it, and neighbouring vectors then share none. */
+/* Whole cache lines, because aligned_alloc requires that, and so that neighbouring vectors share
+ * none. */
 static size_t bytes_of(uint64_t floats)
 {
     size_t bytes = (size_t)floats * sizeof(float) + sizeof(union head);
     return (bytes + SGP_BUFFER_ALIGNMENT - 1) / SGP_BUFFER_ALIGNMENT * SGP_BUFFER_ALIGNMENT;
 }
 
-/* Fresh zeros of the kernel's, which takes a page only when it is written to. */
+/* Fresh zero pages, which the kernel allocates when they are first written. */
 static union head *map(size_t bytes)
 {
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return NULL;
-    (void)madvise(memory, bytes, MADV_HUGEPAGE); /* a system without them has its reasons */
+    /* a failure is ignored: huge pages may be disabled */
+    (void)madvise(memory, bytes, MADV_HUGEPAGE);
     return memory;
 }
 
@@ -57,7 +59,8 @@ void sgp_vector_destroy(float *vector)
         free(head);
 }
 
-/* Places lie side by side, as many as were asked for at once: whoever looks for one finds the others with it. */
+/* Places that were requested together are adjacent, so that access to one brings the others into
+ * the cache. */
 struct sgp_pool_block {
     struct sgp_pool_block *next;
     uint32_t count;

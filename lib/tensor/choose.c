@@ -119,13 +119,13 @@ static uint32_t bits_of(enum sgp_compressor compressor)
     sgp_assert_failed("a grid of integers", __FILE__, __LINE__);
 }
 
-/* Uniform in [0, 1), 24 bits. */
+/* Uniform in [0, 1), with 24 bits. */
 static float chance(uint64_t key, uint64_t place)
 {
     return (float)(sgp_random_at(key, place) >> 40) * 0x1p-24f;
 }
 
-/* The largest magnitude has the highest level, as in QSGD. So packing finds the same scale. */
+/* The largest magnitude has the highest level, as in QSGD, so packing finds the same scale. */
 static size_t by_chance(float *projected, enum sgp_compressor compressor, const float *values,
     uint32_t count, uint64_t key, uint64_t first)
 {
@@ -152,10 +152,10 @@ static uint32_t magnitude_bits(float value)
     uint32_t bits;
     value = fabsf(value);
     memcpy(&bits, &value, sizeof bits);
-    return bits; /* in the order of the magnitudes */
+    return bits; /* these are ordered like the magnitudes */
 }
 
-/* The magnitude that is number `number`, counted from the largest, from 1 on: found bit by bit. */
+/* The `number`-th largest magnitude, from 1 on, found bit by bit. */
 static uint32_t magnitude_at(const uint32_t *magnitudes, uint32_t count, uint32_t number)
 {
     uint32_t found = 0;
@@ -188,7 +188,7 @@ static void mark_largest(
     }
 }
 
-/* AdaComp's pack(): H = G + dW is compared with the largest G of the bin. */
+/* The function pack() of AdaComp: H = G + dW is compared with the largest G of the bin. */
 static void mark_adaptive(uint64_t chosen[static SGP_BLOCK_PLACE_WORDS], const float *values,
     const float *latest, uint32_t count)
 {
@@ -197,9 +197,9 @@ static void mark_adaptive(uint64_t chosen[static SGP_BLOCK_PLACE_WORDS], const f
         chosen[i / 64] |= (uint64_t)(fabsf(values[i] + latest[i]) >= largest) << i % 64;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole vector ---- */
 
-/* projected = s of the block; `latest` is what was added to the rest. */
+/* projected = s of the block; `latest` is what was added to the residual. */
 static size_t choose_block(const struct sgp_chooser *chooser, float *projected, const float *values,
     const float *latest, uint32_t count, uint64_t key, uint64_t first)
 {
@@ -213,7 +213,7 @@ static size_t choose_block(const struct sgp_chooser *chooser, float *projected, 
     return sgp_block_project_chosen(projected, SPARSE_BITS, chosen, values, count);
 }
 
-/* Nothing is left out: all of the rest goes. */
+/* Nothing is left out: the whole residual is sent. */
 static void choose_all(float *values, float *rest, uint64_t count, struct sgp_chosen *ret_chosen)
 {
     *ret_chosen = (struct sgp_chosen){.bytes = count * sizeof *values};

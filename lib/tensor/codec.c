@@ -39,7 +39,7 @@ bool sgp_codec_is_fine(
 
 #define SPARSE_BITS 1u
 
-/* The places of the values that are not 0. Returns whether a block of the compressor has places. */
+/* The places of the values that are not 0. Returns whether blocks of the compressor have places. */
 static bool choose_places(uint64_t places[static SGP_BLOCK_PLACE_WORDS],
     enum sgp_compressor compressor, bool fine, const float *values, uint32_t count)
 {
@@ -51,7 +51,7 @@ static bool choose_places(uint64_t places[static SGP_BLOCK_PLACE_WORDS],
     return true;
 }
 
-/* A block without places has this compressor: of SPARSE, only blocks of 16-bit floats have none. */
+/* The compressor of a block without places. With SPARSE only blocks of 16-bit floats have none. */
 static enum sgp_compressor dense(enum sgp_compressor compressor)
 {
     return compressor == SGP_COMPRESSOR_SPARSE ? SGP_COMPRESSOR_BF16 : compressor;
@@ -135,8 +135,9 @@ uint8_t *sgp_decoding_begin(struct sgp_decoding *decoding, enum sgp_coding codin
     return (uint8_t *)(values + count) - size;
 }
 
-/* Whether a block of `bytes` (< 0: malformed), of `have` that are there, can be decoded, and what follows it can be as long as
- * it says. Of a last block of one value the 8 bytes lie where the values before it go: all must have come. */
+/* Whether the next block can be decoded. `bytes` is its size (< 0: malformed), and `have` bytes
+ * have arrived. The following data must be as long as announced. If the last block has one value,
+ * its 8 bytes overlap the place of the values before. Then all bytes must have arrived. */
 static bool can_take(struct sgp_decoding *decoding, int bytes, uint64_t have, uint64_t rest)
 {
     uint64_t left = decoding->size - decoding->used, size = bytes > 0 ? (uint64_t)bytes : 0;
@@ -147,8 +148,9 @@ static bool can_take(struct sgp_decoding *decoding, int bytes, uint64_t have, ui
     return whole && !decoding->malformed;
 }
 
-/* Decode the next block if it is there. It is copied first, for its values may go where it lies. Blocks are no longer than
- * their values, but for one of one value, so what follows lies further back; and that one is kept in `last`. */
+/* Decode the next block if it has arrived. It is copied first, because its values may go where it
+ * is. A block is at most as long as its values, except a block of one value, so later data are
+ * further back. A block of one value is kept in `last`. */
 static bool take_block(struct sgp_decoding *decoding, uint64_t received)
 {
     const uint8_t *bytes = (const uint8_t *)(decoding->values + decoding->count) - decoding->size;

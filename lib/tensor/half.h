@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One float32 as binary16 and back, by bits: what every twin of the kernels does, and the plain ones with this. */
+/* One float32 as binary16 and back, by bits. Every twin of the kernels computes this, and the plain
+ * kernels use these functions. */
 #ifndef SGP_TENSOR_HALF_H
 #define SGP_TENSOR_HALF_H
 
@@ -8,14 +9,14 @@
 
 #define HALF_INFINITY 0x7c00u
 #define HALF_QUIET 0x0200u         /* of a NaN */
-#define HALF_GREATEST 0x7bffu      /* 65504, */
-#define FLOAT_GREATEST 0x477fe000u /* as a float */
+#define HALF_GREATEST 0x7bffu      /* 65504 */
+#define FLOAT_GREATEST 0x477fe000u /* 65504 as a float */
 #define FLOAT_INFINITY 0x7f800000u
-#define FLOAT_LEAST 0x38800000u /* 2^-14, the least that is normal as a half */
-#define FLOAT_HALF 0x3f000000u  /* 0.5, whose last bit is 2^-24, as that of a subnormal half */
-#define HALF_BIAS (112u << 23)  /* between the exponents, at a float's place */
+#define FLOAT_LEAST 0x38800000u /* 2^-14, the least normal half */
+#define FLOAT_HALF 0x3f000000u  /* 0.5, whose last bit is 2^-24, like that of a subnormal half */
+#define HALF_BIAS (112u << 23) /* difference of the exponents, in the place of a float's exponent */
 
-/* The nearest, to even; finite values beyond the greatest are taken for that. */
+/* Rounds to the nearest, to even. Finite values above the greatest half become that. */
 static inline uint16_t half_of(float value)
 {
     uint32_t bits;
@@ -40,7 +41,7 @@ static inline uint16_t half_of(float value)
 static inline float float_of_half(uint16_t half)
 {
     uint32_t sign = (uint32_t)(half & 0x8000u) << 16, rest = half & 0x7fffu, bits;
-    float value = (float)rest * 0x1p-24f; /* of a subnormal one */
+    float value = (float)rest * 0x1p-24f; /* of a subnormal half */
     memcpy(&bits, &value, sizeof bits);
     if (rest > HALF_INFINITY)
         bits = FLOAT_INFINITY | (rest | HALF_QUIET) << 13;

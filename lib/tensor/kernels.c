@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the choice between the twins of a kernel. Any thread.
+/* The choice between the twins of a kernel. Any thread.
  *
- * There is no twin for AVX-512: these kernels wait for memory, and vectors of 64 bytes were measured
- * to be no faster than those of 32, in the cache and out of it. */
+ * There is no twin for AVX-512, because these kernels wait for memory. Vectors of 64 bytes were
+ * measured to be no faster than those of 32, in the cache and out of it. */
 #include "twins.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 #ifdef __x86_64__
 #include <cpuid.h>
 
-/* Not every compiler's __builtin_cpu_supports knows this one. */
+/* Not every compiler's __builtin_cpu_supports knows F16C. */
 static bool has_f16c(void)
 {
     unsigned a, b, c, d;
@@ -36,8 +36,8 @@ const struct sgp_kernels *sgp_kernels_reference(void)
     return &sgp_kernels_table_reference;
 }
 
-/* The processor is asked once: in a virtual machine each question takes a microsecond, and the kernels are chosen for
- * every block. */
+/* The processor is queried once. In a virtual machine each query takes a microsecond, and the
+ * kernels are chosen for every block. */
 const struct sgp_kernels *sgp_kernels_best(void)
 {
     static _Atomic(const struct sgp_kernels *) best;

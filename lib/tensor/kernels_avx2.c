@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fast twin for x86-64 with AVX2 and F16C: compiled for both, run only where the processor has them. */
+/* The fast twin for x86-64 with AVX2 and F16C. It is compiled for both, and run only if the
+ * processor has them. */
 #include <immintrin.h>
 #include <stdint.h>
 
-/* The conversion makes infinities of what is too large: so that is made smaller before, unless it is infinite. */
+/* The conversion turns values that are too large into infinities. So these are clamped first,
+ * unless they are infinite. */
 static inline void to_half_8(uint8_t *bytes, const float *values)
 {
     const __m256 greatest = _mm256_set1_ps(65504), least = _mm256_set1_ps(-65504);

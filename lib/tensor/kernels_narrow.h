@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The matrix products of a layer with few outputs, for the fast twin; kernels_vector.h includes it.
+/* The matrix products of a layer with few outputs, for the fast twin. kernels_vector.h includes
+ * this file.
  *
- * They keep a tile of sums in registers: OUTPUTS_AT_ONCE outputs of two rows, or of two vectors of inputs,
- * which with what they are made of fill the 16 registers of x86-64. Gradients are summed over ROWS_AT_ONCE
- * rows at a time, which are still in the cache for the next inputs. */
+ * The products keep a tile of sums in registers: OUTPUTS_AT_ONCE outputs of two rows, or of two
+ * vectors of inputs. With their operands these fill the 16 registers of x86-64. Gradients are
+ * summed over ROWS_AT_ONCE rows at a time, which are still in the cache for the next inputs. */
 #define PARTS (SGP_KERNELS_PRODUCT_LANES / FLOATS) /* vectors in the lanes of a sum */
 #define OUTPUTS_AT_ONCE 5u
 #define ROWS_AT_ONCE 32u
 #define INLINE static inline __attribute__((always_inline))
 
-/* Keep a vector in its register: gcc would read it from memory again for each of its two uses, and
- * reading is what these loops wait for. */
+/* Keep a vector in its register. gcc would load it again for each of its two uses, and these loops
+ * are limited by loads. */
 #ifdef __x86_64__
 #define HOLD(vector) __asm__("" : "+x"(vector))
 #else
@@ -27,7 +28,7 @@ INLINE float add_lanes(const floats sums[PARTS])
     return (half[0][0] + half[0][2]) + (half[0][1] + half[0][3]);
 }
 
-/* One more input in each lane. The two counts are constants wherever this is called. */
+/* One more input in each lane. The two counts are constants in every call. */
 INLINE void product_step(floats sums[2][OUTPUTS_AT_ONCE][PARTS], const float *rows,
     size_t row_stride, const float *weights, size_t weight_stride, size_t row_count,
     size_t output_count)
@@ -45,8 +46,8 @@ INLINE void product_step(floats sums[2][OUTPUTS_AT_ONCE][PARTS], const float *ro
     }
 }
 
-/* The inputs after the last whole lanes, with zeros behind them: no sum changes by a bit that has none,
- * for a sum that began with 0 is never -0. */
+/* The inputs after the last whole lanes, followed by zeros. The zeros change no bit of a sum,
+ * because a sum that began with 0 is never -0. */
 static void copy_rest(float *rest, const float *vectors, size_t stride, size_t count, size_t length)
 {
     memset(rest, 0, count * SGP_KERNELS_PRODUCT_LANES * sizeof *rest);
@@ -89,7 +90,8 @@ INLINE void product_outputs(float *y, const float *features, const float *weight
             output_count);
 }
 
-/* How many of the outputs that are left to do next: as many each time, and no more than at once. */
+/* The number of remaining outputs to compute next: about equal each time, and at most
+ * OUTPUTS_AT_ONCE. */
 static size_t next_outputs(size_t left)
 {
     size_t times = (left + OUTPUTS_AT_ONCE - 1) / OUTPUTS_AT_ONCE;
@@ -125,7 +127,7 @@ static void narrow_product(float *y, const float *features, const float *weights
     }
 }
 
-/* Go on with the gradients of some outputs, with respect to two vectors of inputs, over some rows. */
+/* Continue the gradients of some outputs, with respect to two vectors of inputs, over some rows. */
 INLINE void gradient_tile(float *gradient, const float *delta, const float *features, size_t rows,
     size_t inputs, size_t outputs, bool first, size_t output_count)
 {
@@ -149,7 +151,7 @@ INLINE void gradient_tile(float *gradient, const float *delta, const float *feat
     }
 }
 
-/* The same for one input and one output: what is left after the last whole vectors. */
+/* The same for one input and one output, for the remainder after the last whole vectors. */
 static void gradient_value(float *gradient, const float *delta, const float *features, size_t rows,
     size_t inputs, size_t outputs, bool first)
 {
@@ -159,7 +161,7 @@ static void gradient_value(float *gradient, const float *delta, const float *fea
     *gradient = sum;
 }
 
-/* Go on with the gradients of all outputs over some rows. */
+/* Continue the gradients of all outputs over some rows. */
 static void gradient_rows(float *gradient, const float *delta, const float *features, size_t rows,
     size_t inputs, size_t outputs, bool first)
 {

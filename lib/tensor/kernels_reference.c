@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plain loops that define what every kernel computes, to the bit. They are written to be read,
- * not to be fast. Any thread; no state. */
+/* The plain loops that define what every kernel computes, to the bit. They are written for reading,
+ * not for speed. Any thread; no state. */
 #include "bfloat.h"
 #include "half.h"
 #include "twins.h"
@@ -302,7 +302,7 @@ static void bias_relu(float *y, const float *b, float scale, size_t rows, size_t
         }
 }
 
-/* exp(value) = *ret_power * (1 + what is returned), for EXP_LEAST <= value <= EXP_GREATEST. */
+/* exp(value) = *ret_power * (1 + result), for EXP_LEAST <= value <= EXP_GREATEST. */
 static float exponential(float *ret_power, float value)
 {
     float rounded = value * EXP_LOG2_E + EXP_ROUNDER;
@@ -322,7 +322,7 @@ static float exponential(float *ret_power, float value)
     return sum * r;
 }
 
-/* (exp(2v) - 1) / (exp(2v) + 1), of |v|, so that nothing cancels near 0. */
+/* (exp(2v) - 1) / (exp(2v) + 1) of |v|, so that there is no cancellation near 0. */
 static float hyperbolic_tangent(float value)
 {
     float magnitude = fabsf(value);

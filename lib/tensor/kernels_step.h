@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The steps of optimisers that need a root or a norm, for the fast twin; kernels_vector.h includes it. */
+/* The steps of optimisers that need a root or a norm, for the fast twin. kernels_vector.h includes
+ * this file. */
 #define STEP static inline ALWAYS
 #define LANE_VECTORS (SGP_KERNELS_LANES / FLOATS) /* vectors of floats in all lanes */
 #define LANE_DOUBLES (SGP_KERNELS_LANES / DOUBLES)
@@ -36,7 +37,7 @@ static void rmsprop(float *x, float *square, const float *gradient, float rate, 
 
 /* --- Adam and LAMB --- */
 
-/* Of values that follow each other: brings mean and square forward. */
+/* For consecutive values: updates mean and square. */
 STEP void moments(
     float *mean, float *square, floats x, const float *gradient, const struct sgp_adam *adam)
 {
@@ -55,7 +56,7 @@ STEP floats direction(floats x, const float *mean, const float *square, const st
 static void adam(float *x, float *mean, float *square, const float *gradient,
     const struct sgp_adam *adam, size_t count)
 {
-    const struct sgp_adam held = *adam; /* which no store can change */
+    const struct sgp_adam held = *adam; /* a copy that no store can change */
     size_t whole = WHOLE(count);
     for (size_t i = 0; i < whole; i += FLOATS) {
         floats value = *(floats *)(x + i);
@@ -100,7 +101,7 @@ static double pairwise_double(const doubles sums[LANE_DOUBLES])
     return lanes[0];
 }
 
-/* What is left after the last whole lanes is followed by zeros, which change nothing. */
+/* The remainder after the last whole lanes is followed by zeros, which change nothing. */
 static double squares(const float *values, size_t count)
 {
     doubles sums[LANE_DOUBLES] = {0};

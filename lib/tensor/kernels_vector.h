@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fast twin, written once for a vector of VECTOR_BYTES bytes with the vector extension that gcc
- * and clang share. kernels_portable.c and kernels_avx2.c include it, each compiled for its own
- * processor, after defining VECTOR_BYTES, TABLE and NAME, and LARGER, STREAM, END_STREAM, ROOT, TO_HALF and FROM_HALF where it has instructions for these.
+/* The fast twin, written once for a vector of VECTOR_BYTES bytes, with the vector extension that
+ * gcc and clang share. kernels_portable.c and kernels_avx2.c include this file, each compiled for
+ * its own processor. Before that they define VECTOR_BYTES, TABLE and NAME. If they have
+ * instructions for these, they also define LARGER, STREAM, END_STREAM, ROOT, TO_HALF and FROM_HALF.
  *
- * The body of each loop does what kernels_reference.c does, in the same order of roundings; what is
- * left after the last whole vector is given to the reference, or, to be summed, followed by zeros. Any thread; no state. */
+ * The body of each loop does what kernels_reference.c does, with the same order of rounding. The
+ * remainder after the last whole vector is passed to the reference, or for sums is followed by
+ * zeros. Any thread; no state. */
 #include "bfloat.h"
 #include "bits.h"
 #include "twins.h"
@@ -22,17 +24,16 @@ typedef VECTOR(float, VECTOR_BYTES) floats;
 typedef VECTOR(int32_t, VECTOR_BYTES) integers;
 typedef VECTOR(uint32_t, VECTOR_BYTES) words;
 typedef VECTOR(double, VECTOR_BYTES) doubles;
-typedef VECTOR(
-    float, VECTOR_BYTES / 2) halves; /* as many floats as there are doubles in a vector */
+typedef VECTOR(float, VECTOR_BYTES / 2) halves; /* as many floats as a vector has doubles */
 
 static const struct sgp_kernels *const reference = &sgp_kernels_table_reference;
 
-#ifndef STREAM /* past the caches; and what is so written is there for other threads */
+#ifndef STREAM /* writes past the caches; END_STREAM makes the data visible to other threads */
 #define STREAM(address, vector) (*(floats *)(address) = (vector))
 #define END_STREAM() ((void)0)
 #endif
 
-#ifndef ROOT /* the nearest float32 to the square root, as sqrtf's */
+#ifndef ROOT /* the nearest float32 to the square root, like sqrtf */
 #include <math.h>
 static inline floats root_of(floats vector)
 {
@@ -43,7 +44,7 @@ static inline floats root_of(floats vector)
 #define ROOT(vector) root_of(vector)
 #endif
 
-#ifndef LARGER /* of integers, lane by lane */
+#ifndef LARGER /* the larger integer, lane by lane */
 #define LARGER(a, b) (((a) & ((a) > (b))) | ((b) & ~((a) > (b))))
 #endif
 
@@ -87,12 +88,13 @@ static void estimate(float *z, const float *x, double weight, size_t count)
     reference->estimate(z + whole, x + whole, weight, count - whole);
 }
 
-#define INFINITE 0x7f800000 /* the bits of it */
+#define INFINITE 0x7f800000 /* the bits of infinity */
 
-/* Without their sign, floats are in the order of their bits, and NaNs come after infinity. */
+/* Floats without their sign are ordered like their bits, and NaNs come after infinity. */
 static float largest(const float *values, size_t count)
 {
-    enum { CHAINS = 4 }; /* else each step would wait for the one before */
+    /* independent chains, because otherwise each step would wait for the previous one */
+    enum { CHAINS = 4 };
     size_t whole = count - count % (CHAINS * FLOATS);
     integers most[CHAINS] = {{0}};
     for (size_t i = 0; i < whole; i += CHAINS * FLOATS)
@@ -122,7 +124,7 @@ static double pairwise(const floats run[SGP_KERNELS_LANES / FLOATS])
     return (double)lanes[0];
 }
 
-/* What `measure` and `fold` see of the values that they pass: the largest of all, and a run's squares. */
+/* What `measure` and `fold` record of the values: the largest of all, and the squares of a run. */
 struct seen {
     integers most[SGP_KERNELS_LANES / FLOATS];
     floats squares[SGP_KERNELS_LANES / FLOATS];
@@ -152,7 +154,8 @@ static inline ALWAYS void measure_lanes(struct seen *seen, const float *values)
         see(seen, j, *(const floats *)(values + j * FLOATS));
 }
 
-/* What is left after the last whole lanes is followed by zeros, which change nothing. The copy stays in registers. */
+/* The remainder after the last whole lanes is followed by zeros, which change nothing. The copy
+ * stays in registers. */
 static void measure_run(struct seen *all, const float *values, size_t count)
 {
     struct seen seen = *all;
@@ -192,7 +195,7 @@ static inline ALWAYS void fold_lanes(
     }
 }
 
-/* As measure_run. */
+/* Like measure_run. */
 static void fold_run(
     struct seen *all, float *share, const float *x, float keep, float fraction, size_t count)
 {
@@ -289,7 +292,7 @@ static void nesterov(float *x, float *velocity, const float *gradient, float rat
         x + whole, velocity + whole, gradient + whole, rate, m, decay, count - whole);
 }
 
-/* Compilers know how to widen in a loop, but gcc not how to convert a vector of bytes. */
+/* Compilers vectorise a loop that widens, but gcc does not convert a vector of bytes. */
 static void widen(float *restrict values, const uint8_t *restrict bytes, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -324,7 +327,7 @@ static floats choose(integers mask, floats yes, floats no)
     return (floats)((mask & (integers)yes) | (~mask & (integers)no));
 }
 
-/* As in the reference, and so are the two below. */
+/* Like the reference, and so are the next two functions. */
 static floats exponential(floats *ret_power, floats value)
 {
     floats rounded = value * EXP_LOG2_E + EXP_ROUNDER;
@@ -414,7 +417,7 @@ static void relu_backward(float *delta, float *sums, const float *y, size_t rows
     }
 }
 
-/* Without an instruction for it there is nothing to win. */
+/* Without an instruction for the conversion there is no gain. */
 static void to_half(uint8_t *bytes, const float *values, size_t count)
 {
     size_t whole = 0;
@@ -435,7 +438,7 @@ static void from_half(float *values, const uint8_t *bytes, size_t count)
     reference->from_half(values + whole, bytes + 2 * whole, count - whole);
 }
 
-/* Compilers vectorise these loops, as that of widen. */
+/* Compilers vectorise these loops, like that of widen. */
 static void to_bfloat(uint8_t *restrict bytes, const float *restrict values, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -453,7 +456,8 @@ static void from_bfloat(float *restrict values, const uint8_t *restrict bytes, s
     }
 }
 
-/* Adding 1.5 * 2^23 rounds to the nearest integer, to even, and leaves it in the low bits of the sum. */
+/* Adding 1.5 * 2^23 rounds to the nearest integer, to even, and leaves it in the low bits of the
+ * sum. */
 #define ROUNDER 0x1.8p+23f
 
 static void quantise(
@@ -474,8 +478,8 @@ static void dequantise(
         values[i] = (float)whole[i] * scale;
 }
 
-/* Eight integers of b bits have b bytes and are joined in a word; all words of a run at a time, so
- * that compilers can vectorise the joining. */
+/* Eight integers of b bits have b bytes, and are joined in a word. All words of a run are joined
+ * together, so that compilers can vectorise it. */
 #define BITS_RUN 32u
 
 static void pack_bits(uint8_t *bytes, const int8_t *next, uint32_t bits, size_t count)
