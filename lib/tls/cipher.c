@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TLS over memory; see sgp/cipher.h. What is to be sent lies in two buffers: one that its owner carries away, and one
- * that fills meanwhile. */
+/* TLS over memory; see sgp/cipher.h. Outgoing bytes are in two buffers: the owner sends one while
+ * the other fills. */
 #include "sgp/cipher.h"
 #include "tls/identity.h"
 
@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HANDSHAKE_BYTES_MAX 4096u /* of a stranger, who needs some 500 */
+#define HANDSHAKE_BYTES_MAX 4096u /* limit for an unauthenticated peer, which needs some 500 */
 #define RECORD_BYTES 16384u
-#define RECORD_MORE 64u /* header, type and tag, with room to spare */
+#define RECORD_MORE 64u /* header, type and tag, with a reserve */
 
 struct pile {
     uint8_t *bytes;
@@ -22,19 +22,19 @@ struct pile {
 struct sgp_cipher {
     struct sgp_cipher_settings settings;
     gnutls_session_t session;
-    const uint8_t *came; /* the owner's */
+    const uint8_t *came; /* owned by the caller */
     size_t came_count;
     struct pile taken, waits;
-    size_t shaken;   /* bytes of the peer's handshake */
-    uint64_t sealed; /* with the present key */
+    size_t shaken;   /* bytes of the peer's handshake so far */
+    uint64_t sealed; /* bytes sealed with the present key */
     const char *objection;
-    bool spoke; /* the peer's first byte has come */
+    bool spoke; /* the peer's first byte has arrived */
     bool known;
     bool failed;
     char peer[SGP_KEY_BYTES];
 };
 
-/* ---- what GnuTLS calls ---- */
+/* ---- callbacks of GnuTLS ---- */
 
 static ssize_t pull(gnutls_transport_ptr_t context, void *into, size_t capacity)
 {
@@ -45,7 +45,7 @@ static ssize_t pull(gnutls_transport_ptr_t context, void *into, size_t capacity)
         return -1;
     }
     cipher->shaken += cipher->known ? 0 : part;
-    if (cipher->shaken > HANDSHAKE_BYTES_MAX) { /* GnuTLS would keep a message of 16 MiB */
+    if (cipher->shaken > HANDSHAKE_BYTES_MAX) { /* GnuTLS would accept a message of 16 MiB */
         cipher->objection = "its handshake is too long";
         gnutls_transport_set_errno(cipher->session, EMSGSIZE);
         return -1;
@@ -87,7 +87,7 @@ static ssize_t push(gnutls_transport_ptr_t context, const giovec_t *parts, int c
     return (ssize_t)bytes;
 }
 
-/* The peer has shown its key, and proved it by a signature. */
+/* The peer has shown its key, and proved its possession by a signature. */
 static int judge(gnutls_session_t session)
 {
     struct sgp_cipher *cipher = gnutls_session_get_ptr(session);
@@ -101,7 +101,7 @@ static int judge(gnutls_session_t session)
     return cipher->objection == NULL ? 0 : GNUTLS_E_CERTIFICATE_ERROR;
 }
 
-/* ---- life ---- */
+/* ---- creation ---- */
 
 static int set_up(struct sgp_cipher *cipher)
 {
@@ -116,8 +116,9 @@ static int set_up(struct sgp_cipher *cipher)
         return SGP_E_STATE;
     gnutls_session_set_ptr(session, cipher);
     gnutls_session_set_verify_function(session, judge);
-    gnutls_handshake_set_max_packet_length(session, HANDSHAKE_BYTES_MAX); /* later ones, too */
-    gnutls_handshake_set_timeout(session, 0); /* the owner's to measure */
+    /* for later messages, too */
+    gnutls_handshake_set_max_packet_length(session, HANDSHAKE_BYTES_MAX);
+    gnutls_handshake_set_timeout(session, 0); /* the owner measures the time */
     if (!cipher->settings.dials)
         gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUIRE);
     gnutls_transport_set_ptr(session, cipher);
@@ -172,10 +173,10 @@ const char *sgp_cipher_name(const struct sgp_cipher *cipher)
     return gnutls_cipher_get_name(gnutls_cipher_get(cipher->session));
 }
 
-/* ---- in ---- */
+/* ---- receiving ---- */
 
-/* The first byte of a record of TLS is its type (RFC 8446, section 5.1): 20 to 23, of which a handshake begins with 21, an
- * alert, or 22. */
+/* The first byte of a TLS record is its type (RFC 8446, section 5.1): 20 to 23. A handshake begins
+ * with 22, or with 21, an alert. */
 static bool is_record(uint8_t first)
 {
     return first >= 20 && first <= 23;
@@ -192,14 +193,14 @@ void sgp_cipher_feed(struct sgp_cipher *cipher, const void *bytes, size_t count)
     cipher->came_count = count;
 }
 
-/* What a peer says that has looked at our key and will not have it. */
+/* The alerts of a peer that rejects this node's key. */
 static bool is_refusal(gnutls_alert_description_t alert)
 {
     return alert == GNUTLS_A_BAD_CERTIFICATE || alert == GNUTLS_A_CERTIFICATE_UNKNOWN ||
            alert == GNUTLS_A_UNKNOWN_CA || alert == GNUTLS_A_ACCESS_DENIED;
 }
 
-/* A peer may send a number that has none. */
+/* A peer may send a number without a name. */
 static const char *alert_name(gnutls_alert_description_t alert)
 {
     const char *name = gnutls_alert_get_name(alert);
@@ -227,15 +228,15 @@ static int fail(struct sgp_cipher *cipher, int code, struct sgp_error *error)
     return SGP_E_PROTOCOL;
 }
 
-/* Whether GnuTLS is to be called once more: it may say that it wants more, of a message in several records, with some of what
- * came still before it. */
+/* Whether GnuTLS must be called again. It may ask for more bytes, for a message in several records,
+ * although some of the received bytes are still unread. */
 static bool goes_on(const struct sgp_cipher *cipher, ssize_t code, size_t before)
 {
     return code == GNUTLS_E_INTERRUPTED ||
            (code == GNUTLS_E_AGAIN && cipher->came_count > 0 && cipher->came_count < before);
 }
 
-/* Whether it has used up what came, and wants more. */
+/* Whether GnuTLS has used all received bytes, and needs more. */
 static bool waits_for_more(const struct sgp_cipher *cipher, ssize_t code)
 {
     return code == GNUTLS_E_AGAIN && cipher->came_count == 0;
@@ -276,7 +277,7 @@ ssize_t sgp_cipher_open(
     return count < 0 ? fail(cipher, (int)count, error) : count;
 }
 
-/* ---- out ---- */
+/* ---- sending ---- */
 
 static int renew(struct sgp_cipher *cipher, size_t count)
 {

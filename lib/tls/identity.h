@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the room: a key as GnuTLS has it. */
+/* Internal to lib/tls: a key in the form of GnuTLS. */
 #ifndef SGP_TLS_IDENTITY_H
 #define SGP_TLS_IDENTITY_H
 
@@ -9,7 +9,7 @@
 
 struct sgp_key {
     uint32_t holders;
-    uint8_t *page; /* mapped: the secret, and nothing else */
+    uint8_t *page; /* a mapped page with only the secret */
     uint8_t point[32];
     char hash[SGP_KEY_BYTES];
     gnutls_certificate_credentials_t credentials;

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define PAGE_BYTES 4096u
-#define FILE_BYTES_MAX (PAGE_BYTES - 1) /* of a key, which has 119 */
+#define FILE_BYTES_MAX (PAGE_BYTES - 1) /* limit for a key file; a key has 119 bytes */
 #define SUITES                                                                                     \
     "NONE:+VERS-TLS1.3:+AEAD:+AES-128-GCM:+CHACHA20-POLY1305:+SIGN-EDDSA-ED25519:+GROUP-X25519:"   \
     "+CTYPE-CLI-RAWPK:+CTYPE-SRV-RAWPK"
@@ -27,7 +27,7 @@ static uint8_t *take_page(void)
     void *page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED)
         return NULL;
-    (void)mlock(page, PAGE_BYTES); /* where that is allowed */
+    (void)mlock(page, PAGE_BYTES); /* where that is permitted */
     (void)madvise(page, PAGE_BYTES, MADV_DONTDUMP);
     return page;
 }
@@ -60,7 +60,7 @@ const char *sgp_key_hash(const struct sgp_key *key)
     return key->hash;
 }
 
-/* ---- signed words ---- */
+/* ---- signatures ---- */
 
 static int write_base64(const uint8_t *bytes, unsigned count, char *text, size_t capacity)
 {
@@ -72,7 +72,7 @@ static int write_base64(const uint8_t *bytes, unsigned count, char *text, size_t
     return 0;
 }
 
-/* Exactly so many bytes. */
+/* Accepts exactly `count` bytes. */
 static bool read_base64(const char *text, uint8_t *bytes, unsigned count)
 {
     gnutls_datum_t in = {(uint8_t *)(uintptr_t)text, (unsigned)strlen(text)}, out;
@@ -124,7 +124,7 @@ bool sgp_key_verify(const char *public_key, const char *signature, const void *b
     return known;
 }
 
-/* ---- for GnuTLS: a key that signs and is not shown ---- */
+/* ---- for GnuTLS: a key that signs and is not exposed ---- */
 
 static int sign(gnutls_privkey_t private_key, gnutls_sign_algorithm_t algorithm, void *context,
     unsigned flags, const gnutls_datum_t *data, gnutls_datum_t *signature)
@@ -174,10 +174,10 @@ static int make_credentials(struct sgp_key *key)
     if (code >= 0)
         code = gnutls_certificate_allocate_credentials(&key->credentials);
     if (code >= 0 && (code = gnutls_pcert_import_rawpk(shown, public_key, 0)) >= 0) {
-        public_key = NULL; /* is shown's */
+        public_key = NULL; /* `shown` owns it now */
         code = gnutls_certificate_set_key(key->credentials, NULL, 0, shown, 1, private_key);
         if (code >= 0)
-            private_key = NULL; /* the credentials' */
+            private_key = NULL; /* the credentials own it now */
         else
             gnutls_pcert_deinit(shown);
     }
@@ -213,8 +213,8 @@ void sgp_key_release(struct sgp_key *key)
 
 /* ---- files ---- */
 
-/* Whether nobody but its owner reads it. systemd gives a credential to the user of the unit by a list of its
- * own, which shows as a right of the group. */
+/* Whether only its owner can read the file. systemd grants the unit's user access to a credential
+ * by an access control list, which shows as a permission of the group. */
 static bool is_private(const char *path, const struct stat *facts)
 {
     const char *credentials = getenv("CREDENTIALS_DIRECTORY");
@@ -224,7 +224,7 @@ static bool is_private(const char *path, const struct stat *facts)
     return owned && (facts->st_mode & (given ? S_IRWXO : S_IRWXO | S_IRWXG)) == 0;
 }
 
-/* A whole file to a page, with a zero behind it. */
+/* Read a whole file into a page, and append a zero. */
 static int read_file(const char *path, struct sgp_error *error, uint8_t *page)
 {
     struct stat facts;
@@ -248,7 +248,7 @@ static int read_file(const char *path, struct sgp_error *error, uint8_t *page)
     return code;
 }
 
-/* The secret out of the text, in its place; the text is gone then. */
+/* Extract the secret from the text, in place, and erase the text. */
 static int take_secret(struct sgp_key *key)
 {
     gnutls_x509_privkey_t parsed;
@@ -266,7 +266,7 @@ static int take_secret(struct sgp_key *key)
     explicit_bzero(page, PAGE_BYTES);
     bool good = code >= 0 && curve == GNUTLS_ECC_CURVE_ED25519 && point.size == ED25519_KEY_SIZE &&
                 secret.size == ED25519_KEY_SIZE;
-    if (good) { /* the public half follows from it, whatever the file says */
+    if (good) { /* the public half is computed from the secret, whatever the file says */
         memcpy(page, secret.data, ED25519_KEY_SIZE);
         ed25519_sha512_public_key(key->point, page);
     }
