@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers; see answer.h. Rows and outputs are mapped where they came or go. */
+/* Answers; see answer.h. Rows and outputs are mapped memory of the descriptors. */
 #include "answer.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ static int evaluate(
     return status;
 }
 
-/* Outputs in a file that keeps its size. A descriptor, or -errno. */
+/* Create a file for outputs whose size cannot change. Returns a descriptor, or -errno. */
 static int create_outputs(size_t bytes, void **ret_map)
 {
     int descriptor = memfd_create("outputs", MFD_CLOEXEC | MFD_ALLOW_SEALING);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One frame, one datagram; see sgp/attach.h. */
+/* One frame is one datagram; see sgp/attach.h. */
 #include "sgp/attach.h"
 
 #include <errno.h>
@@ -51,7 +51,7 @@ int sgp_attach_send(int socket, struct sgp_attach_frame *frame, int descriptor)
     return sendmsg(socket, &message, MSG_NOSIGNAL) < 0 ? failed() : 0;
 }
 
-/* The first descriptor that came; the room is for no more. */
+/* Return the first received descriptor. There is room for only one. */
 static int take_descriptor(struct msghdr *message)
 {
     int descriptor = -1;
@@ -70,7 +70,7 @@ int sgp_attach_receive(int socket, struct sgp_attach_frame *ret_frame, int *ret_
     struct msghdr message = {.msg_iov = &part,
         .msg_iovlen = 1,
         .msg_control = control.bytes,
-        .msg_controllen = CMSG_LEN(sizeof(int))}; /* CMSG_SPACE would let a second one in */
+        .msg_controllen = CMSG_LEN(sizeof(int))}; /* CMSG_SPACE would admit a second one */
     ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
     if (got < 0)
         return failed();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program's side of an attachment; see sgp/attach.h. Owns the socket and the shared memory. Waits in poll, which
- * ends at any signal, and never in a read: what a signal interrupts can be waited for again. */
+/* The program's side of an attachment; see sgp/attach.h. Owns the socket and the shared memory. It
+ * waits in poll, which ends at any signal, and never in a read. So an interrupted wait can be
+ * repeated. */
 #include "answer.h"
 #include "memory.h"
 
@@ -19,16 +20,16 @@ struct sgp_attachment {
     struct sgp_memory memory;
     struct sgp_attach_welcome welcome;
     struct sgp_answers answers;
-    uint64_t turn;  /* the program's; 0: the memory is the daemon's */
-    int64_t rounds; /* that the program asks for; -1: none */
+    uint64_t turn;  /* a turn of the program; 0: the memory belongs to the daemon */
+    int64_t rounds; /* rounds that the program asks for; -1: no limit */
     sgp_round round;
     double weight;
-    bool over;      /* training is: z is the estimate, and no step counts */
-    bool refused;   /* a step was not finite: none counts until the next turn */
-    bool finishing; /* FINISH has been said */
+    bool over;      /* training is over: z is the estimate, and no step counts */
+    bool refused;   /* a step was not finite: no step counts until the next turn */
+    bool finishing; /* FINISH was sent */
 };
 
-#define RETRY_MS 100 /* between two looks for a daemon */
+#define RETRY_MS 100 /* interval between two attempts to reach a daemon */
 
 static int64_t now_ms(void)
 {
@@ -37,7 +38,7 @@ static int64_t now_ms(void)
     return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
 }
 
-/* What is left until `end` (INT64_MAX: never) as poll takes it. */
+/* The time until `end` (INT64_MAX: never), as an argument of poll. */
 static int left_ms(int64_t end)
 {
     if (end == INT64_MAX)
@@ -69,7 +70,8 @@ static int send_frame(
     return status < 0 ? fail_frame(error, status) : 0;
 }
 
-/* Wait for one frame until `end`; a descriptor that comes with it, or -1, is the caller's to close. */
+/* Wait for one frame until `end`. *ret_descriptor is the descriptor that arrived with it, or -1.
+ * The caller closes it. */
 static int next_frame(int socket, int64_t end, struct sgp_error *error,
     struct sgp_attach_frame *ret_frame, int *ret_descriptor)
 {
@@ -85,7 +87,7 @@ static int next_frame(int socket, int64_t end, struct sgp_error *error,
 
 /* ---- attaching ---- */
 
-/* One attempt: a descriptor or -errno. */
+/* One attempt. Returns a descriptor or -errno. */
 static int dial(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -100,7 +102,7 @@ static int dial(const char *path)
     return status;
 }
 
-/* A daemon that is not there yet is waited for until `end`. */
+/* Wait until `end` for a daemon that is not running yet. */
 static int connect_until(const char *path, int64_t end, struct sgp_error *error, int *ret_socket)
 {
     for (;;) {
@@ -138,7 +140,7 @@ static int take_welcome(struct sgp_attachment *attachment, const struct sgp_atta
     return 0;
 }
 
-/* The frame that is waited for; a question that comes in its place is answered. */
+/* Wait for the expected frame. A question that arrives first is answered. */
 static int next_answering(
     struct sgp_attachment *attachment, struct sgp_error *error, struct sgp_attach_frame *ret_frame)
 {
@@ -151,7 +153,7 @@ static int next_answering(
         if (asked) {
             sgp_answer(&attachment->answers, attachment->memory.values, ret_frame, rows, &answer,
                 &outputs);
-            do /* a question without an answer would hold up every turn */
+            do /* an unanswered question would delay every turn */
                 status = sgp_attach_send(attachment->socket, &answer, outputs);
             while (status == -EINTR);
             status = status < 0 ? fail_frame(error, status) : 0;
@@ -165,7 +167,7 @@ static int next_answering(
     }
 }
 
-/* HELLO and WELCOME. */
+/* Exchange HELLO and WELCOME. */
 static int greet(struct sgp_attachment *attachment, const struct sgp_attach_options *options,
     int64_t end, struct sgp_error *error)
 {
@@ -184,13 +186,13 @@ static int greet(struct sgp_attachment *attachment, const struct sgp_attach_opti
     return status < 0 ? status : take_welcome(attachment, &frame, error);
 }
 
-/* Whether the rounds that the program asked for are done, where the daemon leaves the end open. */
+/* Whether the rounds that the program asked for are done, if the daemon has no limit. */
 static bool is_last(const struct sgp_attachment *attachment, const struct sgp_attach_frame *turn)
 {
     return turn->rounds < 0 && attachment->rounds >= 0 && turn->round >= attachment->rounds;
 }
 
-/* Wait for the turn that follows; what comes of the one before is in *ret_mixed. */
+/* Wait for the next turn. *ret_mixed is the result of the previous one. */
 static int await_turn(
     struct sgp_attachment *attachment, struct sgp_error *error, struct sgp_mixed *ret_mixed)
 {
@@ -283,7 +285,7 @@ float *sgp_attachment_values(struct sgp_attachment *attachment)
 int sgp_attachment_mix(struct sgp_attachment *attachment, const struct sgp_step *step,
     struct sgp_error *error, struct sgp_mixed *ret_mixed)
 {
-    if (attachment->over) { /* a step more than was asked for */
+    if (attachment->over) { /* more steps than were asked for */
         *ret_mixed = (struct sgp_mixed){.round = attachment->round,
             .weight = attachment->weight,
             .skipped = true,
@@ -336,7 +338,7 @@ int sgp_attachment_finish(
         return status;
     attachment->finishing = true;
     attachment->turn = 0;
-    do { /* a turn or a stop may have been on its way */
+    do { /* a turn or a stop may have been in transit */
         status = next_answering(attachment, error, &frame);
         if (status < 0)
             return status;
@@ -357,7 +359,8 @@ void sgp_attachment_detach(struct sgp_attachment *attachment)
         return;
     if (attachment->socket >= 0) {
         struct sgp_attach_frame frame = {.type = SGP_ATTACH_DETACH};
-        (void)sgp_attach_send(attachment->socket, &frame, -1); /* a daemon that is gone knows */
+        /* a failure is ignored: a daemon that is gone knows */
+        (void)sgp_attach_send(attachment->socket, &frame, -1);
         (void)close(attachment->socket);
     }
     sgp_memory_destroy(&attachment->memory);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes the shared memory; see memory.h. Owns descriptor and map until they are destroyed. */
+/* Creates the shared memory; see memory.h. Owns the descriptor and the map until they are
+ * destroyed. */
 #include "memory.h"
 
 #include <errno.h>
@@ -15,8 +16,8 @@
 
 #define PAGE_BYTES 4096u
 
-/* The head that a model file of these tensors has, blank up to the next page; the digest is left out, for the values
- * change all the time. */
+/* The head of a model file of these tensors, padded to the next page. The digest is omitted,
+ * because the values change all the time. */
 static int describe(const struct sgp_attach_options *options, const float *initial,
     struct sgp_error *error, char **ret_head, size_t *ret_bytes)
 {
@@ -48,7 +49,7 @@ static int describe(const struct sgp_attach_options *options, const float *initi
     return 0;
 }
 
-/* A descriptor of `memory->size` bytes that nobody can make shorter or longer, mapped. */
+/* A mapped descriptor of `memory->size` bytes, whose size no process can change. */
 static int map_sealed(struct sgp_memory *memory)
 {
     memory->descriptor = memfd_create("sgp", MFD_CLOEXEC | MFD_ALLOW_SEALING);

@@ -62,7 +62,13 @@ PLAIN_SOURCES = """
 lib/core
 lib/perform
 lib/sim
+lib/attach
+lib/base
+lib/journal
+lib/tensor
+lib/tls
 lib/topology
+lib/wire
 """.split()
 
 CHANGELOG = "CHANGELOG.md"  # a page by another rule: for each version, what changes for a user
