@@ -44,6 +44,7 @@ enum config_type {
 /* Words of the table below, counted from 1 in their order there. */
 enum config_when_done { CONFIG_SERVE = 1, CONFIG_EXIT };
 enum config_yes { CONFIG_NO = 1, CONFIG_YES };
+enum config_noise { CONFIG_NOISE_NODE = 1, CONFIG_NOISE_FLEET };
 enum config_kind { CONFIG_LAYERED = 1, CONFIG_ATTACHED };
 
 struct config {
@@ -103,6 +104,7 @@ struct config {
     double trust;
     double clip_norm;
     double clip_value;
+    enum config_noise noise;
     enum sgp_schedule_kind schedule;
     double warmup_epochs;
     uint64_t base_batch; /* 0: learning_rate is not scaled */
@@ -249,6 +251,10 @@ struct config {
         "longest gradient; a longer one is shortened to this; 0: any")                             \
     X(CLIP_VALUE, "optimizer", "clip_value", CONFIG_REAL, clip_value, "0", 0, SGP_CLIP_MAX, NULL,  \
         "largest value of a gradient, either way; 0: any")                                         \
+    X(NOISE, "optimizer", "noise", CONFIG_CHOICE, noise, "node", 0, 0, "node|fleet",               \
+        "adam, adamw, rmsprop, lars, lamb: whose noise the gradient has that a step is scaled "    \
+        "by: "                                                                                     \
+        "node, this node's; fleet, that of the mean over all nodes")                               \
     X(SCHEDULE, "optimizer", "schedule", CONFIG_CHOICE, schedule, "constant", 0, 0,                \
         SGP_SCHEDULE_WORDS, "how the step size, or the batch, changes over the epochs")            \
     X(WARMUP_EPOCHS, "optimizer", "warmup_epochs", CONFIG_REAL, warmup_epochs, "0", 0, 1e6, NULL,  \

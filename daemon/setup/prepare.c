@@ -80,6 +80,7 @@ static int warn_about_idle_keys(struct prepared *p, struct sgp_error *error)
         {CONFIG_ID_ALPHA, uses & SGP_USES_ALPHA, none},
         {CONFIG_ID_EPSILON, uses & SGP_USES_EPSILON, none},
         {CONFIG_ID_TRUST, uses & SGP_USES_TRUST, none},
+        {CONFIG_ID_NOISE, uses & SGP_USES_NOISE, none},
         {CONFIG_ID_OUTER, sgp_topology_outer(p->topology) != NULL,
             "no digraph of the topology says outer=true"},
         {CONFIG_ID_OUTER_LEARNING_RATE, outer, "[outer] kind = none"},
@@ -396,15 +397,41 @@ static int prepare_model(struct prepared *p, struct sgp_error *error)
 
 /* Length and pace of the training. */
 
+/* Whether each update is a step of its own: an owner adds it as it comes, or a token does. */
+static bool steps_alone(const struct prepared *p)
+{
+    return p->topology->owner != SGP_NODE_NONE &&
+           (sgp_topology_has_token(p->topology) || !sgp_method_waits(p->method));
+}
+
+/* Of as many gradients as an average has: an owner takes that of all workers but its backups. */
+static double noise_fraction(const struct prepared *p)
+{
+    if (p->config->noise == CONFIG_NOISE_NODE || steps_alone(p))
+        return 1;
+    uint32_t backup = p->topology->owner != SGP_NODE_NONE ? p->topology->phases[0].backup : 0;
+    return 1.0 / (sgp_topology_trainers(p->topology) - backup);
+}
+
+static void warn_about_noise(struct prepared *p)
+{
+    const struct config *config = p->config;
+    const char *why = steps_alone(p)       ? "with this algorithm each update is a step of its own"
+                      : config->batch == 1 ? "a batch of one row does not show its noise; give "
+                                             "[train] batch 2 and more"
+                                           : NULL;
+    if (config->noise == CONFIG_NOISE_FLEET && why != NULL)
+        prepared_warn(p, "%s:%u: [optimizer] noise has no effect: %s", config->file,
+            config->lines[CONFIG_ID_NOISE], why);
+}
+
 /* A batch that grows beyond the rows of the node does not do what the schedule is for. */
 static void warn_about_batch(struct prepared *p)
 {
     const struct config *config = p->config;
     const struct sgp_schedule *schedule = &p->settings.schedule;
     uint32_t most = sgp_schedule_batch(schedule, (uint32_t)config->batch, p->epochs);
-    bool alone = p->topology->owner != SGP_NODE_NONE &&
-                 (sgp_topology_has_token(p->topology) || !sgp_method_waits(p->method));
-    if (config->base_batch > 0 && alone)
+    if (config->base_batch > 0 && steps_alone(p))
         prepared_warn(p,
             "%s:%u: [optimizer] base_batch: with algorithm %s each update is a step of its own, "
             "and "
@@ -437,6 +464,7 @@ static int prepare_rounds(struct prepared *p, struct sgp_error *error)
             "%" PRIu64 " rounds are more than a round's number can hold; train for fewer", rounds);
     p->rounds = (sgp_round)rounds;
     p->epochs = schedule->epochs;
+    warn_about_noise(p);
     warn_about_batch(p);
     return 0;
 }
@@ -470,7 +498,8 @@ static int prepare_settings(struct prepared *p, struct sgp_error *error)
             .epsilon = config->epsilon,
             .trust = config->trust,
             .clip_norm = config->clip_norm,
-            .clip_value = config->clip_value},
+            .clip_value = config->clip_value,
+            .noise_fraction = noise_fraction(p)},
         .outer = {.kind = prepared_takes_outer_steps(p) ? outer_kind(config) : SGP_OUTER_NONE,
             .learning_rate = config->outer_learning_rate,
             .momentum = config->outer_momentum},

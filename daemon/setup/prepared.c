@@ -71,8 +71,11 @@ void prepared_sum_memory(struct prepared *p)
     uint64_t rows = rows_bytes(p->data.train) + rows_bytes(p->data.test);
     add_term(p, "parameters", vector);
     add_term(p, "gradient", attached ? 0 : vector);
+    bool halves =
+        !attached && p->data.train != NULL && sgp_optimizer_needs_deviation(&p->settings.optimizer);
+    add_term(p, "deviation of the gradient", halves ? vector : 0);
     add_term(p, "kept by the optimizer",
-        attached ? 0 : sgp_optimizer_vectors(p->config->optimizer) * vector);
+        attached ? 0 : sgp_optimizer_vectors(&p->settings.optimizer) * vector);
     add_term(p, "given to the program", attached ? vector : 0);
     add_term(p, "shared with the program", attached ? vector : 0);
     add_term(p, "outer step", p->settings.outer.kind == SGP_OUTER_NONE ? 0 : 2 * vector);

@@ -118,6 +118,15 @@ static void print_schedule(FILE *stream, const struct prepared *p)
     (void)fputc('\n', stream);
 }
 
+/* A rule that leaves out noise. */
+static void print_noise(FILE *stream, const struct prepared *p)
+{
+    const struct sgp_optimizer_settings *optimizer = &p->settings.optimizer;
+    if (sgp_optimizer_uses(optimizer->kind) & SGP_USES_NOISE && optimizer->noise_fraction < 1)
+        (void)fprintf(stream, "optimizer  %s, with %.4g of the noise of this node's gradients\n",
+            sgp_optimizer_name(optimizer->kind), optimizer->noise_fraction);
+}
+
 void prepared_print(FILE *stream, const struct prepared *p)
 {
     char layers[SGP_MODEL_TEXT_BYTES] = "";
@@ -160,6 +169,7 @@ void prepared_print(FILE *stream, const struct prepared *p)
             " steps\n",
             p->rounds, p->config->local_steps, p->epochs, p->steps_per_epoch);
         print_schedule(stream, p);
+        print_noise(stream, p);
     }
     print_shares(stream, p);
     (void)fprintf(stream, "memory\n");

@@ -3,7 +3,8 @@
  *
  * Every epoch visits each training row exactly once, in a permutation that is a pure function of
  * (seed, node, epoch). A step takes `batch` rows, or more where the schedule lets the batch grow, the last one of an epoch
- * what is left. So an epoch has ceil(rows / batch) steps, and each step's gradient is the mean over its own rows. All that a
+ * what is left. An optimiser that leaves out noise is given the gradients of two halves of each batch. So an epoch
+ * has ceil(rows / batch) steps, and each step's gradient is the mean over its own rows. All that a
  * later step depends on besides x, what the optimiser keeps and the outer step's vectors is the number of steps taken.
  * A step's learning rate is the schedule's in the middle of that step, so that a warm-up does not
  * waste its first step at zero.

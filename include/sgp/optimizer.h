@@ -20,6 +20,23 @@
  *   p = beta1 * p + (1 - beta1) * g          s = beta2 * s + (1 - beta2) * g^2
  *   r = p / (1 - beta1^t) / (sqrt(s / (1 - beta2^t)) + epsilon)
  *
+ * Noise of a fleet. The gradient of one batch is that of all data and noise of variance V; the mean of n nodes' gradients
+ * has V / n. So s of a node is larger than that of one process with the batches of all, and steps divided by its root are
+ * too short. With noise_fraction f = 1 / n the rest of V is left out of what a step is divided by: n nodes that average after
+ * each step then take about the steps of that process at the same rate. V is seen in the deviation D of the gradient, whose
+ * square has the expectation V. With the mean of two halves, ga of a rows and gb of b rows, D = (ga - gb) sqrt(a b) / (a + b).
+ * Then, with a mean h of D^2 as s is one of g^2 (McCandlish et al. 2018, appendix A, see the noise of a norm so):
+ *
+ *   h = beta2 * h + (1 - beta2) * D^2, in rmsprop with alpha
+ *   s    has the larger of f * s and s - (1 - f) * h in its place, where a root is taken
+ *   |g|  of lars and of clip_norm: |g|^2 less (1 - f) |D|^2, at least f * |g|^2
+ *   |d|  of lamb: its square less the noise of r, (1 - f) c times the sum of h / (1 - beta2^t) over the squares of what r is
+ *        divided by; at least f times what it was. c is the variance of p / (1 - beta1^t) in parts of V,
+ *        (1 - beta1) (1 + beta1^t) / ((1 + beta1) (1 - beta1^t))
+ *
+ * A step without D leaves h as it is.
+ * With f = 1 nothing of this is computed. The other rules are linear in the gradient, and need none of it.
+ *
  * Sources: rmsprop Tieleman, Hinton 2012; adam Kingma, Ba 2015; adamw Loshchilov, Hutter 2019; lars You,
  * Gitman, Ginsburg 2017; lamb You et al. 2020.
  *
@@ -52,11 +69,12 @@ enum sgp_optimizer_kind {
 };
 #define SGP_OPTIMIZER_WORDS                                                                        \
     "sgd|momentum|nesterov|adam|adamw|rmsprop|lars|lamb" /* their names, in the same order */
-#define SGP_OPTIMIZER_VECTORS_MAX 2u                     /* that a rule keeps */
+#define SGP_OPTIMIZER_VECTORS_MAX 3u                     /* that a rule keeps */
 
 #define SGP_EPSILON_MIN 1e-30
 #define SGP_TRUST_MIN 1e-9
 #define SGP_TRUST_MAX 1e3
+#define SGP_NOISE_MIN 1e-6 /* of noise_fraction: a million nodes */
 #define SGP_CLIP_MIN 1e-30 /* a bound on the gradient is 0 for none, or from this */
 #define SGP_CLIP_MAX 1e30  /* to that */
 
@@ -68,6 +86,8 @@ struct sgp_optimizer_settings {
     double epsilon;             /* SGP_EPSILON_MIN..1 */
     double trust;               /* SGP_TRUST_MIN..SGP_TRUST_MAX */
     double clip_norm, clip_value;
+    double
+        noise_fraction; /* SGP_NOISE_MIN..1: the part of V that the mean over nodes has, 1 / n of n alike; 1 for one node */
 };
 
 /* The settings that only some rules have, as bits. A rule does not look at others. */
@@ -76,7 +96,8 @@ enum sgp_optimizer_use {
     SGP_USES_BETAS = 2,
     SGP_USES_ALPHA = 4,
     SGP_USES_EPSILON = 8,
-    SGP_USES_TRUST = 16
+    SGP_USES_TRUST = 16,
+    SGP_USES_NOISE = 32 /* noise_fraction */
 };
 
 struct sgp_optimizer {
@@ -95,8 +116,8 @@ SGP_API int sgp_optimizer_check(
 /* Its word. */
 SGP_API const char *sgp_optimizer_name(enum sgp_optimizer_kind kind);
 
-/* How many vectors of its own, as long as x, a rule keeps from step to step. */
-SGP_API uint32_t sgp_optimizer_vectors(enum sgp_optimizer_kind kind);
+/* How many vectors of its own, as long as x, a rule keeps from step to step, with settings that are checked. */
+SGP_API uint32_t sgp_optimizer_vectors(const struct sgp_optimizer_settings *settings);
 
 /* The bits of enum sgp_optimizer_use. */
 SGP_API unsigned sgp_optimizer_uses(enum sgp_optimizer_kind kind);
@@ -108,10 +129,14 @@ SGP_API int sgp_optimizer_init(struct sgp_optimizer *optimizer,
     const struct sgp_tensors *tensors);
 SGP_API void sgp_optimizer_finish(struct sgp_optimizer *optimizer);
 
+/* Whether a step uses the deviation of its gradient: the rule leaves out noise, and there is some to leave out. */
+SGP_API bool sgp_optimizer_needs_deviation(const struct sgp_optimizer_settings *settings);
+
 /* One step with the gradient of the loss at x / weight (weight > 0), at a learning rate >= 0. The
- * gradient must be finite; it is clipped in place. */
-SGP_API void sgp_optimizer_step(
-    struct sgp_optimizer *optimizer, float *x, float *gradient, double weight, double rate);
+ * gradient must be finite; it is clipped in place. `deviation`: D of the gradient, finite, shortened with it; NULL if it is
+ * not known, as of a batch of one row, or not used. Then what was seen of it before is left out. */
+SGP_API void sgp_optimizer_step(struct sgp_optimizer *optimizer, float *x, float *gradient,
+    float *deviation, double weight, double rate);
 
 /* Add what the rule keeps to *state, borrowed until the next step. */
 SGP_API void sgp_optimizer_state(

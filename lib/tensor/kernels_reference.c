@@ -220,18 +220,46 @@ static void moments(
     *square += adam->second * (t * t - *square);
 }
 
-static float direction(float x, float mean, float square, const struct sgp_adam *adam)
+/* Brings noise i forward; no vector of it without fraction. */
+static void add_noise(float *noise, const float *deviation, size_t i, const struct sgp_adam *adam)
 {
-    float root = sqrtf(square) * adam->square_scale + adam->epsilon;
+    if (adam->fraction > 0)
+        noise[i] += adam->noise_second * (deviation[i] * deviation[i] - noise[i]);
+}
+
+/* What a step is divided by. */
+static float divisor(float square, const float *noise, size_t i, const struct sgp_adam *adam)
+{
+    if (adam->fraction > 0) {
+        float least = adam->fraction * square, rest = square - (1 - adam->fraction) * noise[i];
+        square = rest > least ? rest : least;
+    }
+    return sqrtf(square) * adam->square_scale + adam->epsilon;
+}
+
+static float direction(float x, float mean, float root, const struct sgp_adam *adam)
+{
     return mean * adam->mean_scale / root + adam->decay * x;
 }
 
-static void adam(float *x, float *mean, float *square, const float *gradient,
-    const struct sgp_adam *adam, size_t count)
+static void adam(float *x, float *mean, float *square, float *noise, const float *gradient,
+    const float *deviation, const struct sgp_adam *adam, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         moments(mean + i, square + i, x[i], gradient[i], adam);
-        x[i] -= adam->rate * direction(x[i], mean[i], square[i], adam);
+        add_noise(noise, deviation, i, adam);
+        x[i] -= adam->rate * direction(x[i], mean[i], divisor(square[i], noise, i, adam), adam);
+    }
+}
+
+static void rmsprop_fleet(float *x, float *square, float *noise, const float *gradient,
+    const float *deviation, const struct sgp_adam *adam, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        float t = gradient[i] + adam->coupled * x[i];
+        square[i] += adam->second * (t * t - square[i]);
+        add_noise(noise, deviation, i, adam);
+        x[i] -= adam->rate * (t / divisor(square[i], noise, i, adam));
     }
 }
 
@@ -243,25 +271,34 @@ static double pairwise_double(double lanes[SGP_KERNELS_LANES])
     return lanes[0];
 }
 
-static void lamb_moments(double *ret_x, double *ret_r, float *mean, float *square, const float *x,
-    const float *gradient, const struct sgp_adam *adam, size_t count)
+static void lamb_moments(struct sgp_lamb_sums *ret_sums, float *mean, float *square, float *noise,
+    const float *x, const float *gradient, const float *deviation, const struct sgp_adam *adam,
+    size_t count)
 {
     double x_lanes[SGP_KERNELS_LANES] = {0}, r_lanes[SGP_KERNELS_LANES] = {0};
+    double q_lanes[SGP_KERNELS_LANES] = {0};
     for (size_t i = 0; i < count; i++) {
         moments(mean + i, square + i, x[i], gradient[i], adam);
-        double r = (double)direction(x[i], mean[i], square[i], adam);
+        add_noise(noise, deviation, i, adam);
+        float root = divisor(square[i], noise, i, adam);
+        double r = (double)direction(x[i], mean[i], root, adam);
         x_lanes[i % SGP_KERNELS_LANES] += (double)x[i] * (double)x[i];
         r_lanes[i % SGP_KERNELS_LANES] += r * r;
+        if (!(adam->fraction > 0))
+            continue;
+        double q = (double)(sqrtf(adam->spread * noise[i]) * adam->square_scale / root);
+        q_lanes[i % SGP_KERNELS_LANES] += q * q;
     }
-    *ret_x = pairwise_double(x_lanes);
-    *ret_r = pairwise_double(r_lanes);
+    *ret_sums = (struct sgp_lamb_sums){.x = pairwise_double(x_lanes),
+        .r = pairwise_double(r_lanes),
+        .q = pairwise_double(q_lanes)};
 }
 
-static void lamb(
-    float *x, const float *mean, const float *square, const struct sgp_adam *adam, size_t count)
+static void lamb(float *x, const float *mean, const float *square, const float *noise,
+    const struct sgp_adam *adam, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        x[i] -= adam->rate * direction(x[i], mean[i], square[i], adam);
+        x[i] -= adam->rate * direction(x[i], mean[i], divisor(square[i], noise, i, adam), adam);
 }
 
 static double squares(const float *values, size_t count)
@@ -426,6 +463,7 @@ const struct sgp_kernels sgp_kernels_table_reference = {.name = "reference",
     .nesterov = nesterov,
     .lars = lars,
     .rmsprop = rmsprop,
+    .rmsprop_fleet = rmsprop_fleet,
     .adam = adam,
     .lamb_moments = lamb_moments,
     .lamb = lamb,

@@ -29,6 +29,7 @@ struct sgp_learner {
     struct sgp_optimizer optimizer;
     struct sgp_tensor_end ends[SGP_MODEL_TENSORS_MAX]; /* of the model's tensors */
     float *gradient;
+    float *deviation;       /* of the gradient; NULL: the rule does not need it */
     uint64_t steps;         /* taken since the start: the position, and all of it */
     uint64_t ordered_epoch; /* the epoch that `order` holds */
     uint32_t *order;        /* the rows of that epoch */
@@ -86,12 +87,55 @@ static uint64_t chance_of(const struct sgp_learner *learner)
     return sgp_random_at(node, learner->steps);
 }
 
+/* The gradient of the mean loss over order[first..first + rows), and the sum of their losses.
+ * `rest`: rows that follow. */
+static int differentiate(struct sgp_learner *learner, double weight, uint64_t first, size_t rows,
+    uint64_t rest, uint64_t chance, float *gradient, double *loss)
+{
+    const struct sgp_learner_settings *settings = &learner->settings;
+    struct sgp_network *network = &learner->network;
+    const float *x = sgp_vector_trainer_x(&learner->vector);
+    gather_rows(learner, settings->train, learner->order + first, rows, rest);
+    sgp_network_forward_training(network, x, weight, rows, chance);
+    double sum = sgp_network_loss(network, learner->labels, learner->values, rows).loss;
+    if (!isfinite(sum))
+        return SGP_E_DIVERGED;
+    sgp_network_backward(network, gradient, x, weight, rows);
+    if (!isfinite(learner->vector.kernels->largest(gradient, settings->model.parameters)))
+        return SGP_E_DIVERGED;
+    *loss += sum;
+    return 0;
+}
+
+/* The gradient of two halves, and its deviation: sgp/optimizer.h. Rows: 2 and more. */
+static int differentiate_halves(struct sgp_learner *learner, double weight, uint64_t first,
+    size_t rows, uint64_t rest, double *loss)
+{
+    size_t half = rows / 2, other = rows - half, count = learner->settings.model.parameters;
+    float *mean = learner->gradient, *deviation = learner->deviation;
+    uint64_t chance = chance_of(learner);
+    int status = differentiate(learner, weight, first, half, rest + other, chance, mean, loss);
+    if (status == 0)
+        status = differentiate(
+            learner, weight, first + half, other, rest, sgp_random_at(chance, 1), deviation, loss);
+    if (status < 0)
+        return status;
+    /* mean = a * ga + b * gb, and ga - gb = (mean - gb) / a */
+    double a = (double)half / (double)rows, b = (double)other / (double)rows;
+    float factor = (float)(sqrt(a * b) / a);
+    const struct sgp_kernels *kernels = learner->vector.kernels;
+    kernels->scale(mean, mean, (float)a, count);
+    kernels->absorb(mean, deviation, (float)b, count);
+    kernels->scale(deviation, deviation, -factor, count);
+    kernels->absorb(deviation, mean, factor, count);
+    return 0;
+}
+
 /* One step; nothing has changed if it fails. */
 static int step(
     struct sgp_learner *learner, double weight, double pace, struct sgp_training *training)
 {
     const struct sgp_learner_settings *settings = &learner->settings;
-    struct sgp_network *network = &learner->network;
     const struct sgp_schedule_place place = place_of(learner);
     if (place.epoch != learner->ordered_epoch)
         order_rows(learner, place.epoch);
@@ -100,18 +144,20 @@ static int step(
     size_t rows = left < place.batch ? left : place.batch;
 
     float *x = sgp_vector_trainer_x(&learner->vector);
-    gather_rows(learner, settings->train, learner->order + first, rows, left - rows);
-    sgp_network_forward_training(network, x, weight, rows, chance_of(learner));
-    double loss = sgp_network_loss(network, learner->labels, learner->values, rows).loss;
-    if (!isfinite(loss))
-        return SGP_E_DIVERGED;
-    sgp_network_backward(network, learner->gradient, x, weight, rows);
-    if (!isfinite(learner->vector.kernels->largest(learner->gradient, settings->model.parameters)))
-        return SGP_E_DIVERGED;
+    float *deviation = rows > 1 ? learner->deviation : NULL;
+    double loss = 0;
+    int status = deviation != NULL
+                     ? differentiate_halves(learner, weight, first, rows, left - rows, &loss)
+                     : differentiate(learner, weight, first, rows, left - rows, chance_of(learner),
+                           learner->gradient, &loss);
+    if (status < 0)
+        return status;
     training->learning_rate = pace * sgp_schedule_rate(&settings->schedule, place.middle);
-    sgp_optimizer_step(&learner->optimizer, x, learner->gradient, weight, training->learning_rate);
+    sgp_optimizer_step(
+        &learner->optimizer, x, learner->gradient, deviation, weight, training->learning_rate);
     if (training->learning_rate > 0) /* a step at rate 0 changes nothing */
-        sgp_network_settle(network, x, weight, rows);
+        sgp_network_settle(
+            &learner->network, x, weight, deviation != NULL ? rows - rows / 2 : rows);
     if (training->learning_rate > 0) /* the gradient, which what it keeps and x follow from */
         training->update = sgp_update_digest(
             learner->gradient, NULL, settings->model.parameters, training->update);
@@ -200,6 +246,7 @@ void sgp_learner_destroy(struct sgp_learner *learner)
     sgp_network_finish(&learner->network);
     sgp_optimizer_finish(&learner->optimizer);
     sgp_vector_destroy(learner->gradient);
+    sgp_vector_destroy(learner->deviation);
     sgp_vector_destroy(learner->values);
     free(learner->order);
     free(learner->block);
@@ -411,6 +458,8 @@ static int allocate(struct sgp_learner *learner)
     int status = sgp_vector_trainer_init(&learner->vector, &methods, settings->model.parameters);
     if (status == 0)
         status = sgp_vector_create(settings->model.parameters, &learner->gradient);
+    if (status == 0 && settings->train && sgp_optimizer_needs_deviation(&settings->optimizer))
+        status = sgp_vector_create(settings->model.parameters, &learner->deviation);
     learner->vector.trainer.tensors = (struct sgp_tensors){
         .ends = learner->ends, .count = sgp_model_ends(&settings->model, learner->ends)};
     if (status == 0)

@@ -19,12 +19,12 @@ struct rule {
     sgp_rule_step *step;
 };
 
-#define ADAM_USES (SGP_USES_BETAS | SGP_USES_EPSILON)
+#define ADAM_USES (SGP_USES_BETAS | SGP_USES_EPSILON | SGP_USES_NOISE)
 #define ADAM_VECTORS                                                                               \
     {                                                                                              \
         "first moment", "second moment"                                                            \
     }
-static const char steps_name[] = "optimizer steps";
+static const char steps_name[] = "optimizer steps", noise_name[] = "noise";
 
 static const struct rule rules[] = {
     [SGP_OPTIMIZER_SGD] = {.name = "sgd", .step = sgp_rule_sgd},
@@ -48,11 +48,11 @@ static const struct rule rules[] = {
         .step = sgp_rule_adamw},
     [SGP_OPTIMIZER_RMSPROP] = {.name = "rmsprop",
         .vectors = {"mean square"},
-        .uses = SGP_USES_ALPHA | SGP_USES_EPSILON,
+        .uses = SGP_USES_ALPHA | SGP_USES_EPSILON | SGP_USES_NOISE,
         .step = sgp_rule_rmsprop},
     [SGP_OPTIMIZER_LARS] = {.name = "lars",
         .vectors = {"scaled velocity"},
-        .uses = SGP_USES_MOMENTUM | SGP_USES_TRUST,
+        .uses = SGP_USES_MOMENTUM | SGP_USES_TRUST | SGP_USES_NOISE,
         .step = sgp_rule_lars},
     [SGP_OPTIMIZER_LAMB] = {.name = "lamb",
         .vectors = ADAM_VECTORS,
@@ -72,12 +72,33 @@ unsigned sgp_optimizer_uses(enum sgp_optimizer_kind kind)
     return rules[kind].uses;
 }
 
-uint32_t sgp_optimizer_vectors(enum sgp_optimizer_kind kind)
+bool sgp_optimizer_needs_deviation(const struct sgp_optimizer_settings *settings)
+{
+    return rules[settings->kind].uses & SGP_USES_NOISE && settings->noise_fraction < 1;
+}
+
+static uint32_t vectors_of(const struct rule *rule)
 {
     uint32_t count = 0;
-    while (count < SGP_OPTIMIZER_VECTORS_MAX && rules[kind].vectors[count])
+    while (count < SGP_OPTIMIZER_VECTORS_MAX && rule->vectors[count])
         count++;
     return count;
+}
+
+/* Where the mean of squares has noise to be left out, the rule keeps that, too, as its last vector. */
+static bool keeps_noise(const struct sgp_optimizer_settings *settings)
+{
+    return sgp_optimizer_needs_deviation(settings) && rules[settings->kind].uses & SGP_USES_EPSILON;
+}
+
+uint32_t sgp_optimizer_vectors(const struct sgp_optimizer_settings *settings)
+{
+    return vectors_of(&rules[settings->kind]) + keeps_noise(settings);
+}
+
+static const char *vector_name(const struct rule *rule, uint32_t index)
+{
+    return index < vectors_of(rule) ? rule->vectors[index] : noise_name;
 }
 
 /* ---- settings ---- */
@@ -124,6 +145,9 @@ int sgp_optimizer_check(const struct sgp_optimizer_settings *settings, struct sg
         code = check_range("an epsilon", settings->epsilon, SGP_EPSILON_MIN, 1, "1e-8", error);
     if (code == 0 && uses & SGP_USES_TRUST)
         code = check_range("a trust", settings->trust, SGP_TRUST_MIN, SGP_TRUST_MAX, "1e-3", error);
+    if (code == 0 && uses & SGP_USES_NOISE)
+        code = check_range(
+            "a noise_fraction", settings->noise_fraction, SGP_NOISE_MIN, 1, "1 / nodes", error);
     if (code == 0)
         code = check_clip("a clip_norm", settings->clip_norm, error);
     if (code == 0)
@@ -141,7 +165,7 @@ int sgp_optimizer_init(struct sgp_optimizer *optimizer,
     if (parameters == 0 || parameters > SGP_PARAMETERS_MAX)
         return SGP_E_LIMIT;
     sgp_assert(tensors->count == 0 || tensors->ends[tensors->count - 1].end == parameters);
-    for (uint32_t i = 0; i < sgp_optimizer_vectors(settings->kind); i++) {
+    for (uint32_t i = 0; i < sgp_optimizer_vectors(settings); i++) {
         int status = sgp_vector_create(parameters, &optimizer->vectors[i]);
         if (status < 0) {
             sgp_optimizer_finish(optimizer);
@@ -161,7 +185,19 @@ void sgp_optimizer_finish(struct sgp_optimizer *optimizer)
     *optimizer = (struct sgp_optimizer){0};
 }
 
-static void clip(const struct sgp_optimizer *optimizer, float *gradient)
+double sgp_rule_norm(const struct sgp_optimizer *optimizer, const float *gradient,
+    const float *deviation, uint64_t count)
+{
+    const struct sgp_kernels *kernels = sgp_kernels_best();
+    double squares = kernels->squares(gradient, count), fraction, rest;
+    if (deviation == NULL)
+        return sqrt(squares);
+    fraction = optimizer->settings.noise_fraction;
+    rest = squares - (1 - fraction) * kernels->squares(deviation, count);
+    return sqrt(fmax(rest, fraction * squares));
+}
+
+static void clip(const struct sgp_optimizer *optimizer, float *gradient, float *deviation)
 {
     const struct sgp_kernels *kernels = sgp_kernels_best();
     double norm_most = optimizer->settings.clip_norm;
@@ -169,25 +205,31 @@ static void clip(const struct sgp_optimizer *optimizer, float *gradient)
         kernels->clip(gradient, (float)optimizer->settings.clip_value, optimizer->parameters);
     if (norm_most == 0)
         return;
-    double norm = sqrt(kernels->squares(gradient, optimizer->parameters));
-    if (norm > norm_most)
-        kernels->scale(gradient, gradient, (float)(norm_most / norm), optimizer->parameters);
+    double norm = sgp_rule_norm(optimizer, gradient, deviation, optimizer->parameters);
+    if (norm <= norm_most)
+        return;
+    float factor = (float)(norm_most / norm);
+    kernels->scale(gradient, gradient, factor, optimizer->parameters);
+    if (deviation != NULL)
+        kernels->scale(deviation, deviation, factor, optimizer->parameters);
 }
 
-void sgp_optimizer_step(
-    struct sgp_optimizer *optimizer, float *x, float *gradient, double weight, double rate)
+void sgp_optimizer_step(struct sgp_optimizer *optimizer, float *x, float *gradient,
+    float *deviation, double weight, double rate)
 {
     const struct rule *rule = &rules[optimizer->settings.kind];
-    clip(optimizer, gradient);
+    if (!sgp_optimizer_needs_deviation(&optimizer->settings))
+        deviation = NULL;
+    clip(optimizer, gradient, deviation);
     optimizer->steps += rule->counts;
-    rule->step(optimizer, x, gradient, weight, rate);
+    rule->step(optimizer, x, gradient, deviation, weight, rate);
 }
 
 void sgp_optimizer_state(const struct sgp_optimizer *optimizer, struct sgp_trainer_state *state)
 {
     const struct rule *rule = &rules[optimizer->settings.kind];
-    for (uint32_t i = 0; i < sgp_optimizer_vectors(optimizer->settings.kind); i++)
-        sgp_state_add_vector(state, rule->vectors[i], optimizer->vectors[i]);
+    for (uint32_t i = 0; i < sgp_optimizer_vectors(&optimizer->settings); i++)
+        sgp_state_add_vector(state, vector_name(rule, i), optimizer->vectors[i]);
     if (rule->counts)
         sgp_state_add_counter(state, steps_name, optimizer->steps);
 }
@@ -195,14 +237,14 @@ void sgp_optimizer_state(const struct sgp_optimizer *optimizer, struct sgp_train
 void sgp_optimizer_resume(struct sgp_optimizer *optimizer, const struct sgp_trainer_state *state)
 {
     const struct rule *rule = &rules[optimizer->settings.kind];
-    uint32_t count = sgp_optimizer_vectors(optimizer->settings.kind), found = 0;
-    while (found < count && sgp_state_vector(state, rule->vectors[found]))
+    uint32_t count = sgp_optimizer_vectors(&optimizer->settings), found = 0;
+    while (found < count && sgp_state_vector(state, vector_name(rule, found)))
         found++;
     optimizer->steps = rule->counts && found == count ? sgp_state_counter(state, steps_name) : 0;
     size_t bytes = optimizer->parameters * sizeof(float);
     for (uint32_t i = 0; i < count; i++)
         if (found == count)
-            memcpy(optimizer->vectors[i], sgp_state_vector(state, rule->vectors[i]), bytes);
+            memcpy(optimizer->vectors[i], sgp_state_vector(state, vector_name(rule, i)), bytes);
         else
             memset(optimizer->vectors[i], 0, bytes);
 }

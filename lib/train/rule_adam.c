@@ -15,44 +15,71 @@ static double power(double base, uint64_t exponent)
     return result;
 }
 
-struct sgp_adam sgp_rule_adam_of(const struct sgp_optimizer *optimizer, double rate)
+/* What of the noise of a gradient is left out. */
+static void leave_out_noise(
+    struct sgp_adam *adam, const struct sgp_optimizer *optimizer, const float *deviation)
+{
+    if (!sgp_optimizer_needs_deviation(&optimizer->settings))
+        return;
+    adam->fraction = (float)optimizer->settings.noise_fraction;
+    adam->noise_second = deviation != NULL ? adam->second : 0;
+}
+
+struct sgp_adam sgp_rule_adam_of(
+    const struct sgp_optimizer *optimizer, const float *deviation, double rate)
 {
     const struct sgp_optimizer_settings *settings = &optimizer->settings;
-    return (struct sgp_adam){.rate = (float)rate,
-        .first = (float)(1 - settings->beta1),
+    double beta = settings->beta1, kept = power(beta, optimizer->steps);
+    struct sgp_adam adam = {.rate = (float)rate,
+        .first = (float)(1 - beta),
         .second = (float)(1 - settings->beta2),
-        .mean_scale = (float)(1 / (1 - power(settings->beta1, optimizer->steps))),
+        .mean_scale = (float)(1 / (1 - kept)),
         .square_scale = (float)(1 / sqrt(1 - power(settings->beta2, optimizer->steps))),
         .epsilon = (float)settings->epsilon};
+    leave_out_noise(&adam, optimizer, deviation);
+    adam.spread = (float)((1 - settings->noise_fraction) * (1 - beta) * (1 + kept) /
+                          ((1 + beta) * (1 - kept)));
+    return adam;
 }
 
-void sgp_rule_adam(
-    struct sgp_optimizer *optimizer, float *x, const float *gradient, double weight, double rate)
+void sgp_rule_adam(struct sgp_optimizer *optimizer, float *x, const float *gradient,
+    const float *deviation, double weight, double rate)
 {
-    struct sgp_adam adam = sgp_rule_adam_of(optimizer, rate);
+    struct sgp_adam adam = sgp_rule_adam_of(optimizer, deviation, rate);
     adam.coupled = (float)(optimizer->settings.weight_decay / weight);
-    sgp_kernels_best()->adam(
-        x, optimizer->vectors[0], optimizer->vectors[1], gradient, &adam, optimizer->parameters);
+    sgp_kernels_best()->adam(x, optimizer->vectors[0], optimizer->vectors[1], optimizer->vectors[2],
+        gradient, sgp_rule_deviation(gradient, deviation), &adam, optimizer->parameters);
 }
 
-void sgp_rule_adamw(
-    struct sgp_optimizer *optimizer, float *x, const float *gradient, double weight, double rate)
+void sgp_rule_adamw(struct sgp_optimizer *optimizer, float *x, const float *gradient,
+    const float *deviation, double weight, double rate)
 {
-    struct sgp_adam adam = sgp_rule_adam_of(optimizer, rate);
+    struct sgp_adam adam = sgp_rule_adam_of(optimizer, deviation, rate);
     for (uint32_t i = 0; i < sgp_rule_tensors(optimizer); i++) {
         struct sgp_rule_tensor tensor = sgp_rule_tensor_at(optimizer, i);
         uint64_t first = tensor.first;
         adam.decay = tensor.has_columns ? (float)(optimizer->settings.weight_decay / weight) : 0.0f;
         sgp_kernels_best()->adam(x + first, optimizer->vectors[0] + first,
-            optimizer->vectors[1] + first, gradient + first, &adam, tensor.count);
+            optimizer->vectors[1] + first, sgp_rule_part(optimizer->vectors[2], first),
+            gradient + first, sgp_rule_deviation(gradient, deviation) + first, &adam, tensor.count);
     }
 }
 
-void sgp_rule_rmsprop(
-    struct sgp_optimizer *optimizer, float *x, const float *gradient, double weight, double rate)
+void sgp_rule_rmsprop(struct sgp_optimizer *optimizer, float *x, const float *gradient,
+    const float *deviation, double weight, double rate)
 {
     const struct sgp_optimizer_settings *settings = &optimizer->settings;
-    sgp_kernels_best()->rmsprop(x, optimizer->vectors[0], gradient, (float)rate,
-        (float)(1 - settings->alpha), (float)settings->epsilon,
-        (float)(settings->weight_decay / weight), optimizer->parameters);
+    struct sgp_adam adam = {.rate = (float)rate,
+        .coupled = (float)(settings->weight_decay / weight),
+        .second = (float)(1 - settings->alpha),
+        .square_scale = 1,
+        .epsilon = (float)settings->epsilon};
+    if (!sgp_optimizer_needs_deviation(settings)) {
+        sgp_kernels_best()->rmsprop(x, optimizer->vectors[0], gradient, adam.rate, adam.second,
+            adam.epsilon, adam.coupled, optimizer->parameters);
+        return;
+    }
+    leave_out_noise(&adam, optimizer, deviation);
+    sgp_kernels_best()->rmsprop_fleet(x, optimizer->vectors[0], optimizer->vectors[1], gradient,
+        sgp_rule_deviation(gradient, deviation), &adam, optimizer->parameters);
 }

@@ -15,14 +15,15 @@ static float nearest(double factor)
 /* You, Gitman, Ginsburg 2017, equation 6. Their velocity has the rate in it. Here the rate is applied
  * afterwards, as in the other rules, so that a step at rate 0 changes nothing. */
 static void lars_tensor(const struct sgp_optimizer *optimizer, struct sgp_rule_tensor tensor,
-    float *x, const float *gradient, double weight, float rate)
+    float *x, const float *gradient, const float *deviation, double weight, float rate)
 {
     const struct sgp_optimizer_settings *settings = &optimizer->settings;
     const struct sgp_kernels *kernels = sgp_kernels_best();
     double ratio = 1, decay = 0;
     if (tensor.has_columns) {
         double z = sqrt(kernels->squares(x + tensor.first, tensor.count)) / weight;
-        double g = sqrt(kernels->squares(gradient + tensor.first, tensor.count));
+        double g = sgp_rule_norm(optimizer, gradient + tensor.first,
+            deviation != NULL ? deviation + tensor.first : NULL, tensor.count);
         decay = settings->weight_decay;
         ratio = z > 0 && g > 0 ? z / (g + decay * z) : 1;
     }
@@ -31,36 +32,41 @@ static void lars_tensor(const struct sgp_optimizer *optimizer, struct sgp_rule_t
         tensor.count);
 }
 
-void sgp_rule_lars(
-    struct sgp_optimizer *optimizer, float *x, const float *gradient, double weight, double rate)
+void sgp_rule_lars(struct sgp_optimizer *optimizer, float *x, const float *gradient,
+    const float *deviation, double weight, double rate)
 {
     for (uint32_t i = 0; i < sgp_rule_tensors(optimizer); i++)
-        lars_tensor(optimizer, sgp_rule_tensor_at(optimizer, i), x, gradient, weight, (float)rate);
+        lars_tensor(optimizer, sgp_rule_tensor_at(optimizer, i), x, gradient, deviation, weight,
+            (float)rate);
 }
 
 /* You et al. 2020, algorithm 2, with phi(|z|) = |z|. */
-void sgp_rule_lamb(
-    struct sgp_optimizer *optimizer, float *x, const float *gradient, double weight, double rate)
+void sgp_rule_lamb(struct sgp_optimizer *optimizer, float *x, const float *gradient,
+    const float *deviation, double weight, double rate)
 {
     const struct sgp_kernels *kernels = sgp_kernels_best();
-    struct sgp_adam adam = sgp_rule_adam_of(optimizer, rate);
+    const float *seen = sgp_rule_deviation(gradient, deviation);
+    struct sgp_adam adam = sgp_rule_adam_of(optimizer, deviation, rate);
     for (uint32_t i = 0; i < sgp_rule_tensors(optimizer); i++) {
         struct sgp_rule_tensor tensor = sgp_rule_tensor_at(optimizer, i);
         float *mean = optimizer->vectors[0] + tensor.first;
         float *square = optimizer->vectors[1] + tensor.first;
+        float *noise = sgp_rule_part(optimizer->vectors[2], tensor.first);
         adam.rate = (float)rate;
         adam.decay = 0;
         if (!tensor.has_columns) {
-            kernels->adam(
-                x + tensor.first, mean, square, gradient + tensor.first, &adam, tensor.count);
+            kernels->adam(x + tensor.first, mean, square, noise, gradient + tensor.first,
+                seen + tensor.first, &adam, tensor.count);
             continue;
         }
-        double z, d;
+        struct sgp_lamb_sums sums;
         adam.decay = (float)(optimizer->settings.weight_decay / weight);
-        kernels->lamb_moments(
-            &z, &d, mean, square, x + tensor.first, gradient + tensor.first, &adam, tensor.count);
-        if (z > 0 && d > 0)
-            adam.rate = nearest(rate * (sqrt(z) / weight / sqrt(d)));
-        kernels->lamb(x + tensor.first, mean, square, &adam, tensor.count);
+        kernels->lamb_moments(&sums, mean, square, noise, x + tensor.first, gradient + tensor.first,
+            seen + tensor.first, &adam, tensor.count);
+        /* as it is of the mean over nodes */
+        double d = fmax(sums.r - sums.q, optimizer->settings.noise_fraction * sums.r);
+        if (sums.x > 0 && d > 0)
+            adam.rate = nearest(rate * (sqrt(sums.x) / weight / sqrt(d)));
+        kernels->lamb(x + tensor.first, mean, square, noise, &adam, tensor.count);
     }
 }

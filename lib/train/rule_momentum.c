@@ -7,23 +7,26 @@ static float decay_of(const struct sgp_optimizer *optimizer, double weight)
     return (float)(optimizer->settings.weight_decay / weight);
 }
 
-void sgp_rule_sgd(
-    struct sgp_optimizer *optimizer, float *x, const float *gradient, double weight, double rate)
+void sgp_rule_sgd(struct sgp_optimizer *optimizer, float *x, const float *gradient,
+    const float *deviation, double weight, double rate)
 {
+    (void)deviation; /* linear in the gradient */
     sgp_kernels_best()->sgd(
         x, gradient, (float)rate, decay_of(optimizer, weight), optimizer->parameters);
 }
 
-void sgp_rule_momentum(
-    struct sgp_optimizer *optimizer, float *x, const float *gradient, double weight, double rate)
+void sgp_rule_momentum(struct sgp_optimizer *optimizer, float *x, const float *gradient,
+    const float *deviation, double weight, double rate)
 {
+    (void)deviation; /* linear in the gradient */
     sgp_kernels_best()->momentum(x, optimizer->vectors[0], gradient, (float)rate,
         (float)optimizer->settings.momentum, decay_of(optimizer, weight), optimizer->parameters);
 }
 
-void sgp_rule_nesterov(
-    struct sgp_optimizer *optimizer, float *x, const float *gradient, double weight, double rate)
+void sgp_rule_nesterov(struct sgp_optimizer *optimizer, float *x, const float *gradient,
+    const float *deviation, double weight, double rate)
 {
+    (void)deviation; /* linear in the gradient */
     sgp_kernels_best()->nesterov(x, optimizer->vectors[0], gradient, (float)rate,
         (float)optimizer->settings.momentum, decay_of(optimizer, weight), optimizer->parameters);
 }

@@ -115,7 +115,8 @@ static int train(struct sgp_trainer *base, double weight, uint32_t steps, double
         for (uint32_t c = 0; c < VALUES; c++)
             z[c] = x[c] / weight;
         add_gradient(gradient, z, trainer->node, trainer->steps);
-        sgp_optimizer_step(&trainer->optimizer, x, gradient, weight, pace * rate(trainer->steps++));
+        sgp_optimizer_step(
+            &trainer->optimizer, x, gradient, NULL, weight, pace * rate(trainer->steps++));
     }
     *ret_training = (struct sgp_training){.samples = (uint64_t)BATCH * steps};
     return 0;

@@ -17,7 +17,7 @@ static bool take(struct sgp_optimizer *optimizer, double rate, unsigned long ste
     bool good = fread(x, sizeof *x, count, stdin) == count;
     for (unsigned long i = 0; i < steps && good; i++) {
         good = fread(gradient, sizeof *gradient, count, stdin) == count;
-        sgp_optimizer_step(optimizer, x, gradient, 1, rate);
+        sgp_optimizer_step(optimizer, x, gradient, NULL, 1, rate);
         good = good && fwrite(x, sizeof *x, count, stdout) == count;
     }
     return good;
@@ -39,6 +39,7 @@ int main(int count, char **arguments)
         .alpha = 0.99,
         .epsilon = 1e-8,
         .trust = 1e-3,
+        .noise_fraction = 1,
         .clip_norm = numbers[2],
         .clip_value = numbers[3],
         .kind = (enum sgp_optimizer_kind)strtol(arguments[1], NULL, 10)};

@@ -111,18 +111,51 @@ static const struct sgp_adam adam = {.rate = 0.1f,
     .decay = 1e-4f};
 static void call_adam(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
 {
-    t->adam(r->a + o, r->b + 1, r->b + 300 + o, r->c, &adam, n);
+    t->adam(r->a + o, r->b + 1, r->b + 300 + o, NULL, r->c, NULL, &adam, n);
 }
 static void call_lamb_moments(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
 {
-    double sums[2];
-    t->lamb_moments(&sums[0], &sums[1], r->b + 1, r->b + 300 + o, r->a + o, r->c + 300, &adam, n);
-    put_double(r->c, sums[0]);
-    put_double(r->c + 2, sums[1]);
+    struct sgp_lamb_sums sums;
+    t->lamb_moments(&sums, r->b + 1, r->b + 300 + o, NULL, r->a + o, r->c + 300, NULL, &adam, n);
+    put_double(r->c, sums.x);
+    put_double(r->c + 2, sums.r);
+}
+static const struct sgp_adam fleet_adam = {.rate = 0.1f,
+    .coupled = 1e-3f,
+    .first = 0.1f,
+    .second = 1e-3f,
+    .mean_scale = 3.7f,
+    .square_scale = 11.3f,
+    .epsilon = 1e-8f,
+    .decay = 1e-4f,
+    .fraction = 0.125f,
+    .noise_second = 2e-3f,
+    .spread = 0.05f};
+static void call_fleet_adam(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    t->adam(
+        r->a + o, r->b + 1, r->b + 300 + o, r->a + 300 + o, r->c, r->c + 300 + o, &fleet_adam, n);
+}
+static void call_rmsprop_fleet(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    t->rmsprop_fleet(r->a + o, r->b + 1, r->b + 300 + o, r->c, r->c + 300 + o, &fleet_adam, n);
+}
+static void call_fleet_moments(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    struct sgp_lamb_sums sums;
+    t->lamb_moments(&sums, r->b + 1, r->b + 300 + o, r->a + 300 + o, r->a + o, r->c + 300, r->c,
+        &fleet_adam, n);
+    put_double(r->c, sums.x);
+    put_double(r->c + 2, sums.r);
+    put_double(r->c + 4, sums.q);
+}
+static void call_fleet_lamb(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    t->lamb(r->a + o, r->b + 1, r->c, r->c + 300 + o, &fleet_adam, n);
 }
 static void call_lamb(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
 {
-    t->lamb(r->a + o, r->b + 1, r->c, &adam, n);
+    t->lamb(r->a + o, r->b + 1, r->c, NULL, &adam, n);
 }
 static void call_squares(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
 {
@@ -220,11 +253,13 @@ static const struct {
     {"fold", call_fold}, {"measure", call_measure}, {"estimate", call_estimate}, {"sgd", call_sgd},
     {"momentum", call_momentum}, {"nesterov", call_nesterov}, {"lars", call_lars},
     {"rmsprop", call_rmsprop}, {"adam", call_adam}, {"lamb_moments", call_lamb_moments},
-    {"lamb", call_lamb}, {"squares", call_squares}, {"clip", call_clip}, {"widen", call_widen},
-    {"bias", call_bias}, {"bias_relu", call_bias_relu}, {"column_sums", call_column_sums},
-    {"bias_tanh", call_bias_tanh}, {"bias_sigmoid", call_bias_sigmoid},
-    {"relu_backward", call_relu_backward}, {"distance", call_distance}, {"to_half", call_to_half},
-    {"from_half", call_from_half}, {"to_bfloat", call_to_bfloat}, {"from_bfloat", call_from_bfloat},
+    {"lamb", call_lamb}, {"fleet adam", call_fleet_adam}, {"rmsprop_fleet", call_rmsprop_fleet},
+    {"fleet moments", call_fleet_moments}, {"fleet lamb", call_fleet_lamb},
+    {"squares", call_squares}, {"clip", call_clip}, {"widen", call_widen}, {"bias", call_bias},
+    {"bias_relu", call_bias_relu}, {"column_sums", call_column_sums}, {"bias_tanh", call_bias_tanh},
+    {"bias_sigmoid", call_bias_sigmoid}, {"relu_backward", call_relu_backward},
+    {"distance", call_distance}, {"to_half", call_to_half}, {"from_half", call_from_half},
+    {"to_bfloat", call_to_bfloat}, {"from_bfloat", call_from_bfloat},
     {"dequantise", call_dequantise}, {"pack_bits", call_pack_bits},
     {"unpack_bits", call_unpack_bits}, {"narrow_product", call_narrow_product},
     {"narrow_gradient", call_narrow_gradient}};
@@ -486,23 +521,26 @@ Test(kernels, steps_with_roots_match_the_formulas)
 {
     const struct sgp_kernels *twins[SGP_KERNELS_TWINS_MAX];
     size_t count = sgp_kernels_all(twins);
-    const struct sgp_adam half = {0.5f, 0.25f, 0.5f, 0.25f, 2, 4, 2, 1}; /* t = 2 + 4 / 4 = 3 */
+    const struct sgp_adam half = {
+        0.5f, 0.25f, 0.5f, 0.25f, 2, 4, 2, 1, 0, 0, 0}; /* t = 2 + 4 / 4 = 3 */
     for (size_t t = 0; t < count; t++) {
         float x[3] = {4, 4, 4}, mean[3] = {7, 7, 7}, square[3] = {2.25f, 2.25f, 2.25f};
         const float gradient[3] = {2, 2, 2};
-        double x_squares, r_squares;
+        struct sgp_lamb_sums sums;
         /* mean = 7 - 4 / 2 = 5, square = 2.25 + 6.75 / 4 = 3.9375 */
-        twins[t]->lamb_moments(&x_squares, &r_squares, mean, square, x, gradient, &half, 3);
+        twins[t]->lamb_moments(&sums, mean, square, NULL, x, gradient, NULL, &half, 3);
         cr_assert(eq(flt, mean[2], 5));
         cr_assert(eq(flt, square[2], 3.9375f));
-        cr_assert(eq(dbl, x_squares, 48));
+        cr_assert(eq(dbl, sums.x, 48));
+        cr_assert(eq(dbl, sums.q, 0));
         float r = 10.0f / (sqrtf(3.9375f) * 4 + 2) + 4;
-        cr_assert(epsilon_eq(dbl, r_squares, 3.0 * (double)r * (double)r, 1e-12));
+        cr_assert(epsilon_eq(dbl, sums.r, 3.0 * (double)r * (double)r, 1e-12));
         square[0] = 4; /* r = 5 * 2 / (2 * 4 + 2) + 4 = 5 */
-        twins[t]->lamb(x, mean, square, &half, 1);
+        twins[t]->lamb(x, mean, square, NULL, &half, 1);
         cr_assert(eq(flt, x[0], 1.5f));
         float other[2] = {4, 4}, means[2] = {7, 7}, squares[2] = {5, 5};
-        twins[t]->adam(other, means, squares, gradient, &half, 1); /* square = 5 + 4 / 4 = 6 */
+        twins[t]->adam(
+            other, means, squares, NULL, gradient, NULL, &half, 1); /* square = 5 + 4 / 4 = 6 */
         cr_assert(eq(flt, squares[0], 6));
         cr_assert(eq(flt, other[0], 4 - 0.5f * (10 / (sqrtf(6) * 4 + 2) + 4)));
         cr_assert(eq(flt, other[1], 4));
@@ -514,6 +552,48 @@ Test(kernels, steps_with_roots_match_the_formulas)
         twins[t]->lars(&z, &v, gradient, 0.25f, 0.5f, 2, 0.25f, 1);
         cr_assert(eq(flt, v, 10));
         cr_assert(eq(flt, z, 1.5f));
+    }
+}
+
+/* With whole numbers: once the noise is known well, once it is as large as the square. */
+Test(kernels, steps_leave_out_noise)
+{
+    const struct sgp_kernels *twins[SGP_KERNELS_TWINS_MAX];
+    size_t count = sgp_kernels_all(twins);
+    const struct sgp_adam part = {.rate = 0.5f,
+        .first = 0.5f,
+        .second = 0.25f,
+        .mean_scale = 2,
+        .square_scale = 4,
+        .epsilon = 2,
+        .fraction = 0.25f,
+        .noise_second = 0.5f,
+        .spread = 0.5f};
+    for (size_t t = 0; t < count; t++) {
+        /* mean = (1 + 6) / 2; square = 4 + (36 - 4) / 4 = 12; noise = (0 + 16) / 2 = 8; kept = 12 - 3 / 4 * 8 = 6 */
+        float x = 4, mean = 1, square = 4, noise = 0, gradient = 6, deviation = -4;
+        twins[t]->adam(&x, &mean, &square, &noise, &gradient, &deviation, &part, 1);
+        cr_assert(eq(flt, mean, 3.5f));
+        cr_assert(eq(flt, square, 12));
+        cr_assert(eq(flt, noise, 8));
+        cr_assert(eq(flt, x, 4 - 0.5f * (7 / (sqrtf(6) * 4 + 2))));
+        /* square = 12 + (64 - 12) / 4 = 25; noise = (18 + 8^2) / 2 = 41; kept = 25 / 4; the root is 2.5 * 4 + 2 = 12 */
+        x = 4, mean = 4, square = 12, noise = 18, gradient = 8, deviation = 8;
+        struct sgp_lamb_sums sums;
+        twins[t]->lamb_moments(&sums, &mean, &square, &noise, &x, &gradient, &deviation, &part, 1);
+        cr_assert(eq(flt, mean, 6));
+        cr_assert(eq(flt, square, 25));
+        cr_assert(eq(flt, noise, 41));
+        cr_assert(epsilon_eq(dbl, sums.r, 1, 1e-6));
+        cr_assert(epsilon_eq(dbl, sums.q, 0.5 * 41 * 16 / 144, 1e-5));
+        twins[t]->lamb(&x, &mean, &square, &noise, &part, 1);
+        cr_assert(eq(flt, x, 3.5f));
+        /* the same; the root is 2.5 * 4 + 2 = 12 */
+        x = 4, square = 12, noise = 18;
+        twins[t]->rmsprop_fleet(&x, &square, &noise, &gradient, &deviation, &part, 1);
+        cr_assert(eq(flt, square, 25));
+        cr_assert(eq(flt, noise, 41));
+        cr_assert(eq(flt, x, 4 - 0.5f * (8.0f / 12)));
     }
 }
 

@@ -443,6 +443,7 @@ static struct sgp_learner_settings settings_of_rule(
         .alpha = 0.99,
         .epsilon = 1e-8,
         .trust = 0.1,
+        .noise_fraction = 0.25,
         .clip_norm = 1};
     settings.schedule.learning_rate = 0.02;
     return settings;
@@ -457,7 +458,7 @@ static struct sgp_trainer *read_checkpoint(
     float *memory;
     cr_assert(zero(int, sgp_checkpoint_read(path, trainer->parameters, 7, &error, &back, &memory)),
         "%s", error.text);
-    cr_assert(eq(u32, back.state.vector_count, sgp_optimizer_vectors(settings->optimizer.kind)));
+    cr_assert(eq(u32, back.state.vector_count, sgp_optimizer_vectors(&settings->optimizer)));
     trainer->methods->resume(trainer, &back.state);
     free(memory);
     return trainer;

@@ -32,7 +32,8 @@ static struct sgp_optimizer_settings settings_of(enum sgp_optimizer_kind kind)
         .beta2 = 0.999,
         .alpha = 0.99,
         .epsilon = 1e-8,
-        .trust = 1e-3};
+        .trust = 1e-3,
+        .noise_fraction = 1};
 }
 
 /* ---- the reference ---- */
@@ -41,6 +42,7 @@ struct plain {
     struct sgp_optimizer_settings settings;
     struct sgp_tensors tensors;
     double x[PARAMETERS], a[PARAMETERS], b[PARAMETERS]; /* velocity; moments; mean square */
+    double h[PARAMETERS];                               /* noise */
     int steps;
 };
 
@@ -52,24 +54,37 @@ static double norm(const double *values, uint64_t first, uint64_t end)
     return sqrt(sum);
 }
 
-static void plain_clip(const struct sgp_optimizer_settings *s, double *g)
+/* Less a part of that of d, but at least the root of f times so much. */
+static double norm_less(
+    const double *values, const double *d, uint64_t first, uint64_t end, double part, double f)
+{
+    double whole = norm(values, first, end), less = norm(d, first, end);
+    return sqrt(fmax(whole * whole - part * less * less, f * whole * whole));
+}
+
+static void plain_clip(const struct sgp_optimizer_settings *s, double *g, double *d)
 {
     for (int i = 0; i < PARAMETERS && s->clip_value > 0; i++)
         g[i] = fmax(-s->clip_value, fmin(s->clip_value, g[i]));
-    double length = norm(g, 0, PARAMETERS);
-    for (int i = 0; i < PARAMETERS && s->clip_norm > 0 && length > s->clip_norm; i++)
+    double length = norm_less(g, d, 0, PARAMETERS, 1 - s->noise_fraction, s->noise_fraction);
+    for (int i = 0; i < PARAMETERS && s->clip_norm > 0 && length > s->clip_norm; i++) {
         g[i] *= s->clip_norm / length;
+        d[i] *= s->clip_norm / length;
+    }
 }
 
-/* What x goes along, before the rate, of one tensor. */
-static void plain_way(struct plain *p, const double *g, const double *z, uint64_t first,
-    uint64_t end, bool matrix, double *way)
+/* What x goes along, before the rate, of one tensor. `sees`: the deviations d are known. */
+static void plain_way(struct plain *p, const double *g, const double *d, const double *z,
+    uint64_t first, uint64_t end, bool matrix, bool sees, double *way)
 {
     const struct sgp_optimizer_settings *s = &p->settings;
+    double f = s->noise_fraction, q[PARAMETERS] = {0}, kept = pow(s->beta1, p->steps);
+    double spread = (1 - f) * (1 - s->beta1) * (1 + kept) / ((1 + s->beta1) * (1 - kept));
     bool decoupled = s->kind == SGP_OPTIMIZER_ADAMW || s->kind == SGP_OPTIMIZER_LAMB;
     bool spares = decoupled || s->kind == SGP_OPTIMIZER_LARS;
     double decay = spares && !matrix ? 0 : s->weight_decay;
-    double z_norm = norm(z, first, end), g_norm = norm(g, first, end), local = s->trust;
+    double z_norm = norm(z, first, end), local = s->trust;
+    double g_norm = norm_less(g, d, first, end, 1 - f, f);
     if (matrix && z_norm > 0 && g_norm > 0)
         local *= z_norm / (g_norm + decay * z_norm);
     for (uint64_t i = first; i < end; i++) {
@@ -83,35 +98,43 @@ static void plain_way(struct plain *p, const double *g, const double *z, uint64_
             way[i] = p->a[i] = m * p->a[i] + local * G;
         } else if (s->kind == SGP_OPTIMIZER_RMSPROP) {
             p->a[i] = s->alpha * p->a[i] + (1 - s->alpha) * G * G;
-            way[i] = G / (sqrt(p->a[i]) + s->epsilon);
+            if (sees)
+                p->h[i] = s->alpha * p->h[i] + (1 - s->alpha) * d[i] * d[i];
+            way[i] = G / (sqrt(fmax(f * p->a[i], p->a[i] - (1 - f) * p->h[i])) + s->epsilon);
         } else {
             p->a[i] = s->beta1 * p->a[i] + (1 - s->beta1) * G;
             p->b[i] = s->beta2 * p->b[i] + (1 - s->beta2) * G * G;
-            double mean = p->a[i] / (1 - pow(s->beta1, p->steps));
-            double square = p->b[i] / (1 - pow(s->beta2, p->steps));
-            way[i] = mean / (sqrt(square) + s->epsilon) + (decoupled ? decay * z[i] : 0);
+            if (sees)
+                p->h[i] = s->beta2 * p->h[i] + (1 - s->beta2) * d[i] * d[i];
+            double mean = p->a[i] / (1 - kept), full = 1 - pow(s->beta2, p->steps);
+            double root = sqrt(fmax(f * p->b[i], p->b[i] - (1 - f) * p->h[i]) / full);
+            q[i] = sqrt(spread * p->h[i] / full) / (root + s->epsilon);
+            way[i] = mean / (root + s->epsilon) + (decoupled ? decay * z[i] : 0);
         }
     }
-    double way_norm = norm(way, first, end);
+    double way_norm = norm_less(way, q, first, end, 1, f);
     for (uint64_t i = first; i < end && s->kind == SGP_OPTIMIZER_LAMB && matrix; i++)
         way[i] *= z_norm > 0 && way_norm > 0 ? z_norm / way_norm : 1;
 }
 
-static void plain_step(struct plain *p, const float *gradient, double weight, double rate)
+static void plain_step(
+    struct plain *p, const float *gradient, const float *deviation, double weight, double rate)
 {
     static const struct sgp_tensor_end all = {PARAMETERS, true};
     const struct sgp_tensor_end *tensors = p->tensors.count > 0 ? p->tensors.ends : &all;
     uint32_t count = p->tensors.count > 0 ? p->tensors.count : 1;
-    double g[PARAMETERS], z[PARAMETERS], way[PARAMETERS];
+    double g[PARAMETERS], d[PARAMETERS], z[PARAMETERS], way[PARAMETERS];
+    bool leaves = sgp_optimizer_needs_deviation(&p->settings) && deviation != NULL;
     for (int i = 0; i < PARAMETERS; i++) {
         g[i] = (double)gradient[i];
+        d[i] = leaves ? (double)deviation[i] : 0;
         z[i] = p->x[i] / weight;
     }
-    plain_clip(&p->settings, g);
+    plain_clip(&p->settings, g, d);
     p->steps++;
     for (uint32_t t = 0; t < count; t++)
-        plain_way(
-            p, g, z, t > 0 ? tensors[t - 1].end : 0, tensors[t].end, tensors[t].has_columns, way);
+        plain_way(p, g, d, z, t > 0 ? tensors[t - 1].end : 0, tensors[t].end,
+            tensors[t].has_columns, leaves, way);
     for (int i = 0; i < PARAMETERS; i++)
         p->x[i] -= rate * way[i];
 }
@@ -169,10 +192,13 @@ static void go_on(struct run *run, int steps, double weight)
 {
     enum sgp_optimizer_kind kind = run->optimizer.settings.kind;
     for (int end = run->step + steps; run->step < end; run->step++) {
-        float gradient[PARAMETERS];
+        float gradient[PARAMETERS], deviation[PARAMETERS];
         draw(&run->random, run->step, gradient);
-        plain_step(&run->plain, gradient, weight, rate_of(kind, run->step));
-        sgp_optimizer_step(&run->optimizer, run->x, gradient, weight, rate_of(kind, run->step));
+        draw(&run->random, run->step, deviation);
+        float *seen = run->step % 10 == 9 ? NULL : deviation; /* as of a batch of one row */
+        plain_step(&run->plain, gradient, seen, weight, rate_of(kind, run->step));
+        sgp_optimizer_step(
+            &run->optimizer, run->x, gradient, seen, weight, rate_of(kind, run->step));
         double apart = distance(run->x, run->plain.x);
         cr_assert(lt(dbl, apart, CLOSE), "%s, step %d", sgp_optimizer_name(kind), run->step);
     }
@@ -180,11 +206,18 @@ static void go_on(struct run *run, int steps, double weight)
 
 static void expect_state(const struct run *run)
 {
-    uint32_t count = sgp_optimizer_vectors(run->optimizer.settings.kind);
-    const double *expected[] = {run->plain.a, run->plain.b};
+    uint32_t count = sgp_optimizer_vectors(&run->optimizer.settings);
+    bool rmsprop = run->optimizer.settings.kind == SGP_OPTIMIZER_RMSPROP;
+    const double *expected[] = {run->plain.a, rmsprop ? run->plain.h : run->plain.b, run->plain.h};
     for (uint32_t i = 0; i < count; i++)
         cr_assert(lt(dbl, distance(run->optimizer.vectors[i], expected[i]), CLOSE), "%s, vector %u",
             sgp_optimizer_name(run->optimizer.settings.kind), i);
+}
+
+static void step_once(struct sgp_optimizer *optimizer, float *x, float gradient, double rate)
+{
+    float gradients[] = {gradient, gradient};
+    sgp_optimizer_step(optimizer, x, gradients, NULL, 1, rate);
 }
 
 /* At weights on both sides of 1. Each value by itself, too. */
@@ -204,6 +237,116 @@ Test(optimizer, every_rule_follows_its_formula)
                         "%s, value %d", sgp_optimizer_name(kinds[k]), i);
                 sgp_optimizer_finish(&run.optimizer);
             }
+}
+
+/* Deviations as large as gradients, so that both bounds are reached. Step by step, before and after a restart. */
+Test(optimizer, rules_leave_out_noise_by_their_formulas)
+{
+    const double fractions[] = {0.5, 1.0 / 8, 1.0 / 64};
+    for (size_t k = 0; k < KINDS; k++)
+        for (size_t f = 0; f < sizeof fractions / sizeof *fractions; f++) {
+            struct run run, second;
+            struct sgp_optimizer_settings settings = settings_of(kinds[k]);
+            settings.noise_fraction = fractions[f];
+            settings.clip_norm = f == 1 ? 1.5 : 0;
+            begin(&run, settings, layers);
+            go_on(&run, STEPS / 2, 0.7);
+            second = run;
+            cr_assert(
+                zero(int, sgp_optimizer_init(&second.optimizer, &settings, PARAMETERS, &layers)));
+            struct sgp_trainer_state state = {0};
+            sgp_optimizer_state(&run.optimizer, &state);
+            sgp_optimizer_resume(&second.optimizer, &state);
+            go_on(&run, STEPS / 2, 0.7);
+            go_on(&second, STEPS / 2, 0.7);
+            expect_state(&run);
+            cr_assert(zero(int, memcmp(run.x, second.x, sizeof run.x)), "%s",
+                sgp_optimizer_name(kinds[k]));
+            sgp_optimizer_finish(&run.optimizer);
+            sgp_optimizer_finish(&second.optimizer);
+        }
+}
+
+/* With a fraction of 1 a deviation changes no bit; with less it does, in the rules that are not linear. */
+Test(optimizer, one_node_has_no_noise_to_leave_out)
+{
+    for (size_t k = 0; k < KINDS; k++)
+        for (int part = 0; part < 2; part++) {
+            struct run with, without;
+            struct sgp_optimizer_settings settings = settings_of(kinds[k]);
+            begin(&without, settings, layers);
+            settings.noise_fraction = part ? 0.25 : 1;
+            begin(&with, settings, layers);
+            for (int step = 0; step < 20; step++) {
+                float gradient[PARAMETERS], deviation[PARAMETERS];
+                draw(&with.random, step, gradient);
+                draw(&with.random, step, deviation);
+                sgp_optimizer_step(&with.optimizer, with.x, gradient, deviation, 1, 0.01);
+                sgp_optimizer_step(&without.optimizer, without.x, gradient, NULL, 1, 0.01);
+            }
+            bool differs = part && kinds[k] > SGP_OPTIMIZER_NESTEROV;
+            cr_assert(differs == (memcmp(with.x, without.x, sizeof with.x) != 0), "%s, %d",
+                sgp_optimizer_name(kinds[k]), part);
+            sgp_optimizer_finish(&with.optimizer);
+            sgp_optimizer_finish(&without.optimizer);
+        }
+}
+
+/* What the rule is for. Gradients 0.3 + noise: on 8 nodes Adam divides as one process with the mean of all does. */
+Test(optimizer, squares_of_nodes_are_those_of_their_mean)
+{
+    enum { NODES = 8 };
+    struct sgp_optimizer_settings settings = settings_of(SGP_OPTIMIZER_ADAM);
+    settings.weight_decay = 0;
+    struct sgp_optimizer whole, plain, fleet;
+    cr_assert(zero(int, sgp_optimizer_init(&whole, &settings, 1, &one_tensor)));
+    cr_assert(zero(int, sgp_optimizer_init(&plain, &settings, 1, &one_tensor)));
+    settings.noise_fraction = 1.0 / NODES;
+    cr_assert(zero(int, sgp_optimizer_init(&fleet, &settings, 1, &one_tensor)));
+    struct sgp_random random;
+    sgp_random_init(&random, 1, 0);
+    for (int step = 0; step < 20000; step++) {
+        float x = 0, mean = 0, own = 0, deviation = 0;
+        for (int node = 0; node < NODES; node++) {
+            float a = 0.3f + (float)sgp_random_normal(&random);
+            float b = 0.3f + (float)sgp_random_normal(&random);
+            own = (a + b) / 2;
+            deviation = (a - b) / 2;
+            mean += own / NODES;
+        }
+        sgp_optimizer_step(&plain, &x, (float[]){own}, NULL, 1, 0);
+        sgp_optimizer_step(&fleet, &x, &own, &deviation, 1, 0);
+        sgp_optimizer_step(&whole, &x, &mean, NULL, 1, 0);
+    }
+    const double expected = 0.09 + 0.5 / NODES;
+    cr_assert(epsilon_eq(dbl, (double)whole.vectors[1][0], expected, 0.01));
+    double kept = (double)fleet.vectors[1][0] - 0.875 * (double)fleet.vectors[2][0];
+    cr_assert(epsilon_eq(dbl, kept, expected, 0.05));
+    cr_assert(epsilon_eq(dbl, (double)plain.vectors[1][0], 0.59, 0.05));
+    sgp_optimizer_finish(&whole);
+    sgp_optimizer_finish(&plain);
+    sgp_optimizer_finish(&fleet);
+}
+
+/* A fleet that was one node begins anew: nothing is known of its noise. */
+Test(optimizer, noise_is_kept_where_it_is_left_out)
+{
+    for (size_t k = 0; k < KINDS; k++) {
+        struct sgp_optimizer_settings one = settings_of(kinds[k]), fleet = one;
+        fleet.noise_fraction = 0.5;
+        bool keeps = kinds[k] > SGP_OPTIMIZER_NESTEROV && kinds[k] != SGP_OPTIMIZER_LARS;
+        cr_assert(eq(u32, sgp_optimizer_vectors(&fleet), sgp_optimizer_vectors(&one) + keeps));
+        struct run before, after;
+        begin(&before, one, layers);
+        begin(&after, fleet, layers);
+        go_on(&before, 10, 1);
+        struct sgp_trainer_state state = {0};
+        sgp_optimizer_state(&before.optimizer, &state);
+        sgp_optimizer_resume(&after.optimizer, &state);
+        cr_assert(eq(u64, after.optimizer.steps, keeps ? 0 : before.optimizer.steps));
+        sgp_optimizer_finish(&before.optimizer);
+        sgp_optimizer_finish(&after.optimizer);
+    }
 }
 
 Test(optimizer, gradients_are_clipped_before_the_rule)
@@ -229,12 +372,12 @@ Test(optimizer, a_gradient_within_its_bounds_is_left_alone)
     struct sgp_optimizer optimizer;
     cr_assert(zero(int, sgp_optimizer_init(&optimizer, &settings, 2, &one_tensor)));
     float x[2] = {0}, gradient[2] = {3, -4};
-    sgp_optimizer_step(&optimizer, x, gradient, 1, 1);
+    sgp_optimizer_step(&optimizer, x, gradient, NULL, 1, 1);
     cr_assert(eq(flt, x[0], -3));
     cr_assert(eq(flt, x[1], 4));
     float longer[2] = {6, -8}; /* 4 and -4 by value, 5 / sqrt(32) of that by norm */
     optimizer.settings.clip_norm = 4;
-    sgp_optimizer_step(&optimizer, x, longer, 1, 1);
+    sgp_optimizer_step(&optimizer, x, longer, NULL, 1, 1);
     cr_assert(epsilon_eq(flt, longer[0], 2 * sqrtf(2), 1e-6f));
     cr_assert(epsilon_eq(flt, longer[1], -2 * sqrtf(2), 1e-6f));
     sgp_optimizer_finish(&optimizer);
@@ -252,7 +395,7 @@ Test(optimizer, a_rule_resumed_midway_goes_on_to_the_bit)
             sgp_optimizer_init(&second.optimizer, &first.optimizer.settings, PARAMETERS, &layers)));
         struct sgp_trainer_state state = {0};
         sgp_optimizer_state(&first.optimizer, &state);
-        cr_assert(eq(u32, state.vector_count, sgp_optimizer_vectors(kinds[k])));
+        cr_assert(eq(u32, state.vector_count, sgp_optimizer_vectors(&first.optimizer.settings)));
         sgp_optimizer_resume(&second.optimizer, &state);
         go_on(&first, STEPS - 97, 0.7);
         go_on(&second, STEPS - 97, 0.7);
@@ -261,12 +404,6 @@ Test(optimizer, a_rule_resumed_midway_goes_on_to_the_bit)
         sgp_optimizer_finish(&first.optimizer);
         sgp_optimizer_finish(&second.optimizer);
     }
-}
-
-static void step_once(struct sgp_optimizer *optimizer, float *x, float gradient, double rate)
-{
-    float gradients[] = {gradient, gradient};
-    sgp_optimizer_step(optimizer, x, gradients, 1, rate);
 }
 
 /* The first step of Adam is the rate in size, whatever the gradient, only if it knows that it is the first. */
@@ -386,7 +523,7 @@ Test(optimizer, vanishing_and_huge_gradients_leave_numbers)
             struct sgp_optimizer optimizer;
             cr_assert(zero(int, sgp_optimizer_init(&optimizer, &settings, 2, &one_tensor)));
             float x[2] = {1e3f, 1e3f}, gradients[2] = {sizes[s], 0};
-            sgp_optimizer_step(&optimizer, x, gradients, 1, 0.1);
+            sgp_optimizer_step(&optimizer, x, gradients, NULL, 1, 0.1);
             cr_assert(isfinite(x[0]) && isfinite(x[1]), "%s, %g: %g %g",
                 sgp_optimizer_name(kinds[k]), (double)sizes[s], (double)x[0], (double)x[1]);
             sgp_optimizer_finish(&optimizer);
@@ -443,6 +580,8 @@ Test(optimizer, refuses_settings_out_of_range)
         "an epsilon of 0 is not from 1e-30 to 1; 1e-8 is usual");
     refuse((struct sgp_optimizer_settings){.kind = SGP_OPTIMIZER_LARS, .trust = 0},
         "a trust of 0 is not from 1e-09 to 1000; 1e-3 is usual");
+    refuse((struct sgp_optimizer_settings){.kind = SGP_OPTIMIZER_LARS, .trust = 1},
+        "a noise_fraction of 0 is not from 1e-06 to 1; 1 / nodes is usual");
     refuse((struct sgp_optimizer_settings){.kind = SGP_OPTIMIZER_SGD, .clip_norm = -1},
         "a clip_norm of -1 is not from 1e-30 to 1e+30; 0, none, is usual");
     refuse((struct sgp_optimizer_settings){.kind = SGP_OPTIMIZER_SGD, .clip_value = NAN},
@@ -458,7 +597,9 @@ Test(optimizer, accepts_what_a_rule_does_not_use)
     for (size_t k = 0; k < 3; k++)
         cr_assert(zero(
             int, sgp_optimizer_check(&(struct sgp_optimizer_settings){.kind = kinds[k]}, NULL)));
-    const struct sgp_optimizer_settings lars = {.kind = SGP_OPTIMIZER_LARS, .trust = 1};
+    const struct sgp_optimizer_settings lars = {
+        .kind = SGP_OPTIMIZER_LARS, .trust = 1, .noise_fraction = 1};
     cr_assert(zero(int, sgp_optimizer_check(&lars, NULL)));
-    cr_assert(eq(u32, sgp_optimizer_uses(SGP_OPTIMIZER_LARS), SGP_USES_MOMENTUM | SGP_USES_TRUST));
+    cr_assert(eq(u32, sgp_optimizer_uses(SGP_OPTIMIZER_LARS),
+        SGP_USES_MOMENTUM | SGP_USES_TRUST | SGP_USES_NOISE));
 }

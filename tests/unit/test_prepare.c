@@ -461,6 +461,35 @@ Test(prepare, every_word_of_algorithm_is_the_method_of_that_name)
     }
 }
 
+/* Two nodes that average. The second half of a batch takes a gradient of its own. */
+Test(prepare, noise_is_that_of_the_fleet)
+{
+    static const struct {
+        const char *rest;
+        double fraction;
+        uint64_t vectors;
+    } cases[] = {{"[optimizer]\nkind = adamw\n", 1, 0},
+        {"[optimizer]\nkind = adamw\nnoise = node\n", 1, 0},
+        {"[optimizer]\nkind = adamw\nnoise = fleet\n", 0.5, 1},
+        {"[optimizer]\nkind = lars\nnoise = fleet\n", 0.5, 1},
+        {"[optimizer]\nkind = nesterov\nnoise = fleet\n", 0.5, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct config config;
+        struct prepared p;
+        struct sgp_error error = {0};
+        cr_assert(zero(int, build((struct parts){.rest = cases[i].rest}, &config, &p, &error)),
+            "%s", error.text);
+        uint64_t bytes = 0;
+        for (uint32_t t = 0; t < p.term_count; t++)
+            if (strcmp(p.terms[t].name, "deviation of the gradient") == 0)
+                bytes = p.terms[t].bytes;
+        cr_assert(eq(u64, bytes, cases[i].vectors * 4 * p.parameters), "%s", cases[i].rest);
+        cr_assert(eq(dbl, p.settings.optimizer.noise_fraction, cases[i].fraction));
+        prepared_finish(&p);
+        config_finish(&config);
+    }
+}
+
 Test(prepare, memory_and_settings_follow_the_rule)
 {
     static const struct {
@@ -525,6 +554,12 @@ Test(prepare, settings_without_effect)
             "[optimizer] alpha has no effect: kind = adam has none"},
         {NULL, "[optimizer]\nkind = lars\nepsilon = 1e-6",
             "[optimizer] epsilon has no effect: kind = lars has none"},
+        {NULL, "[optimizer]\nkind = lamb\nnoise = fleet", NULL},
+        {NULL, "[optimizer]\nnoise = fleet",
+            "n.conf:17: [optimizer] noise has no effect: kind = nesterov has none"},
+        {"batch = 1", "[optimizer]\nkind = adam\nnoise = fleet",
+            "n.conf:18: [optimizer] noise has no effect: a batch of one row does not show its "
+            "noise; give [train] batch 2 and more"},
         {NULL, "[optimizer]\nclip_norm = 1\nclip_value = 1", NULL},
         {NULL, "[optimizer]\nmilestones = 1 2",
             "n.conf:17: [optimizer] milestones has no effect: it is for schedule = step"},
