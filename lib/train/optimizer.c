@@ -185,18 +185,6 @@ void sgp_optimizer_finish(struct sgp_optimizer *optimizer)
     *optimizer = (struct sgp_optimizer){0};
 }
 
-double sgp_rule_norm(const struct sgp_optimizer *optimizer, const float *gradient,
-    const float *deviation, uint64_t count)
-{
-    const struct sgp_kernels *kernels = sgp_kernels_best();
-    double squares = kernels->squares(gradient, count), fraction, rest;
-    if (deviation == NULL)
-        return sqrt(squares);
-    fraction = optimizer->settings.noise_fraction;
-    rest = squares - (1 - fraction) * kernels->squares(deviation, count);
-    return sqrt(fmax(rest, fraction * squares));
-}
-
 static void clip(const struct sgp_optimizer *optimizer, float *gradient, float *deviation)
 {
     const struct sgp_kernels *kernels = sgp_kernels_best();

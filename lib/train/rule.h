@@ -31,7 +31,7 @@ static inline const float *sgp_rule_deviation(const float *gradient, const float
     return deviation != NULL ? deviation : gradient;
 }
 
-/* optimizer.c: |g| of `count` values, less the noise that the mean over nodes does not have. */
+/* rule_tensors.c: |g| of `count` values, less the noise that the mean over nodes does not have. */
 double sgp_rule_norm(const struct sgp_optimizer *optimizer, const float *gradient,
     const float *deviation, uint64_t count);
 

@@ -19,7 +19,7 @@ static double power(double base, uint64_t exponent)
 static void leave_out_noise(
     struct sgp_adam *adam, const struct sgp_optimizer *optimizer, const float *deviation)
 {
-    if (!sgp_optimizer_needs_deviation(&optimizer->settings))
+    if (optimizer->settings.noise_fraction == 1)
         return;
     adam->fraction = (float)optimizer->settings.noise_fraction;
     adam->noise_second = deviation != NULL ? adam->second : 0;
@@ -74,7 +74,7 @@ void sgp_rule_rmsprop(struct sgp_optimizer *optimizer, float *x, const float *gr
         .second = (float)(1 - settings->alpha),
         .square_scale = 1,
         .epsilon = (float)settings->epsilon};
-    if (!sgp_optimizer_needs_deviation(settings)) {
+    if (settings->noise_fraction == 1) {
         sgp_kernels_best()->rmsprop(x, optimizer->vectors[0], gradient, adam.rate, adam.second,
             adam.epsilon, adam.coupled, optimizer->parameters);
         return;

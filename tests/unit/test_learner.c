@@ -530,6 +530,46 @@ Test(learner, a_gradient_that_is_no_number_changes_nothing_of_any_rule)
     sgp_dataset_destroy(dataset);
 }
 
+/* After one step of AdamW over all rows: the gradient, from its first moment, and the noise. */
+static void see_noise(const struct sgp_dataset *rows, float *gradient, float *noise)
+{
+    struct sgp_learner_settings settings = settings_of_rule(SGP_OPTIMIZER_ADAMW, rows);
+    settings.optimizer.clip_norm = 0;
+    settings.batch = (uint32_t)rows->rows;
+    struct sgp_trainer *trainer = create(&settings);
+    struct sgp_training training = train(trainer, 0.5, 1);
+    cr_assert(eq(u64, training.samples, rows->rows));
+    struct sgp_trainer_state state;
+    trainer->methods->state(trainer, &state);
+    for (uint64_t i = 0; i < trainer->parameters; i++) {
+        gradient[i] = sgp_state_vector(&state, "first moment")[i] / (float)(1 - 0.9);
+        noise[i] = sgp_state_vector(&state, "noise")[i] / (float)(1 - 0.999);
+    }
+    trainer->methods->destroy(trainer);
+}
+
+/* Of two rows the halves are the rows. Of one row nothing is known. */
+Test(learner, noise_is_seen_in_two_halves_of_a_batch)
+{
+    enum { PARAMETERS = 8 * FEATURES + 8 + 3 * 8 + 3 };
+    struct sgp_dataset *both = clusters(2, 1), *rows[2];
+    static float gradients[3][PARAMETERS], noises[3][PARAMETERS];
+    for (int r = 0; r < 2; r++) {
+        cr_assert(zero(int, sgp_dataset_create_memory(both->floats + r * FEATURES, both->labels + r,
+                                NULL, 1, FEATURES, CLASSES, 1, &rows[r])));
+        see_noise(rows[r], gradients[r], noises[r]);
+        sgp_dataset_destroy(rows[r]);
+    }
+    see_noise(both, gradients[2], noises[2]);
+    for (int i = 0; i < PARAMETERS; i++) {
+        float a = gradients[0][i], b = gradients[1][i];
+        cr_assert(epsilon_eq(flt, gradients[2][i], (a + b) / 2, 1e-5f), "%d", i);
+        cr_assert(epsilon_eq(flt, noises[2][i], (a - b) * (a - b) / 4, 1e-5f), "%d", i);
+        cr_assert(eq(flt, noises[0][i], 0));
+    }
+    sgp_dataset_destroy(both);
+}
+
 /* --- trouble --- */
 
 Test(learner, divergence_leaves_the_model)
