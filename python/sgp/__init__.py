@@ -19,9 +19,10 @@ from .client import Client
 from .enter import attach, join
 from .errors import (AlreadyFinished, Busy, Disconnected, Error, LayoutMismatch, NoDaemon, NotFinite, Refused, TrainingWarning, ViewsLost)
 from .node import Node
+from .noise import FleetNoise
 from .rows import Sampler
 from .wrap import wrap
 
-__all__ = ["attach", "join", "wrap", "Node", "Mixed", "Finished", "Sampler", "Client", "Error", "NoDaemon", "Disconnected",
+__all__ = ["attach", "join", "wrap", "FleetNoise", "Node", "Mixed", "Finished", "Sampler", "Client", "Error", "NoDaemon", "Disconnected",
            "Busy", "Refused", "LayoutMismatch", "ViewsLost", "NotFinite", "AlreadyFinished", "TrainingWarning"]
 __version__ = "0.1.0.dev0"

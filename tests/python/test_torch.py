@@ -515,6 +515,86 @@ class TorchTest(unittest.TestCase):
         step(model, optimizer)
         self.assertEqual(len(self.fake.of(DONE)), 2)
 
+    def noisy_steps(self, kind, nodes, steps, **options):
+        """A model after steps with gradients of two halves, and what FleetNoise and the formulas in float64 make of them."""
+        torch.manual_seed(3)
+        parameter = nn.Parameter(torch.randn(50))
+        optimizer = kind([parameter], lr=0.01, weight_decay=0.1, **options)
+        noise = sgp.FleetNoise(optimizer, nodes)
+        x, p, s, h = (parameter.detach().double().clone(), *(torch.zeros(50).double() for _ in range(3)))
+        for t in range(1, steps + 1):
+            halves = [0.1 + torch.randn(50) for _ in range(2)]
+            parameter.grad = halves[0] / 2
+            noise.note()
+            parameter.grad = parameter.grad + halves[1] / 2
+            noise.note()
+            noise.step()
+            a, b = (half.double() for half in halves)
+            g, d = (a + b) / 2, (a - b) / 2
+            if kind is torch.optim.Adam:
+                g = g + 0.1 * x
+            p = 0.9 * p + 0.1 * g
+            s = 0.99 * s + 0.01 * g * g
+            h = 0.99 * h + 0.01 * d * d
+            f = 1 / nodes
+            kept = s if t == 1 else torch.maximum(f * s, s - (1 - f) * h)
+            r = p / (1 - 0.9 ** t) / ((kept / (1 - 0.99 ** t)).sqrt() + 1e-8)
+            x = x - 0.01 * (r + (0.1 * x if kind is torch.optim.AdamW else 0))
+            self.assertLess(float((parameter.detach() - x).norm() / x.norm()), 1e-6, t)
+        return parameter, optimizer, noise
+
+    def test_fleet_noise_follows_its_formula(self):
+        for kind in (torch.optim.Adam, torch.optim.AdamW):
+            for nodes in (1, 2, 8):
+                with self.subTest(kind=kind.__name__, nodes=nodes):
+                    _, optimizer, _ = self.noisy_steps(kind, nodes, 50, betas=(0.9, 0.99))
+                    state, = optimizer.state.values()
+                    self.assertEqual("noise" in state, nodes > 1)
+
+    def test_one_node_takes_the_steps_of_pytorch(self):
+        """To the bit, with the same halves."""
+        models = [network(), network()]
+        optimizers = [torch.optim.AdamW(model.parameters(), lr=0.01) for model in models]
+        noise = sgp.FleetNoise(optimizers[0], 1)
+        for number in range(20):
+            for model in models:
+                model.zero_grad()
+                for half in range(2):
+                    (loss_of(model, 2 * number + half) / 2).backward()
+                    noise.note()
+            noise.step()
+            optimizers[1].step()
+        for ours, theirs in zip(models[0].parameters(), models[1].parameters()):
+            self.assertTrue(torch.equal(ours, theirs))
+
+    def test_fleet_noise_is_saved_and_goes_on(self):
+        def take(model, noise, first, last):
+            for number in range(first, last):
+                model.zero_grad()
+                for half in range(2):
+                    (loss_of(model, 2 * number + half) / 2).backward()
+                    noise.note()
+                nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+                noise.step()
+        straight, model = network(), network()
+        take(straight, sgp.FleetNoise(torch.optim.Adam(straight.parameters(), lr=0.01), 4), 0, 30)
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+        take(model, sgp.FleetNoise(optimizer, 4), 0, 13)
+        again = torch.optim.Adam(model.parameters(), lr=0.01)
+        again.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+        take(model, sgp.FleetNoise(again, 4), 13, 30)
+        for ours, theirs in zip(model.parameters(), straight.parameters()):
+            torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
+
+    def test_fleet_noise_refuses_what_it_does_not_know(self):
+        parameters = [nn.Parameter(torch.zeros(2))]
+        for optimizer, nodes, why in ((torch.optim.SGD(parameters, lr=1), 2, "SGD is neither torch.optim.Adam nor AdamW"),
+                                      (torch.optim.Adam(parameters, amsgrad=True), 2, "amsgrad=True"),
+                                      (torch.optim.AdamW(parameters, maximize=True), 2, "maximize=True"),
+                                      (torch.optim.AdamW(parameters), 0, "nodes is 0; at least 1")):
+            with self.assertRaisesRegex(ValueError, why):
+                sgp.FleetNoise(optimizer, nodes)
+
     def test_saved_optimizer_goes_on(self):
         model = network()
         optimizer = torch.optim.Adam(model.parameters())
