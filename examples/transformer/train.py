@@ -71,13 +71,18 @@ def main():
         optimizer, lambda step: min(1, (step + 1) / 50) * min(1, max(0.05, 2 - (step + 1) / half)))
     with sgp.attach(model, optimizer, required=False, timeout=60) as node:
         done = 0
+        noise = sgp.FleetNoise(optimizer, node.size)
         while done < options.steps and not node.stopped:
             for windows in node.shard(train, batch_size=options.batch):
-                loss = loss_of(model, windows)
                 optimizer.zero_grad()
-                loss.backward()
+                loss = 0.0
+                for part in windows.chunk(2):
+                    part_loss = loss_of(model, part) * len(part) / len(windows)
+                    part_loss.backward()
+                    noise.note()
+                    loss += float(part_loss)
                 nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-                optimizer.step()
+                noise.step()  # AdamW's, as of one process with the windows of all
                 schedule.step()
                 node.mix(loss=loss, rows=len(windows))
                 done += 1
