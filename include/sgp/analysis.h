@@ -62,6 +62,6 @@ struct sgp_analysis {
 
 /* Analyse a sealed topology. Equal topologies give equal analyses. Allocates and frees its working
  * memory, at most 2 * 256 * 256 + 20 * nodes doubles. Returns 0 or -ENOMEM. Any thread. */
-SGP_API int sgp_analyse(const struct sgp_topology *topology, struct sgp_analysis *ret_analysis);
+int sgp_analyse(const struct sgp_topology *topology, struct sgp_analysis *ret_analysis);
 
 #endif

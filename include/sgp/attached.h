@@ -24,19 +24,19 @@ struct sgp_attached_settings {
 };
 
 /* x is all zeros. Returns 0, SGP_E_LIMIT, -ENOMEM, or SGP_E_CONFIG with *error for the outer step. */
-SGP_API int sgp_attached_create(const struct sgp_attached_settings *settings,
-    struct sgp_error *error, struct sgp_attached **ret_attached);
+int sgp_attached_create(const struct sgp_attached_settings *settings, struct sgp_error *error,
+    struct sgp_attached **ret_attached);
 
 /* The same object as a trainer, destroyed once, by either name. */
-SGP_API struct sgp_trainer *sgp_attached_trainer(struct sgp_attached *attached);
+struct sgp_trainer *sgp_attached_trainer(struct sgp_attached *attached);
 
 /* memory[0..d) = x / weight, weight > 0, remembered for sgp_attached_take_back. True: it is another's (adopt), or of another
  * time (resume), and no continuation of what was there before. */
-SGP_API bool sgp_attached_hand_out(struct sgp_attached *attached, double weight, float *memory);
+bool sgp_attached_hand_out(struct sgp_attached *attached, double weight, float *memory);
 
 /* Fold what the program made of it; `weight` and `pace` are those of the turn. `assigned`: all are values. The memory is
  * read once. Returns 0, and in *ret_update the digest of the updates (sgp/update.h), 0 for values; SGP_E_DIVERGED if a value moved further than SGP_ATTACHED_STEP_MAX: then x is as it was, and *ret_first the first of them. */
-SGP_API int sgp_attached_take_back(struct sgp_attached *attached, double weight, double pace,
-    bool assigned, const float *memory, uint64_t *ret_update, uint64_t *ret_first);
+int sgp_attached_take_back(struct sgp_attached *attached, double weight, double pace, bool assigned,
+    const float *memory, uint64_t *ret_update, uint64_t *ret_first);
 
 #endif

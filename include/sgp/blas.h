@@ -49,17 +49,17 @@ struct sgp_blas_wish {
 
 /* In a process that was started to try kernels: try them, and end. In any other: return. Call it
  * first in main. */
-SGP_API void sgp_blas_begin(void);
+void sgp_blas_begin(void);
 
 /* Make the kernels fit. It does not return if it starts the program again: the process stays, its
  * memory and its close-on-exec file descriptors do not. Returns 0 with *ret_blas filled, also if
  * nothing better was found; SGP_E_STATE with *error filled if the products of the layers are wrong
  * with the present kernels. */
-SGP_API int sgp_blas_fit(
+int sgp_blas_fit(
     const struct sgp_blas_wish *wish, struct sgp_error *error, struct sgp_blas *ret_blas);
 
 /* "SkylakeX", "Cooperlake (chosen: OpenBLAS took this processor for Prescott)", "Haswell (by
  * OPENBLAS_CORETYPE)". */
-SGP_API void sgp_blas_text(const struct sgp_blas *blas, char ret_text[SGP_BLAS_TEXT_BYTES]);
+void sgp_blas_text(const struct sgp_blas *blas, char ret_text[SGP_BLAS_TEXT_BYTES]);
 
 #endif

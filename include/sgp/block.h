@@ -81,12 +81,12 @@
  * tensors, or of a small or one-dimensional one. Such a block has kind 16, or kind 17 if a finite
  * magnitude exceeds 65504. Compressor FP16 always gives kind 16, and BF16 without `fine` kind 17,
  * zeros included. */
-SGP_API size_t sgp_block_project(float *projected, enum sgp_compressor compressor, bool fine,
+size_t sgp_block_project(float *projected, enum sgp_compressor compressor, bool fine,
     const float *values, uint32_t count);
 
 /* Write the block of these values, raw or projected. Returns its bytes, as project does. The bytes
  * must not overlap the values. */
-SGP_API size_t sgp_block_pack(
+size_t sgp_block_pack(
     uint8_t *bytes, enum sgp_compressor compressor, bool fine, const float *values, uint32_t count);
 
 /* As project and pack, of some values alone: value i is chosen if bit i % 64 of chosen[i / 64] is
@@ -96,9 +96,9 @@ SGP_API size_t sgp_block_pack(
  * `bits` is 1 to 8. With 1 bit s is the mean magnitude of the chosen values. With more bits a
  * chosen value whose k would be 0 has k = 1 or -1, so that the decoded values have the same places.
  * The block has a list of places, or a bitmap, or is dense, whichever is the shortest. */
-SGP_API size_t sgp_block_project_chosen(float *projected, uint32_t bits,
+size_t sgp_block_project_chosen(float *projected, uint32_t bits,
     const uint64_t chosen[static SGP_BLOCK_PLACE_WORDS], const float *values, uint32_t count);
-SGP_API size_t sgp_block_pack_chosen(uint8_t *bytes, uint32_t bits,
+size_t sgp_block_pack_chosen(uint8_t *bytes, uint32_t bits,
     const uint64_t chosen[static SGP_BLOCK_PLACE_WORDS], const float *values, uint32_t count);
 
 /* ---- the target: `count` is 1 to SGP_BLOCK_VALUES; nothing in the bytes is trusted ---- */
@@ -107,10 +107,10 @@ SGP_API size_t sgp_block_pack_chosen(uint8_t *bytes, uint32_t bits,
  * available. Returns 0 if the size depends on further bytes; SGP_BLOCK_HEAD_BYTES always suffice.
  * Returns SGP_E_FRAME if the word, the count or the bitmap is malformed, or if the block is larger
  * than a binary16 block. */
-SGP_API int sgp_block_bytes(const uint8_t *bytes, size_t have, uint32_t count);
+int sgp_block_bytes(const uint8_t *bytes, size_t have, uint32_t count);
 
 /* Decode a block of exactly `size` bytes. The bytes must not overlap the values. Returns 0, or
  * SGP_E_FRAME if the block is malformed or has another size; some values may then be written. */
-SGP_API int sgp_block_unpack(float *values, const uint8_t *bytes, size_t size, uint32_t count);
+int sgp_block_unpack(float *values, const uint8_t *bytes, size_t size, uint32_t count);
 
 #endif

@@ -25,8 +25,8 @@
 
 /* A vector of `count` floats (1 <= count <= SGP_VECTOR_FLOATS_MAX), all zero, aligned to
  * SGP_BUFFER_ALIGNMENT. Returns 0, SGP_E_LIMIT or -ENOMEM. The caller owns it. */
-SGP_API int sgp_vector_create(uint64_t count, float **ret_vector);
-SGP_API void sgp_vector_destroy(float *vector); /* NULL is allowed */
+int sgp_vector_create(uint64_t count, float **ret_vector);
+void sgp_vector_destroy(float *vector); /* NULL is allowed */
 
 struct sgp_pool {
     uint64_t floats;               /* in each vector */
@@ -38,12 +38,12 @@ struct sgp_pool {
  * first, until there are `count` (<= SGP_POOL_VECTORS_MAX). Existing vectors stay. Returns 0 (also
  * if there are enough already), SGP_E_LIMIT or -ENOMEM; after a failure the pool may have grown by
  * some vectors. */
-SGP_API int sgp_pool_grow(struct sgp_pool *pool, uint32_t count, uint64_t floats);
+int sgp_pool_grow(struct sgp_pool *pool, uint32_t count, uint64_t floats);
 
 /* Free the vectors of the places. An all-zero pool is allowed. */
-SGP_API void sgp_pool_finish(struct sgp_pool *pool);
+void sgp_pool_finish(struct sgp_pool *pool);
 
 /* The place of a vector, index < pool->count: valid until sgp_pool_finish. */
-SGP_API float **sgp_pool_place(const struct sgp_pool *pool, uint32_t index);
+float **sgp_pool_place(const struct sgp_pool *pool, uint32_t index);
 
 #endif

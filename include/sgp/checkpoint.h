@@ -27,13 +27,13 @@ struct sgp_checkpoint {
 
 /* Write to PATH, readable by owner and group alone (0640); the previous file becomes PATH.1.
  * Returns 0, or -errno with *error. */
-SGP_API int sgp_checkpoint_write(
+int sgp_checkpoint_write(
     const char *path, const struct sgp_checkpoint *checkpoint, struct sgp_error *error);
 
 /* Read PATH for a model of `parameters` and `shape`. On success *ret_memory, to be freed by the
  * caller, holds the vectors of *ret_checkpoint. Returns 0; -ENOENT; SGP_E_DATA when the file is
  * damaged or of another model; -errno; -ENOMEM. */
-SGP_API int sgp_checkpoint_read(const char *path, uint64_t parameters, uint64_t shape,
+int sgp_checkpoint_read(const char *path, uint64_t parameters, uint64_t shape,
     struct sgp_error *error, struct sgp_checkpoint *ret_checkpoint, float **ret_memory);
 
 #endif

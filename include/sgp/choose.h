@@ -53,20 +53,19 @@ struct sgp_chooser {
 };
 
 /* Read one of SGP_CHOOSER_WORDS. Returns 0, or SGP_E_CONFIG with a clause for people in *error. */
-SGP_API int sgp_chooser_parse(
-    const char *text, struct sgp_error *error, struct sgp_chooser *ret_chooser);
+int sgp_chooser_parse(const char *text, struct sgp_error *error, struct sgp_chooser *ret_chooser);
 
 /* Whether the chooser is for updates alone, because it leaves out too much of an estimate. */
-SGP_API bool sgp_chooser_is_of_updates(const struct sgp_chooser *chooser);
+bool sgp_chooser_is_of_updates(const struct sgp_chooser *chooser);
 
 /* Whether the chooser keeps one magnitude for each block: `sign`, and choosers that send few
  * values. */
-SGP_API bool sgp_chooser_is_coarse(const struct sgp_chooser *chooser);
+bool sgp_chooser_is_coarse(const struct sgp_chooser *chooser);
 
 /* Whether the chooser may be used for an owner's copies: 4 bits and more of every value, or the
  * largest fraction. With random rounding or signs the error of a copy grows, because it is not fed
  * back, or is too large. */
-SGP_API bool sgp_chooser_is_of_copies(const struct sgp_chooser *chooser);
+bool sgp_chooser_is_of_copies(const struct sgp_chooser *chooser);
 
 struct sgp_chosen {
     uint64_t bytes;          /* of the packed values */
@@ -77,8 +76,7 @@ struct sgp_chosen {
  * is value number `first` of all parameters, and blocks begin with it. Random bits are drawn by
  * `key` and the number of a value, so the same update has the same bits. `rest` may be NULL: then
  * it counts as 0, and the caller keeps track of the rest. */
-SGP_API void sgp_choose(const struct sgp_chooser *chooser, const struct sgp_tensors *tensors,
-    uint64_t key, float *values, float *rest, uint64_t first, uint64_t count,
-    struct sgp_chosen *ret_chosen);
+void sgp_choose(const struct sgp_chooser *chooser, const struct sgp_tensors *tensors, uint64_t key,
+    float *values, float *rest, uint64_t first, uint64_t count, struct sgp_chosen *ret_chosen);
 
 #endif

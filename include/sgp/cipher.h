@@ -37,35 +37,34 @@ struct sgp_cipher_settings {
 };
 
 /* 0, -ENOMEM or SGP_E_STATE. */
-SGP_API int sgp_cipher_create(
-    const struct sgp_cipher_settings *settings, struct sgp_cipher **ret_cipher);
-SGP_API void sgp_cipher_destroy(struct sgp_cipher *cipher); /* NULL is allowed */
+int sgp_cipher_create(const struct sgp_cipher_settings *settings, struct sgp_cipher **ret_cipher);
+void sgp_cipher_destroy(struct sgp_cipher *cipher); /* NULL is allowed */
 
 /* Pass received bytes. They are borrowed until shake or open has returned -EAGAIN, which has used
  * all of them, or an error. */
-SGP_API void sgp_cipher_feed(struct sgp_cipher *cipher, const void *bytes, size_t count);
+void sgp_cipher_feed(struct sgp_cipher *cipher, const void *bytes, size_t count);
 
 /* Continue the handshake. Returns 0 when the peer is authenticated, -EAGAIN while more bytes must
  * come, or SGP_E_PROTOCOL if it has failed, with the reason in *error. A dialler's handshake ends
  * before the listener has judged its key. */
-SGP_API int sgp_cipher_shake(struct sgp_cipher *cipher, struct sgp_error *error);
+int sgp_cipher_shake(struct sgp_cipher *cipher, struct sgp_error *error);
 
 /* After the handshake: read the next bytes of the peer, at most `capacity`. Returns their number; 0
  * if the peer has ended; -EAGAIN if more bytes must come; SGP_E_PROTOCOL. */
-SGP_API ssize_t sgp_cipher_open(
+ssize_t sgp_cipher_open(
     struct sgp_cipher *cipher, void *into, size_t capacity, struct sgp_error *error);
 
 /* After the handshake: queue these bytes for sending. Returns 0, -ENOMEM or SGP_E_STATE; after an
  * error the connection is over. */
-SGP_API int sgp_cipher_seal(struct sgp_cipher *cipher, const void *bytes, size_t count);
+int sgp_cipher_seal(struct sgp_cipher *cipher, const void *bytes, size_t count);
 
 /* Take all waiting bytes, or 0 bytes if there are none; they stay in place until the next call. */
-SGP_API size_t sgp_cipher_take(struct sgp_cipher *cipher, const uint8_t **ret_bytes);
+size_t sgp_cipher_take(struct sgp_cipher *cipher, const uint8_t **ret_bytes);
 
 /* The hash of the peer's key, "" before it has shown one; the hash of our own key; the cipher,
  * "AES-128-GCM". Static, or valid as long as the cipher lives. */
-SGP_API const char *sgp_cipher_peer(const struct sgp_cipher *cipher);
-SGP_API const char *sgp_cipher_own(const struct sgp_cipher *cipher);
-SGP_API const char *sgp_cipher_name(const struct sgp_cipher *cipher);
+const char *sgp_cipher_peer(const struct sgp_cipher *cipher);
+const char *sgp_cipher_own(const struct sgp_cipher *cipher);
+const char *sgp_cipher_name(const struct sgp_cipher *cipher);
 
 #endif

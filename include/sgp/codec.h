@@ -42,17 +42,17 @@ struct sgp_codec {
 /* projected[i] = the value that a target decodes of values[i], i < count; both may be the same
  * vector. values[0] is value number `first` of all parameters. Returns the number of bytes when
  * packed. */
-SGP_API uint64_t sgp_codec_project(const struct sgp_codec *codec, float *projected,
-    const float *values, uint64_t first, uint64_t count);
+uint64_t sgp_codec_project(const struct sgp_codec *codec, float *projected, const float *values,
+    uint64_t first, uint64_t count);
 
 /* Write the bytes of `count` values and return their number, at most sgp_coding_bytes_most. A range
  * may be projected or packed piece by piece: then every piece but the last must have whole
  * blocks. */
-SGP_API uint64_t sgp_codec_pack(const struct sgp_codec *codec, uint8_t *bytes, const float *values,
+uint64_t sgp_codec_pack(const struct sgp_codec *codec, uint8_t *bytes, const float *values,
     uint64_t first, uint64_t count);
 
 /* The number of bytes when packed. With NONE and FP16 it depends on `count` alone. */
-SGP_API uint64_t sgp_codec_bytes(
+uint64_t sgp_codec_bytes(
     const struct sgp_codec *codec, const float *values, uint64_t first, uint64_t count);
 
 /* A payload that is decoded while it arrives. Its bytes lie at the end of the memory of its values,
@@ -71,12 +71,12 @@ struct sgp_decoding {
 
 /* Begin to decode a payload of `size` bytes with `count` values; sgp_coding_may_have must allow
  * that. Returns the place for its bytes. */
-SGP_API uint8_t *sgp_decoding_begin(struct sgp_decoding *decoding, enum sgp_coding coding,
-    float *values, uint64_t count, uint64_t size);
+uint8_t *sgp_decoding_begin(struct sgp_decoding *decoding, enum sgp_coding coding, float *values,
+    uint64_t count, uint64_t size);
 
 /* Decode the first `received` bytes. If all bytes are there, `decoded` is `count` afterwards. If
  * the payload is `malformed`, some values before the malformed block are decoded, and no more will
  * be. */
-SGP_API void sgp_decoding_go_on(struct sgp_decoding *decoding, uint64_t received);
+void sgp_decoding_go_on(struct sgp_decoding *decoding, uint64_t received);
 
 #endif

@@ -27,16 +27,16 @@ enum sgp_coding { SGP_CODING_NONE = 0, SGP_CODING_FP16, SGP_CODING_BLOCKS };
     (SGP_CODING_BIT(SGP_CODING_FP16) | SGP_CODING_BIT(SGP_CODING_BLOCKS)) /* all forms */
 
 /* The form in which a compressor's values travel. */
-SGP_API enum sgp_coding sgp_coding_of(enum sgp_compressor compressor);
+enum sgp_coding sgp_coding_of(enum sgp_compressor compressor);
 
 /* The least and the most bytes of a payload of `count` values, at most SGP_PARAMETERS_MAX. Every
  * size of a payload is a multiple of 4. With NONE and FP16 the two are equal. */
-SGP_API uint64_t sgp_coding_bytes_least(enum sgp_coding coding, uint64_t count);
-SGP_API uint64_t sgp_coding_bytes_most(enum sgp_coding coding, uint64_t count);
+uint64_t sgp_coding_bytes_least(enum sgp_coding coding, uint64_t count);
+uint64_t sgp_coding_bytes_most(enum sgp_coding coding, uint64_t count);
 /* Whether a payload of `count` values may have `bytes` bytes. */
-SGP_API bool sgp_coding_may_have(enum sgp_coding coding, uint64_t count, uint64_t bytes);
+bool sgp_coding_may_have(enum sgp_coding coding, uint64_t count, uint64_t bytes);
 /* Whether the longest payload of `count` values is shorter than the plain one. Only then can a
  * target decode it where its values go. False for NONE. */
-SGP_API bool sgp_coding_is_shorter(enum sgp_coding coding, uint64_t count);
+bool sgp_coding_is_shorter(enum sgp_coding coding, uint64_t count);
 
 #endif

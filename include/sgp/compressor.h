@@ -40,8 +40,8 @@ enum sgp_compressor {
 #define SGP_COMPRESSOR_SHARE_WORDS "none|fp16|bf16|int8|int6|int4|int4:64"
 #define SGP_COMPRESSOR_SHARE_MOST SGP_COMPRESSOR_INT4_64
 /* The word of a compressor: static storage. */
-SGP_API const char *sgp_compressor_word(enum sgp_compressor compressor);
+const char *sgp_compressor_word(enum sgp_compressor compressor);
 /* The compressor of a word, or -1. */
-SGP_API int sgp_compressor_of(const char *word);
+int sgp_compressor_of(const char *word);
 
 #endif

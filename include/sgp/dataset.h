@@ -48,45 +48,45 @@ struct sgp_dataset {
  * classes > 0, `values` (rows x targets) for classes = 0 and targets > 0; the other is NULL.
  * Returns 0; SGP_E_DATA if a label is not below classes or rows or features are 0;
  * SGP_E_NOT_FINITE if a feature or value is not finite; SGP_E_LIMIT; -ENOMEM. */
-SGP_API int sgp_dataset_create_memory(const float *features, const uint32_t *labels,
-    const float *values, uint64_t rows, uint32_t feature_count, uint32_t classes, uint32_t targets,
+int sgp_dataset_create_memory(const float *features, const uint32_t *labels, const float *values,
+    uint64_t rows, uint32_t feature_count, uint32_t classes, uint32_t targets,
     struct sgp_dataset **ret_dataset);
 
 /* Whether all features of all rows are whole numbers below `bound`; bytes are the numbers that they
  * are. If not, the first that is none: its row, and its value. */
-SGP_API bool sgp_dataset_is_whole(
+bool sgp_dataset_is_whole(
     const struct sgp_dataset *dataset, uint32_t bound, uint64_t *ret_row, float *ret_value);
 
 /* Free a dataset; NULL is fine. */
-SGP_API void sgp_dataset_destroy(struct sgp_dataset *dataset);
+void sgp_dataset_destroy(struct sgp_dataset *dataset);
 
 /* Collect `count` rows into a batch: features[count x features], and, where not NULL and where the
  * dataset has them, labels[count] and values[count x targets]. Every index is below `rows`
  * (asserted). Bytes become x / 255. Behind them, indices[count .. count + following) may name rows
  * that are wanted next: the first of these are asked for already. Does not allocate; any thread. */
-SGP_API void sgp_dataset_gather(const struct sgp_dataset *dataset, float *features,
-    uint32_t *labels, float *values, const uint32_t *indices, size_t count, size_t following);
+void sgp_dataset_gather(const struct sgp_dataset *dataset, float *features, uint32_t *labels,
+    float *values, const uint32_t *indices, size_t count, size_t following);
 
 /* A new dataset of copies of the named rows, in that order; the original may be destroyed.
  * count >= 1; every index is below `rows` (asserted). Returns 0 or -ENOMEM. */
-SGP_API int sgp_dataset_subset(const struct sgp_dataset *dataset, const uint32_t *indices,
-    uint64_t count, struct sgp_dataset **ret_dataset);
+int sgp_dataset_subset(const struct sgp_dataset *dataset, const uint32_t *indices, uint64_t count,
+    struct sgp_dataset **ret_dataset);
 
 /* Hold out floor(fraction * rows) rows, drawn with (seed, stream), for evaluation: at least one
  * if fraction > 0 and there are two rows or more. 0 <= fraction < 1 (asserted). *ret_held is NULL
  * when nothing is held out. Both parts keep the order of the rows. Returns 0 or -ENOMEM. */
-SGP_API int sgp_dataset_split(const struct sgp_dataset *dataset, double fraction, uint64_t seed,
+int sgp_dataset_split(const struct sgp_dataset *dataset, double fraction, uint64_t seed,
     uint64_t stream, struct sgp_dataset **ret_kept, struct sgp_dataset **ret_held);
 
 /* What peers compare in hello. Equal class digests: the same labels, in the same order, with the
  * same names (the names of unnamed classes are their numbers); or the same label columns,
  * if they are several or hold 0 and 1. Equal scaling digests: the same
  * features in the same order, scaled by the same numbers. */
-SGP_API uint64_t sgp_dataset_classes_digest(const struct sgp_dataset *dataset);
-SGP_API uint64_t sgp_dataset_scaling_digest(const struct sgp_dataset *dataset);
+uint64_t sgp_dataset_classes_digest(const struct sgp_dataset *dataset);
+uint64_t sgp_dataset_scaling_digest(const struct sgp_dataset *dataset);
 
 /* Equal for equal tables of rows: numbers and labels, in their order; the same on every machine. Never 0. */
-SGP_API uint64_t sgp_dataset_digest(const struct sgp_dataset *dataset);
+uint64_t sgp_dataset_digest(const struct sgp_dataset *dataset);
 
 /* The unscaled columns whose greatest magnitude in any row is the largest, and the smallest above 0. Names
  * belong to the dataset; both are NULL if it has no unscaled columns, or these hold nothing but zeros.
@@ -97,7 +97,7 @@ struct sgp_reach {
     float most;  /* the magnitude of the widest */
     float least; /* that of the narrowest */
 };
-SGP_API int sgp_dataset_reach(const struct sgp_dataset *dataset, struct sgp_reach *ret_reach);
+int sgp_dataset_reach(const struct sgp_dataset *dataset, struct sgp_reach *ret_reach);
 
 /* ---- IDX (the format of MNIST and its descendants) ------------------------------------------- */
 
@@ -107,9 +107,8 @@ SGP_API int sgp_dataset_reach(const struct sgp_dataset *dataset, struct sgp_reac
  * without labels. class_names: class_count names in label order, or NULL with class_count the
  * number of classes, 0 for the greatest label + 1 (then every node must own every label: say it
  * instead). Returns 0; SGP_E_DATA, SGP_E_LIMIT, -ENOMEM or -errno with *error set. */
-SGP_API int sgp_dataset_read_idx(const char *path, const char *label_path,
-    const char *const *class_names, uint32_t class_count, struct sgp_error *error,
-    struct sgp_dataset **ret_dataset);
+int sgp_dataset_read_idx(const char *path, const char *label_path, const char *const *class_names,
+    uint32_t class_count, struct sgp_error *error, struct sgp_dataset **ret_dataset);
 
 /* ---- CSV ------------------------------------------------------------------------------------- */
 
@@ -132,38 +131,36 @@ enum sgp_missing {
 struct sgp_scaling;
 
 /* Read and check a scaling file. SGP_E_DATA, SGP_E_LIMIT, -ENOMEM, -errno. */
-SGP_API int sgp_scaling_read(
-    const char *path, struct sgp_error *error, struct sgp_scaling **ret_scaling);
+int sgp_scaling_read(const char *path, struct sgp_error *error, struct sgp_scaling **ret_scaling);
 
 /* Compute one from a CSV file, in its order of columns, leaving out the label column: mean and
  * (population) deviation of columns in which every value present is a number (1 if all are equal),
  * the sorted distinct values of others. Run it once, on all the data, and copy the file to every
  * node. label is as in struct sgp_csv_options, or NULL. Errors as sgp_dataset_read_csv. */
-SGP_API int sgp_scaling_compute(const char *csv_path, const char *label, struct sgp_error *error,
+int sgp_scaling_compute(const char *csv_path, const char *label, struct sgp_error *error,
     struct sgp_scaling **ret_scaling);
 
 /* Write it, replacing path atomically; what is read back is equal to the bit. -errno, -ENOMEM. */
-SGP_API int sgp_scaling_write(
-    const struct sgp_scaling *scaling, const char *path, struct sgp_error *error);
+int sgp_scaling_write(const struct sgp_scaling *scaling, const char *path, struct sgp_error *error);
 
 /* Its text, as a file of it has it, in `lines` or in one; malloc'd, the caller's. `where` begins
  * messages. SGP_E_DATA if a name or value is not UTF-8, -ENOMEM. */
-SGP_API int sgp_scaling_text(const struct sgp_scaling *scaling, bool lines, const char *where,
+int sgp_scaling_text(const struct sgp_scaling *scaling, bool lines, const char *where,
     struct sgp_error *error, char **ret_text);
 
 /* The columns of a dataset that was read without a scaling file, as one that leaves numbers as
  * they are; *ret_scaling is NULL if they have no names. Errors as sgp_scaling_read. */
-SGP_API int sgp_dataset_columns(
+int sgp_dataset_columns(
     const struct sgp_dataset *dataset, struct sgp_error *error, struct sgp_scaling **ret_scaling);
 
 /* The features that its columns make. */
-SGP_API uint32_t sgp_scaling_features(const struct sgp_scaling *scaling);
+uint32_t sgp_scaling_features(const struct sgp_scaling *scaling);
 
 /* The names of its columns, in the order of the features, separated by ", "; a list that has no room ends in "...". */
-SGP_API void sgp_scaling_columns(const struct sgp_scaling *scaling, char *ret_text, size_t bytes);
+void sgp_scaling_columns(const struct sgp_scaling *scaling, char *ret_text, size_t bytes);
 
 /* Free; NULL is fine. */
-SGP_API void sgp_scaling_destroy(struct sgp_scaling *scaling);
+void sgp_scaling_destroy(struct sgp_scaling *scaling);
 
 struct sgp_csv_options {
     /* Name of the label column; NULL: rows without labels. Several, separated by commas, make as
@@ -187,7 +184,7 @@ struct sgp_csv_options {
  * Numbers may have blanks around them, and so may labels whose classes are numbers: 0.0 is the class 0.
  * Errors are `FILE:LINE: column 'C': ...`:
  * SGP_E_DATA, SGP_E_LIMIT, -ENOMEM, -errno. */
-SGP_API int sgp_dataset_read_csv(const char *path, const struct sgp_csv_options *options,
+int sgp_dataset_read_csv(const char *path, const struct sgp_csv_options *options,
     struct sgp_error *error, struct sgp_dataset **ret_dataset);
 
 /* ---- Shards ---------------------------------------------------------------------------------- */
@@ -206,12 +203,11 @@ struct sgp_shards {
 };
 
 /* round-robin, contiguous, sorted, dirichlet:A or none; SGP_E_CONFIG and one line otherwise. */
-SGP_API int sgp_shards_parse(
-    const char *text, struct sgp_error *error, struct sgp_shards *ret_shards);
+int sgp_shards_parse(const char *text, struct sgp_error *error, struct sgp_shards *ret_shards);
 
 /* The word again, for people: A with six digits. */
 #define SGP_SHARDS_TEXT_BYTES 40u
-SGP_API void sgp_shards_text(const struct sgp_shards *shards, char text[SGP_SHARDS_TEXT_BYTES]);
+void sgp_shards_text(const struct sgp_shards *shards, char text[SGP_SHARDS_TEXT_BYTES]);
 
 /* The rows of a node: ascending indices in *ret_rows (caller frees with free()), *ret_count >= 1 of
  * them. Over all nodes of one (shards, labels, seed) each row appears exactly once, and every machine
@@ -220,7 +216,7 @@ SGP_API void sgp_shards_text(const struct sgp_shards *shards, char text[SGP_SHAR
  * urn (Blackwell and MacQueen, 1973), whose counts are Dirichlet-multinomial: no logarithm, no
  * rounding of proportions. node_index < node_count (asserted). With *error set, SGP_E_DATA if a
  * node would have no row, SGP_E_CONFIG if a kind needs labels that are not there; -ENOMEM. */
-SGP_API int sgp_shard_rows(const struct sgp_shards *shards, const uint32_t *labels, uint64_t rows,
+int sgp_shard_rows(const struct sgp_shards *shards, const uint32_t *labels, uint64_t rows,
     uint32_t classes, uint32_t node_index, uint32_t node_count, uint64_t seed,
     struct sgp_error *error, uint32_t **ret_rows, uint64_t *ret_count);
 
@@ -257,7 +253,7 @@ struct sgp_data {
 /* Read what the options name, keep the rows of this node, and hold out or read what to evaluate on. The
  * training file is read whole, then only the node's rows stay in memory. The caller destroys both tables.
  * Errors as the readers', and SGP_E_CONFIG for options that do not go together, with *error set. */
-SGP_API int sgp_data_load(
+int sgp_data_load(
     const struct sgp_data_options *options, struct sgp_error *error, struct sgp_data *ret_data);
 
 #endif

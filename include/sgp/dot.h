@@ -39,7 +39,7 @@ SGP_API int sgp_dot_read_path(
 /* For faults that are found later: write the line of `path` that holds an edge or digraph of the
  * topology read from it, as far as it can be found, before the message of `why`: "PATH:LINE: ...",
  * or "PATH: ..." if it cannot be read again. Returns why's code. */
-SGP_API int sgp_dot_fail(const char *path, const struct sgp_topology *topology,
+int sgp_dot_fail(const char *path, const struct sgp_topology *topology,
     const struct sgp_edge_place *place, const struct sgp_error *why, struct sgp_error *error);
 
 /* Write a sealed topology as DOT; sgp_dot_parse reads it back to the same digest and addresses.

@@ -12,7 +12,7 @@
 
 /* The event that answers a job, or 0: none does. *ret_slot is the slot that it names, or
  * SGP_SLOT_NONE. */
-SGP_API enum sgp_event_type sgp_effect_answer(const struct sgp_effect *effect, uint32_t *ret_slot);
+enum sgp_event_type sgp_effect_answer(const struct sgp_effect *effect, uint32_t *ret_slot);
 
 /* A verb that is NULL does nothing. */
 struct sgp_driver_verbs {
@@ -53,10 +53,10 @@ struct sgp_driver {
 };
 
 /* Perform one event. */
-SGP_API void sgp_driver_post(struct sgp_driver *driver, const struct sgp_event *event);
+void sgp_driver_post(struct sgp_driver *driver, const struct sgp_event *event);
 
 /* Change the topology (sgp/node.h: sgp_node_reload) and perform the effects. The record is
  * committed with the new indices, and then the verbs are called with the former ones. */
-SGP_API void sgp_driver_reload(struct sgp_driver *driver, sgp_time now, struct sgp_reload *reload);
+void sgp_driver_reload(struct sgp_driver *driver, sgp_time now, struct sgp_reload *reload);
 
 #endif

@@ -38,19 +38,18 @@ struct sgp_journal_start {
 /* Append a record. If that fails, the earlier records are unchanged. Returns 0; -ENOMEM; -EINVAL
  * for a message that has no frame. After a few records have been put and taken out (count = 0), an
  * event allocates nothing. */
-SGP_API int sgp_journal_put_start(
-    struct sgp_journal *journal, const struct sgp_journal_start *start);
-SGP_API int sgp_journal_put_event(struct sgp_journal *journal, const struct sgp_event *event);
-SGP_API int sgp_journal_put_reload(
+int sgp_journal_put_start(struct sgp_journal *journal, const struct sgp_journal_start *start);
+int sgp_journal_put_event(struct sgp_journal *journal, const struct sgp_event *event);
+int sgp_journal_put_reload(
     struct sgp_journal *journal, sgp_time now, const struct sgp_node_change *change);
 
 /* The first line of a part's trace: `t=NS node=NAME event=process version=.. date=.. ...`. */
-SGP_API void sgp_journal_head(char line[SGP_TEXT_BYTES], const struct sgp_journal_start *start);
+void sgp_journal_head(char line[SGP_TEXT_BYTES], const struct sgp_journal_start *start);
 
 /* Whether records may be appended to a file that begins with bytes[0..count), where count is the
  * whole file or at least strlen(SGP_JOURNAL_MARK). Returns 0, or SGP_E_FILE with a text that says
  * what the file is instead. `name` is the file's name in messages. */
-SGP_API int sgp_journal_check(
+int sgp_journal_check(
     const uint8_t *bytes, size_t count, const char *name, struct sgp_error *error);
 
 /* Feed the journal bytes[0..count) to sgp_node_step. The sink gets the trace, as the node's own
@@ -59,7 +58,7 @@ SGP_API int sgp_journal_check(
  * version than this one. Returns 0; SGP_E_FILE with the byte where the journal is damaged, has
  * another format, or contains an input that no performer may give; -ENOMEM. The bytes may be
  * hostile. */
-SGP_API int sgp_journal_replay(const uint8_t *bytes, size_t count, const char *name,
+int sgp_journal_replay(const uint8_t *bytes, size_t count, const char *name,
     const struct sgp_sink *sink, struct sgp_error *error);
 
 #endif

@@ -172,22 +172,22 @@ struct sgp_kernels {
 #define SGP_KERNELS_TWINS_MAX 3u
 
 /* The plain loops that define every result. */
-SGP_API const struct sgp_kernels *sgp_kernels_reference(void);
+const struct sgp_kernels *sgp_kernels_reference(void);
 
 /* The fastest twin that this processor can run. */
-SGP_API const struct sgp_kernels *sgp_kernels_best(void);
+const struct sgp_kernels *sgp_kernels_best(void);
 
 /* All twins that this processor can run, the reference first, the best last. Fills
  * ret_twins[0..count) and returns count. */
-SGP_API size_t sgp_kernels_all(const struct sgp_kernels *ret_twins[static SGP_KERNELS_TWINS_MAX]);
+size_t sgp_kernels_all(const struct sgp_kernels *ret_twins[static SGP_KERNELS_TWINS_MAX]);
 
 /* How far two long vectors are apart is well enough known from a sample: of their runs of SGP_KERNELS_RUN values
  * those whose number is a multiple of this, between 64 and 128 of `count` values that have as many, else all. */
-SGP_API uint64_t sgp_kernels_stride(uint64_t count);
+uint64_t sgp_kernels_stride(uint64_t count);
 
 /* sqrt(difference) / sqrt(norm), of sums of what `distance` gave: the disagreement |z_a - z_b| / |z_b| of two
  * nodes' estimates. 0 if difference is 0; infinite if only norm is, or if difference is too large for a
  * number. */
-SGP_API double sgp_relative_difference(double difference, double norm);
+double sgp_relative_difference(double difference, double norm);
 
 #endif

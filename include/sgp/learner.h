@@ -57,27 +57,27 @@ struct sgp_learner;
  * learner takes beside the vectors of the model, which are for as many rows as it takes at one time on their
  * way through the network, for training or evaluation, and the order of the training rows. Returns 0;
  * SGP_E_CONFIG, SGP_E_DATA or SGP_E_LIMIT with *error (may be NULL) filled. */
-SGP_API int sgp_learner_check(
+int sgp_learner_check(
     const struct sgp_learner_settings *settings, struct sgp_error *error, uint64_t *ret_workspace);
 
 /* Check the settings, set all memory aside, and initialise x. Errors as sgp_learner_check, and -ENOMEM. */
-SGP_API int sgp_learner_create(const struct sgp_learner_settings *settings, struct sgp_error *error,
+int sgp_learner_create(const struct sgp_learner_settings *settings, struct sgp_error *error,
     struct sgp_learner **ret_learner);
-SGP_API void sgp_learner_destroy(struct sgp_learner *learner); /* NULL is fine */
+void sgp_learner_destroy(struct sgp_learner *learner); /* NULL is fine */
 
 /* The learner as a trainer: the same object, destroyed once, by either name. `train` gives
  * SGP_E_DIVERGED, and leaves x, optimiser and position as before the failing step, when the loss or
  * the gradient is not finite; `evaluate` gives it when the loss is not. Without evaluation rows,
  * `evaluate` gives 0 samples and NaN; accuracy is NaN for regression. */
-SGP_API struct sgp_trainer *sgp_learner_trainer(struct sgp_learner *learner);
+struct sgp_trainer *sgp_learner_trainer(struct sgp_learner *learner);
 
 /* ceil(rows / batch): the steps of the epoch that the learner is in. */
-SGP_API uint64_t sgp_learner_steps_per_epoch(const struct sgp_learner *learner);
+uint64_t sgp_learner_steps_per_epoch(const struct sgp_learner *learner);
 
 /* outputs[rows x model.outputs] for features[rows x model.inputs], both row-major, at x / weight:
  * probabilities where the loss brings a softmax or sigmoid, else the outputs as they are. Reads x
  * only; the trainer's thread. */
-SGP_API void sgp_learner_predict(struct sgp_learner *learner, double weight, const float *features,
+void sgp_learner_predict(struct sgp_learner *learner, double weight, const float *features,
     uint64_t rows, float *outputs);
 
 #endif

@@ -48,7 +48,7 @@ struct sgp_loss_settings {
 };
 
 /* No smoothing, a delta of 1, all weights 1. */
-extern SGP_API const struct sgp_loss_settings sgp_loss_defaults;
+extern const struct sgp_loss_settings sgp_loss_defaults;
 
 enum sgp_loss_use { /* which settings a loss looks at */
     SGP_LOSS_USES_SMOOTHING = 1,
@@ -63,33 +63,33 @@ enum sgp_loss_target { /* what a loss takes as the truth of a row */
 };
 
 /* The word of a loss; of one that is none asserted, as below. */
-SGP_API const char *sgp_loss_name(enum sgp_loss loss);
+const char *sgp_loss_name(enum sgp_loss loss);
 /* The loss of that word, or 0. */
-SGP_API enum sgp_loss sgp_loss_find(const char *name);
+enum sgp_loss sgp_loss_find(const char *name);
 /* The enum sgp_loss_use that it looks at, or-ed. */
-SGP_API unsigned sgp_loss_uses(enum sgp_loss loss);
+unsigned sgp_loss_uses(enum sgp_loss loss);
 /* The enum sgp_loss_target that it takes, or-ed. */
-SGP_API unsigned sgp_loss_takes(enum sgp_loss loss);
+unsigned sgp_loss_takes(enum sgp_loss loss);
 /* The function that a loss brings for the last layer, which then has no activation: "softmax",
  * "sigmoid", or NULL. */
-SGP_API const char *sgp_loss_activation(enum sgp_loss loss);
+const char *sgp_loss_activation(enum sgp_loss loss);
 
 /* Check the settings that the loss uses, for a model of `outputs` outputs. Returns 0;
  * SGP_E_CONFIG with *error filled. */
-SGP_API int sgp_loss_check(enum sgp_loss loss, const struct sgp_loss_settings *settings,
-    uint32_t outputs, struct sgp_error *error);
+int sgp_loss_check(enum sgp_loss loss, const struct sgp_loss_settings *settings, uint32_t outputs,
+    struct sgp_error *error);
 
 /* XXH3 of the loss and of those settings that it uses and that are not the defaults: for peers. */
-SGP_API uint64_t sgp_loss_digest(enum sgp_loss loss, const struct sgp_loss_settings *settings);
+uint64_t sgp_loss_digest(enum sgp_loss loss, const struct sgp_loss_settings *settings);
 
 /* The mean loss of outputs that are all zero over the rows of a dataset that the loss takes.
  * Returns 0 or -ENOMEM. */
-SGP_API int sgp_loss_of_zeros(enum sgp_loss loss, const struct sgp_loss_settings *settings,
+int sgp_loss_of_zeros(enum sgp_loss loss, const struct sgp_loss_settings *settings,
     const struct sgp_dataset *dataset, double *ret_loss);
 
 /* A list of numbers such as "1, 2.5, 1": malloc'd, the caller's; NULL and 0 for an empty text.
  * SGP_E_CONFIG with *error filled if it is no such list, -ENOMEM. */
-SGP_API int sgp_class_weights_parse(
+int sgp_class_weights_parse(
     const char *text, struct sgp_error *error, float **ret_weights, uint32_t *ret_count);
 
 #endif

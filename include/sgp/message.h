@@ -359,11 +359,11 @@ struct sgp_cargo {
     enum sgp_compressor compressor; /* that made the payload; known at the source alone */
 };
 /* The payload that a SHARE or an ESTIMATE announces; of another message none. Pure; any thread. */
-SGP_API struct sgp_cargo sgp_message_cargo(const struct sgp_message *message);
+struct sgp_cargo sgp_message_cargo(const struct sgp_message *message);
 
 /* Words for people and logs; static storage, "?" for a value outside the enumeration. */
-SGP_API const char *sgp_node_state_name(enum sgp_node_state state);    /* "training" */
-SGP_API const char *sgp_message_type_name(enum sgp_message_type type); /* "share" */
-SGP_API const char *sgp_reason_text(enum sgp_reason reason);           /* "the share holds ..." */
+const char *sgp_node_state_name(enum sgp_node_state state);    /* "training" */
+const char *sgp_message_type_name(enum sgp_message_type type); /* "share" */
+const char *sgp_reason_text(enum sgp_reason reason);           /* "the share holds ..." */
 
 #endif

@@ -61,39 +61,39 @@ SGP_API const struct sgp_method *sgp_method_find(const char *name);
 /* ---- what follows from a preset ---- */
 
 /* Whether a node that trains waits for others' shares; only then may there be backup neighbours. */
-SGP_API bool sgp_method_waits(const struct sgp_method *method);
+bool sgp_method_waits(const struct sgp_method *method);
 
 /* Whether a share may come some rounds late (sgp_node_config.overlap) before its target waits for
  * it. */
-SGP_API bool sgp_method_overlaps(const struct sgp_method *method);
+bool sgp_method_overlaps(const struct sgp_method *method);
 
 /* Whether a node far behind takes the fleet's round. Not if each node counts its own rounds. */
-SGP_API bool sgp_method_may_jump(const struct sgp_method *method);
+bool sgp_method_may_jump(const struct sgp_method *method);
 
 /* Whether the learning rate may be scaled by a node's rate of rounds, so that a fast node moves the
  * fleet no further than the others. Not if rounds are an owner's. */
-SGP_API bool sgp_method_may_scale_rate(const struct sgp_method *method);
+bool sgp_method_may_scale_rate(const struct sgp_method *method);
 
 /* Whether every in-link has a buffer of its own, so that a credit outlives its round. Otherwise
  * buffers go round by round to the awaited shares, and a credit is valid for its round alone. */
-SGP_API bool sgp_method_has_own_buffers(const struct sgp_method *method);
+bool sgp_method_has_own_buffers(const struct sgp_method *method);
 
 /* Whether a node that trains chooses its targets itself; otherwise the topology file names them. */
-SGP_API bool sgp_method_chooses(const struct sgp_method *method);
+bool sgp_method_chooses(const struct sgp_method *method);
 
 /* The fraction of its mass that a node keeps if it chooses its targets; 1 if the file gives the
  * fractions. */
-SGP_API double sgp_method_keep(const struct sgp_method *method);
+double sgp_method_keep(const struct sgp_method *method);
 
 /* Whether shares are absorbed at the end of their round, in the order of their sources. */
-SGP_API bool sgp_method_in_order(const struct sgp_method *method);
+bool sgp_method_in_order(const struct sgp_method *method);
 
 /* ---- and of the topology ---- */
 
 /* Make a sealed topology that is not shared yet fit the method; dpsgd gives its edges Metropolis
  * weights. Returns 0, or SGP_E_TOPOLOGY with a text that names the edge and a remedy; *ret_culprit
  * (may be NULL) is then the edge. */
-SGP_API int sgp_method_suit(const struct sgp_method *method, struct sgp_topology *topology,
+int sgp_method_suit(const struct sgp_method *method, struct sgp_topology *topology,
     struct sgp_error *error, struct sgp_edge_place *ret_culprit);
 
 /* The greatest number of rounds of overlap: an older share says little about its sender. */

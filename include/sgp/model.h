@@ -125,51 +125,51 @@ struct sgp_model_tensor {
 /* Read the text alone, before the rows are known: words, loss, limits. Shapes stay unknown (zero),
  * and `outputs` is that of the last dense, conv or embedding. Returns 0; SGP_E_CONFIG or
  * SGP_E_LIMIT with *error filled and *model unchanged. */
-SGP_API int sgp_model_read(
+int sgp_model_read(
     struct sgp_model *model, const char *layers, enum sgp_loss loss, struct sgp_error *error);
 
 /* Describe a model for rows of a shape, of 1..SGP_INPUTS_MAX values. If `layers` begins with
  * `input`, that must have as many values and is taken instead. Errors as sgp_model_read. */
-SGP_API int sgp_model_init_shaped(struct sgp_model *model, const char *layers, enum sgp_loss loss,
+int sgp_model_init_shaped(struct sgp_model *model, const char *layers, enum sgp_loss loss,
     struct sgp_shape input, struct sgp_error *error);
 
 /* The same for flat rows of `inputs` features. */
-SGP_API int sgp_model_init(struct sgp_model *model, const char *layers, enum sgp_loss loss,
-    uint32_t inputs, struct sgp_error *error);
+int sgp_model_init(struct sgp_model *model, const char *layers, enum sgp_loss loss, uint32_t inputs,
+    struct sgp_error *error);
 
 /* Give its loss other settings; class_weights must outlive the model. Returns 0; SGP_E_CONFIG with
  * *error filled and *model unchanged. */
-SGP_API int sgp_model_set_loss(
+int sgp_model_set_loss(
     struct sgp_model *model, const struct sgp_loss_settings *settings, struct sgp_error *error);
 
 /* The canonical text of the layers: single blanks, nothing that goes without saying, and `input` if
  * a layer goes by the shape of the rows. Reading it gives the same model. */
-SGP_API void sgp_model_text(const struct sgp_model *model, char ret_text[SGP_MODEL_TEXT_BYTES]);
+void sgp_model_text(const struct sgp_model *model, char ret_text[SGP_MODEL_TEXT_BYTES]);
 
 /* The products of a step with `batch` rows that OpenBLAS is asked for, to see to it that its kernels fit them
  * (sgp/blas.h). Returns how many. */
-SGP_API uint32_t sgp_model_products(const struct sgp_model *model, uint32_t batch,
+uint32_t sgp_model_products(const struct sgp_model *model, uint32_t batch,
     struct sgp_blas_layer ret_layers[static SGP_LAYERS_MAX]);
 
 /* The tensors of its parameters, in their order; they tile the vector. Returns how many. */
-SGP_API uint32_t sgp_model_tensors(const struct sgp_model *model,
+uint32_t sgp_model_tensors(const struct sgp_model *model,
     struct sgp_model_tensor ret_tensors[static SGP_MODEL_TENSORS_MAX]);
 
 /* Where they end. Returns how many. */
-SGP_API uint32_t sgp_model_ends(
+uint32_t sgp_model_ends(
     const struct sgp_model *model, struct sgp_tensor_end ret_ends[static SGP_MODEL_TENSORS_MAX]);
 
 /* The whole numbers that it takes as features are below this; 0: it takes any numbers. */
-SGP_API uint32_t sgp_model_vocabulary(const struct sgp_model *model);
+uint32_t sgp_model_vocabulary(const struct sgp_model *model);
 
 /* XXH3 of the canonical texts, for the fingerprint that peers compare: equal digests, equal shape
  * (inputs included), equal loss and settings of it. */
-SGP_API uint64_t sgp_model_shape_digest(const struct sgp_model *model);
-SGP_API uint64_t sgp_model_loss_digest(const struct sgp_model *model);
+uint64_t sgp_model_shape_digest(const struct sgp_model *model);
+uint64_t sgp_model_loss_digest(const struct sgp_model *model);
 
 /* First parameters. Weights of dense and conv are normal with variance 2 / (values that enter a
  * sum) (He et al. 2015), those of embedding with variance 1; scales and variances are 1, all else
  * 0. The same seed gives the same parameters on every node; x has model->parameters floats. */
-SGP_API void sgp_model_initialise(const struct sgp_model *model, uint64_t seed, float *x);
+void sgp_model_initialise(const struct sgp_model *model, uint64_t seed, float *x);
 
 #endif

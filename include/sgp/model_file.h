@@ -46,15 +46,15 @@ struct sgp_model_contents {
 /* The length and the header of a safetensors file, digest included: the file is these *ret_size bytes
  * (malloc'd, the caller's) followed by the values, 4 bytes each, little-endian. A server can send the
  * two parts without joining them. SGP_E_DATA (a tag that is not UTF-8), SGP_E_LIMIT, -ENOMEM. */
-SGP_API int sgp_safetensors_head(const struct sgp_model_contents *contents, struct sgp_error *error,
+int sgp_safetensors_head(const struct sgp_model_contents *contents, struct sgp_error *error,
     void **ret_head, size_t *ret_size);
 
 /* The whole file in memory (malloc'd, the caller's). Errors as sgp_safetensors_head. */
-SGP_API int sgp_safetensors_encode(const struct sgp_model_contents *contents,
-    struct sgp_error *error, void **ret_bytes, size_t *ret_size);
+int sgp_safetensors_encode(const struct sgp_model_contents *contents, struct sgp_error *error,
+    void **ret_bytes, size_t *ret_size);
 
 /* The whole file on disk, for owner and group (0640) alone, replacing path at once. Errors as above and -errno. */
-SGP_API int sgp_safetensors_write(
+int sgp_safetensors_write(
     const struct sgp_model_contents *contents, const char *path, struct sgp_error *error);
 
 /* What was read; owned by whoever read it. */
@@ -69,31 +69,31 @@ struct sgp_model_file {
 /* Read a file, or the bytes of one (`name` is what messages call them). Only files written by this
  * library are read, since the digest is checked. SGP_E_FILE with one line if it is damaged or of
  * another kind, SGP_E_LIMIT, -ENOMEM, -errno. */
-SGP_API int sgp_safetensors_read(
+int sgp_safetensors_read(
     const char *path, struct sgp_error *error, struct sgp_model_file **ret_file);
-SGP_API int sgp_safetensors_decode(const void *bytes, size_t size, const char *name,
+int sgp_safetensors_decode(const void *bytes, size_t size, const char *name,
     struct sgp_error *error, struct sgp_model_file **ret_file);
 
 /* The tensors and tags alone, from the head of a file of which `data_bytes` of values follow: any safetensors file of
  * float32 tensors that begins with its __metadata__; no digest is asked for, and `values` is NULL. `name` is what
  * messages call it. SGP_E_FILE, SGP_E_LIMIT, -ENOMEM. */
-SGP_API int sgp_safetensors_layout(const void *head, size_t head_bytes, uint64_t data_bytes,
+int sgp_safetensors_layout(const void *head, size_t head_bytes, uint64_t data_bytes,
     const char *name, struct sgp_error *error, struct sgp_model_file **ret_file);
 
 /* Where each tensor of the file ends: ret_ends has file->tensor_count entries. Values from `values_from` on are no
  * parameters of a matrix, whatever their shape. */
-SGP_API void sgp_model_file_tensors(
+void sgp_model_file_tensors(
     const struct sgp_model_file *file, uint64_t values_from, struct sgp_tensor_end *ret_ends);
 
 /* The value of a tag, or NULL; valid as long as the file. */
-SGP_API const char *sgp_model_file_tag(const struct sgp_model_file *file, const char *key);
+const char *sgp_model_file_tag(const struct sgp_model_file *file, const char *key);
 
 /* Free; NULL is fine. */
-SGP_API void sgp_model_file_destroy(struct sgp_model_file *file);
+void sgp_model_file_destroy(struct sgp_model_file *file);
 
 /* Write the tensors as a .npz (zip, stored) that numpy.load reads; tags are left out. At most 4 GiB:
  * SGP_E_LIMIT beyond. -errno, -ENOMEM. */
-SGP_API int sgp_npz_write(
+int sgp_npz_write(
     const struct sgp_model_contents *contents, const char *path, struct sgp_error *error);
 
 #endif

@@ -463,7 +463,7 @@ struct sgp_node_needs {
     uint32_t links; /* and entries of a record */
 };
 /* Returns 0 or -ENOMEM. */
-SGP_API int sgp_node_needs(const struct sgp_topology *topology, uint32_t self,
+int sgp_node_needs(const struct sgp_topology *topology, uint32_t self,
     const struct sgp_method *method, struct sgp_node_needs *ret_needs);
 
 struct sgp_node;   /* opaque: lib/core/state.h */
@@ -471,17 +471,17 @@ struct sgp_reload; /* opaque: lib/core/reload.c */
 
 /* Create a node in state joining; it does nothing before SGP_EVENT_START. The config is copied, the
  * topology borrowed. Returns 0, -EINVAL for a config out of range, -ENOMEM. */
-SGP_API int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_node);
-SGP_API void sgp_node_destroy(struct sgp_node *node); /* NULL is allowed */
+int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_node);
+void sgp_node_destroy(struct sgp_node *node); /* NULL is allowed */
 
 /* The needs of a node as it is. They exceed those of its topology if its record or a former
  * topology named links that are no longer edges. */
-SGP_API void sgp_node_counts(const struct sgp_node *node, struct sgp_node_needs *ret_needs);
+void sgp_node_counts(const struct sgp_node *node, struct sgp_node_needs *ret_needs);
 
 /* One step. It cannot fail: an operating error is an event, and a peer's error becomes HANG_UP.
  * effects->capacity must be at least sgp_node_counts' effects. Events of a connection that is gone
  * are ignored. Perform the effects in order, before the next step of this node. */
-SGP_API void sgp_node_step(
+void sgp_node_step(
     struct sgp_node *node, const struct sgp_event *event, struct sgp_effects *effects);
 
 /* Another topology for a running node, in two parts, so that the second cannot fail. The links are
@@ -498,9 +498,9 @@ struct sgp_node_change {
 /* Allocate everything. *ret_needs is what the performer must then have, never fewer slots than now.
  * Returns 0; -EINVAL for a change out of range, or another node's; -ENOMEM. No step of the node may
  * come between this and the next. */
-SGP_API int sgp_reload_prepare(const struct sgp_node *node, const struct sgp_node_change *change,
+int sgp_reload_prepare(const struct sgp_node *node, const struct sgp_node_change *change,
     struct sgp_node_needs *ret_needs, struct sgp_reload **ret_reload);
-SGP_API void sgp_reload_cancel(struct sgp_reload *reload); /* NULL is allowed */
+void sgp_reload_cancel(struct sgp_reload *reload); /* NULL is allowed */
 
 /* Carry the reload out, and end `reload`. The effects name peers by their FORMER indices.
  *
@@ -511,16 +511,16 @@ SGP_API void sgp_reload_cancel(struct sgp_reload *reload); /* NULL is allowed */
  *
  * When the performer has performed the effects, it moves all that it keeps by peer or by link to
  * the new indices, and posts a TICK. */
-SGP_API void sgp_node_reload(
+void sgp_node_reload(
     struct sgp_node *node, sgp_time now, struct sgp_reload *reload, struct sgp_effects *effects);
 
 /* Why this node cannot leave for good now, a clause for people; NULL if it can. Static storage. */
-SGP_API const char *sgp_node_leave_obstacle(const struct sgp_node *node);
+const char *sgp_node_leave_obstacle(const struct sgp_node *node);
 /* Why this node cannot make the token again, in the same form. */
-SGP_API const char *sgp_node_token_obstacle(const struct sgp_node *node);
+const char *sgp_node_token_obstacle(const struct sgp_node *node);
 
 /* When to send SGP_EVENT_TICK at the latest if no other event comes; SGP_TIME_NEVER when idle. */
-SGP_API sgp_time sgp_node_deadline(const struct sgp_node *node);
+sgp_time sgp_node_deadline(const struct sgp_node *node);
 
 /* What the node waits for, for status and people. */
 enum sgp_waiting {
@@ -586,14 +586,14 @@ struct sgp_node_status {
 SGP_API void sgp_node_status(const struct sgp_node *node, struct sgp_node_status *ret_status);
 /* One past the node's own last training round; 0: it has none of its own, as a relay, or while the
  * end is open. */
-SGP_API sgp_round sgp_node_own_end(const struct sgp_node *node);
+sgp_round sgp_node_own_end(const struct sgp_node *node);
 /* The `round` of the status alone, for callers that ask for each link. */
-SGP_API sgp_round sgp_node_round(const struct sgp_node *node);
+sgp_round sgp_node_round(const struct sgp_node *node);
 /* The number of the node's run (sgp/run.h), which it may learn from a neighbour; 0: no run yet. */
-SGP_API uint64_t sgp_node_run(const struct sgp_node *node);
+uint64_t sgp_node_run(const struct sgp_node *node);
 /* The number of links to neighbours whose estimates differ from this node's at the end of both.
  * Looks at all links. */
-SGP_API uint32_t sgp_node_disagreeing(const struct sgp_node *node);
+uint32_t sgp_node_disagreeing(const struct sgp_node *node);
 
 enum sgp_link_state { SGP_LINK_DOWN = 1, SGP_LINK_CONNECTING, SGP_LINK_UP };
 
@@ -639,21 +639,21 @@ SGP_API uint32_t sgp_node_link_count(const struct sgp_node *node);
 SGP_API void sgp_node_link_status(
     const struct sgp_node *node, uint32_t index, struct sgp_peer_status *ret_status);
 /* The first link from `from` on over which a share may be owed, or the count of all links. */
-SGP_API uint32_t sgp_node_next_owing(const struct sgp_node *node, uint32_t from);
+uint32_t sgp_node_next_owing(const struct sgp_node *node, uint32_t from);
 /* The `last_number` and `weight_owed` of the link alone, for callers that ask after every step. */
-SGP_API void sgp_node_link_account(const struct sgp_node *node, uint32_t index,
-    uint64_t *ret_last_number, double *ret_weight_owed);
+void sgp_node_link_account(const struct sgp_node *node, uint32_t index, uint64_t *ret_last_number,
+    double *ret_weight_owed);
 
 /* The answer to a question that came on a separate connection. False: the node cannot tell yet, so
  * close without an answer. Changes nothing. */
-SGP_API bool sgp_node_answer(
+bool sgp_node_answer(
     const struct sgp_node *node, const struct sgp_inquire *question, struct sgp_answer *ret_answer);
 
 /* The debts that are a part of weight_in_flight, 0 .. count-1; in no order. */
-SGP_API uint32_t sgp_node_debt_count(const struct sgp_node *node);
-SGP_API const struct sgp_account *sgp_node_debt(const struct sgp_node *node, uint32_t index);
+uint32_t sgp_node_debt_count(const struct sgp_node *node);
+const struct sgp_account *sgp_node_debt(const struct sgp_node *node, uint32_t index);
 
-SGP_API const char *sgp_note_name(enum sgp_note note); /* "share_returned"; static storage */
-SGP_API const char *sgp_waiting_name(enum sgp_waiting waiting); /* "share" */
+const char *sgp_note_name(enum sgp_note note);          /* "share_returned"; static storage */
+const char *sgp_waiting_name(enum sgp_waiting waiting); /* "share" */
 
 #endif

@@ -110,39 +110,36 @@ struct sgp_optimizer {
 };
 
 /* Whether the settings are in range: 0, or SGP_E_CONFIG with *error filled. */
-SGP_API int sgp_optimizer_check(
-    const struct sgp_optimizer_settings *settings, struct sgp_error *error);
+int sgp_optimizer_check(const struct sgp_optimizer_settings *settings, struct sgp_error *error);
 
 /* Its word. */
-SGP_API const char *sgp_optimizer_name(enum sgp_optimizer_kind kind);
+const char *sgp_optimizer_name(enum sgp_optimizer_kind kind);
 
 /* How many vectors of its own, as long as x, a rule keeps from step to step, with settings that are checked. */
-SGP_API uint32_t sgp_optimizer_vectors(const struct sgp_optimizer_settings *settings);
+uint32_t sgp_optimizer_vectors(const struct sgp_optimizer_settings *settings);
 
 /* The bits of enum sgp_optimizer_use. */
-SGP_API unsigned sgp_optimizer_uses(enum sgp_optimizer_kind kind);
+unsigned sgp_optimizer_uses(enum sgp_optimizer_kind kind);
 
 /* Start with vectors of zeros. The settings must be checked. The tensors' ends are borrowed. Returns 0,
  * SGP_E_LIMIT (parameters not in 1..SGP_PARAMETERS_MAX) or -ENOMEM; on failure *optimizer is all zero. */
-SGP_API int sgp_optimizer_init(struct sgp_optimizer *optimizer,
+int sgp_optimizer_init(struct sgp_optimizer *optimizer,
     const struct sgp_optimizer_settings *settings, uint64_t parameters,
     const struct sgp_tensors *tensors);
-SGP_API void sgp_optimizer_finish(struct sgp_optimizer *optimizer);
+void sgp_optimizer_finish(struct sgp_optimizer *optimizer);
 
 /* Whether a step uses the deviation of its gradient: the rule leaves out noise, and there is some to leave out. */
-SGP_API bool sgp_optimizer_needs_deviation(const struct sgp_optimizer_settings *settings);
+bool sgp_optimizer_needs_deviation(const struct sgp_optimizer_settings *settings);
 
 /* One step with the gradient of the loss at x / weight (weight > 0), at a learning rate >= 0. The
  * gradient must be finite; it is clipped in place. `deviation`: D of the gradient, finite, shortened with it; NULL if it is
  * not known, as of a batch of one row, or not used. Then what was seen of it before is left out. */
-SGP_API void sgp_optimizer_step(struct sgp_optimizer *optimizer, float *x, float *gradient,
+void sgp_optimizer_step(struct sgp_optimizer *optimizer, float *x, float *gradient,
     float *deviation, double weight, double rate);
 
 /* Add what the rule keeps to *state, borrowed until the next step. */
-SGP_API void sgp_optimizer_state(
-    const struct sgp_optimizer *optimizer, struct sgp_trainer_state *state);
+void sgp_optimizer_state(const struct sgp_optimizer *optimizer, struct sgp_trainer_state *state);
 /* Go on with what *state has of it, which is copied; zeros if that is not all of it. */
-SGP_API void sgp_optimizer_resume(
-    struct sgp_optimizer *optimizer, const struct sgp_trainer_state *state);
+void sgp_optimizer_resume(struct sgp_optimizer *optimizer, const struct sgp_trainer_state *state);
 
 #endif

@@ -36,33 +36,32 @@ struct sgp_outer {
 };
 
 /* "none", "slowmo", "nesterov". Returns 0, or SGP_E_CONFIG with *error (may be NULL) filled. */
-SGP_API int sgp_outer_kind_parse(
-    const char *text, struct sgp_error *error, enum sgp_outer_kind *ret_kind);
+int sgp_outer_kind_parse(const char *text, struct sgp_error *error, enum sgp_outer_kind *ret_kind);
 
 /* Whether the settings are in range: 0, or SGP_E_CONFIG with *error filled. Of kind NONE nothing
  * else is checked. */
-SGP_API int sgp_outer_check(const struct sgp_outer_settings *settings, struct sgp_error *error);
+int sgp_outer_check(const struct sgp_outer_settings *settings, struct sgp_error *error);
 
 /* Begin with checked settings and without b. Returns 0, SGP_E_LIMIT (parameters not in
  * 1..SGP_PARAMETERS_MAX) or -ENOMEM; on failure *outer is all zero. Of kind NONE nothing is
  * allocated, and no steps are taken. */
-SGP_API int sgp_outer_init(
+int sgp_outer_init(
     struct sgp_outer *outer, const struct sgp_outer_settings *settings, uint64_t parameters);
-SGP_API void sgp_outer_finish(struct sgp_outer *outer);
+void sgp_outer_finish(struct sgp_outer *outer);
 
 /* b = x / weight (weight > 0), v = 0. */
-SGP_API void sgp_outer_begin(struct sgp_outer *outer, const float *x, double weight);
+void sgp_outer_begin(struct sgp_outer *outer, const float *x, double weight);
 
 /* Forget b: the next step takes the present estimate as b, and changes nothing. */
-SGP_API void sgp_outer_forget(struct sgp_outer *outer);
+void sgp_outer_forget(struct sgp_outer *outer);
 
 /* Add b and v to *state, borrowed until the next step; nothing if there is no b. */
-SGP_API void sgp_outer_state(const struct sgp_outer *outer, struct sgp_trainer_state *state);
+void sgp_outer_state(const struct sgp_outer *outer, struct sgp_trainer_state *state);
 /* Continue with b and v of *state, which are copied; if it has none, there is no b. */
-SGP_API void sgp_outer_resume(struct sgp_outer *outer, const struct sgp_trainer_state *state);
+void sgp_outer_resume(struct sgp_outer *outer, const struct sgp_trainer_state *state);
 
 /* One outer step: x becomes weight times the new estimate, weight > 0. Computed in double, and
  * rounded once for each of b, v, x. */
-SGP_API void sgp_outer_step(struct sgp_outer *outer, float *x, double weight);
+void sgp_outer_step(struct sgp_outer *outer, float *x, double weight);
 
 #endif

@@ -35,8 +35,7 @@
 /* The w of the estimate in a payload, by its announcement. Of a share it is weight over fraction;
  * of an estimate, whose fraction is 0, its weight. A payload without a weight is of an exact cycle
  * or an update: its w is the greatest possible, the number of nodes of the file that train. */
-SGP_API double sgp_payload_unit(
-    double weight, double fraction, const struct sgp_topology *topology);
+double sgp_payload_unit(double weight, double fraction, const struct sgp_topology *topology);
 
 /* The measure of a vector, or of a part of one. */
 struct sgp_measure {
@@ -52,11 +51,11 @@ struct sgp_lengths {
     uint32_t learnt;         /* SGP_LENGTHS_LEARNT at most */
 };
 
-SGP_API void sgp_lengths_look(struct sgp_lengths *lengths, const struct sgp_measure *own);
+void sgp_lengths_look(struct sgp_lengths *lengths, const struct sgp_measure *own);
 
 /* `parameters` is the length of the whole vector, whatever part of it arrived. Returns 0, and
  * updates the lengths; SGP_E_NOT_FINITE or SGP_E_OUTSIZED. */
-SGP_API int sgp_payload_judge(
+int sgp_payload_judge(
     struct sgp_lengths *lengths, const struct sgp_measure *came, uint64_t parameters);
 
 #endif

@@ -44,7 +44,7 @@ struct sgp_fold_work {
 /* Change values[0..count), which begin at value `first` of the payload. `first` is a multiple of
  * SGP_KERNELS_RUN, and so is `count` except at the end. Returns the largest magnitude of the
  * received values, and in *ret_squares the sum of their squares. */
-SGP_API float sgp_fold_values(struct sgp_fold_work *folding, double *ret_squares, float *values,
+float sgp_fold_values(struct sgp_fold_work *folding, double *ret_squares, float *values,
     uint64_t first, uint64_t count);
 
 /* One job, by value. Its places belong to the performer. */
@@ -117,68 +117,67 @@ struct sgp_performer {
 
 /* Make vectors of `parameters` values for a core of these needs; existing vectors stay. `copies`:
  * also make a copy. An all-zero performer has no vectors. Returns 0, SGP_E_LIMIT or -ENOMEM. */
-SGP_API int sgp_performer_reserve(struct sgp_performer *performer,
-    const struct sgp_node_needs *needs, uint64_t parameters, bool copies);
+int sgp_performer_reserve(struct sgp_performer *performer, const struct sgp_node_needs *needs,
+    uint64_t parameters, bool copies);
 
 /* Set the chooser of a worker's updates, and make the vector of the rest, all zero. Call it before
  * sgp_performer_begin. Returns 0 or -ENOMEM. */
-SGP_API int sgp_performer_choose(struct sgp_performer *performer, const struct sgp_chooser *chooser,
+int sgp_performer_choose(struct sgp_performer *performer, const struct sgp_chooser *chooser,
     uint64_t seed, uint64_t parameters);
 
 /* Set the chooser of an owner's changes. Their rest needs no vector: it is x less the copy. Call it
  * before sgp_performer_begin. */
-SGP_API void sgp_performer_choose_copies(
+void sgp_performer_choose_copies(
     struct sgp_performer *performer, const struct sgp_chooser *chooser);
 
 /* Free the vectors. An all-zero performer is allowed. */
-SGP_API void sgp_performer_finish(struct sgp_performer *performer);
+void sgp_performer_finish(struct sgp_performer *performer);
 
 /* A process begins with the trainer's parameters: forget lengths and snapshots, and clear the
  * rest. */
-SGP_API void sgp_performer_begin(struct sgp_performer *performer, struct sgp_trainer *trainer);
+void sgp_performer_begin(struct sgp_performer *performer, struct sgp_trainer *trainer);
 
 /* Set the rest that an earlier process had, if nothing was given since. NULL: it had none. A
  * performer without a vector for the rest does nothing. */
-SGP_API void sgp_performer_resume(struct sgp_performer *performer, const float *rest);
+void sgp_performer_resume(struct sgp_performer *performer, const float *rest);
 
 /* The codec of a compressor, for this performer's parameters. */
-SGP_API struct sgp_codec sgp_perform_codec(
+struct sgp_codec sgp_perform_codec(
     const struct sgp_performer *performer, enum sgp_compressor compressor);
 
 /* The effect SEND of a SHARE or an ESTIMATE with a payload. Returns its values, which lie in the
  * slot, and sets the number of their bytes in the message, which packing decides (sgp/codec.h). */
-SGP_API const float *sgp_perform_send(
+const float *sgp_perform_send(
     struct sgp_performer *performer, struct sgp_message *message, uint32_t slot);
 
 /* The place for a payload that arrives into the slot. */
-SGP_API float *sgp_perform_receive(struct sgp_performer *performer, uint32_t slot);
+float *sgp_perform_receive(struct sgp_performer *performer, uint32_t slot);
 
 /* The effect FOLD, when `bytes` of a payload of `all` have arrived. Returns whether the payload is
  * folded from now on, by performer->folding. If the effect ends the fold, returns whether it was
  * folded until now. If little is left to arrive, the payload is not folded, and absorbed as others
  * are. */
-SGP_API bool sgp_perform_fold(
+bool sgp_perform_fold(
     struct sgp_performer *performer, const struct sgp_effect *effect, uint64_t bytes, uint64_t all);
 
 /* Begin the job of an effect. The first half of VISIT is done here: the token takes up the offered
  * update in place. The compute thread may be within a step then, and uses neither vector. */
-SGP_API void sgp_perform_begin(
+void sgp_perform_begin(
     struct sgp_performer *performer, const struct sgp_effect *effect, struct sgp_work *ret_work);
 
 /* Run the job. Returns true if it is a TRAIN that has steps left: x is consistent after each. */
-SGP_API bool sgp_perform_run(const struct sgp_performer *performer, struct sgp_work *work);
+bool sgp_perform_run(const struct sgp_performer *performer, struct sgp_work *work);
 
 /* End the job, which has run. Returns whether the core needs an answer: *ret_event, which borrows
  * of `work`. */
-SGP_API bool sgp_perform_end(
+bool sgp_perform_end(
     struct sgp_performer *performer, const struct sgp_work *work, struct sgp_event *ret_event);
 
 /* The distance of an ABSORB's share from our own estimate when we published in the same round, as
  * sgp_relative_difference computes it. False: they were not compared. */
-SGP_API bool sgp_perform_distance(const struct sgp_work *work, double *ret_distance);
+bool sgp_perform_distance(const struct sgp_work *work, double *ret_distance);
 
 /* The event that answers a training of `steps` steps. */
-SGP_API struct sgp_event sgp_perform_trained(
-    int code, const struct sgp_training *training, uint32_t steps);
+struct sgp_event sgp_perform_trained(int code, const struct sgp_training *training, uint32_t steps);
 
 #endif

@@ -31,6 +31,6 @@ enum sgp_precision {
  * once, a few milliseconds. Returns 0, or SGP_E_CONFIG with *error (may be NULL) filled: what is
  * missing (the processor's instructions, oneDNN in this build, its library, the right to run code
  * that it makes), and what to write instead. -ENOMEM. */
-SGP_API int sgp_precision_check(enum sgp_precision precision, struct sgp_error *error);
+int sgp_precision_check(enum sgp_precision precision, struct sgp_error *error);
 
 #endif

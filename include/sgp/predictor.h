@@ -48,18 +48,18 @@ struct sgp_score {
 
 /* Open a model file that a daemon with layers wrote. SGP_E_FILE with one line if it is damaged, of
  * another kind, or without the tags; SGP_E_LIMIT, -ENOMEM, -errno. */
-SGP_API int sgp_predictor_open(
+int sgp_predictor_open(
     const char *path, struct sgp_error *error, struct sgp_predictor **ret_predictor);
 
 /* The same of a file that has been read; the predictor's from now on, also on failure. `name` is
  * what messages call it. */
-SGP_API int sgp_predictor_create(struct sgp_model_file *file, const char *name,
-    struct sgp_error *error, struct sgp_predictor **ret_predictor);
+int sgp_predictor_create(struct sgp_model_file *file, const char *name, struct sgp_error *error,
+    struct sgp_predictor **ret_predictor);
 
 /* Free; NULL is fine. */
-SGP_API void sgp_predictor_destroy(struct sgp_predictor *predictor);
+void sgp_predictor_destroy(struct sgp_predictor *predictor);
 
-SGP_API struct sgp_predictor_view sgp_predictor_view(const struct sgp_predictor *predictor);
+struct sgp_predictor_view sgp_predictor_view(const struct sgp_predictor *predictor);
 
 /* Read CSV from an open file, plain or gzip, and hand the predictions to `take` in blocks, in the
  * order of the rows. A negative code of `take` ends it, with *error filled by it. `name` begins
@@ -67,7 +67,7 @@ SGP_API struct sgp_predictor_view sgp_predictor_view(const struct sgp_predictor 
  * that is not finite. Rows before the error have been handed over. */
 typedef int sgp_predictor_take(
     void *context, const struct sgp_predictions *predictions, struct sgp_error *error);
-SGP_API int sgp_predictor_run(struct sgp_predictor *predictor, FILE *file, const char *name,
+int sgp_predictor_run(struct sgp_predictor *predictor, FILE *file, const char *name,
     sgp_predictor_take *take, void *context, struct sgp_error *error, struct sgp_score *ret_score);
 
 #endif

@@ -93,13 +93,13 @@ struct sgp_record {
 
 /* Fill *record. The caller owns `links` with `link_capacity` (at least needs.links), and `accounts`
  * with `account_capacity` (SGP_ACCOUNTS_MAX always suffice). */
-SGP_API void sgp_node_record(const struct sgp_node *node, struct sgp_record *record);
+void sgp_node_record(const struct sgp_node *node, struct sgp_record *record);
 
 /* Whether the latest step changed the result of sgp_node_record. */
-SGP_API bool sgp_node_record_changed(const struct sgp_node *node);
+bool sgp_node_record_changed(const struct sgp_node *node);
 
 /* Whether a record from a file can belong to a node among `node_count` nodes: every number is in
  * range, and no link is named twice. A node may take a record back only if it is sound. */
-SGP_API bool sgp_record_is_sound(const struct sgp_record *record, uint32_t node_count);
+bool sgp_record_is_sound(const struct sgp_record *record, uint32_t node_count);
 
 #endif

@@ -41,14 +41,14 @@ struct sgp_restart {
 /* `fresh` is the lineage of a process without a past, not 0. A node has `slots` snapshots. The link
  * of each share whose content is kept is marked in the record (`owed_kept`), and kept[j] belongs
  * into slot j. */
-SGP_API void sgp_restart(
+void sgp_restart(
     const struct sgp_past *past, uint64_t fresh, uint32_t slots, struct sgp_restart *ret_restart);
 
 /* The moment of a checkpoint that is made now, between two steps. `record` was committed last,
  * under `sequence`. ret_slots[j] is the snapshot slot of kept[j]; its content must be taken at this
  * place of the queue of jobs. During training nothing is kept: the next commit would spend the
  * checkpoint at once. */
-SGP_API void sgp_node_moment(const struct sgp_node *node, const struct sgp_record *record,
+void sgp_node_moment(const struct sgp_node *node, const struct sgp_record *record,
     uint64_t sequence, struct sgp_moment *ret_moment, uint32_t ret_slots[SGP_KEPT_MAX]);
 
 #endif

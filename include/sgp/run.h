@@ -49,23 +49,22 @@ struct sgp_run_plan {
 /* Read the state, and change nothing: `model` has the digests of the model that the node would
  * train. A missing directory is FIRST. Returns 0; SGP_E_STATE if a ledger exists without the file
  * `run`; -errno or SGP_E_DATA, with *error. */
-SGP_API int sgp_run_plan(const char *directory, const struct sgp_run *model,
-    struct sgp_error *error, struct sgp_run_plan *ret_plan);
+int sgp_run_plan(const char *directory, const struct sgp_run *model, struct sgp_error *error,
+    struct sgp_run_plan *ret_plan);
 
 /* Carry a plan out: move files, and write DIRECTORY/run. `name`, of NEW and RESUMED, becomes the
  * directory within DIRECTORY that holds the former files; else "". Returns 0 or -errno with *error;
  * called again it continues. */
-SGP_API int sgp_run_follow(const char *directory, const struct sgp_run_plan *plan,
-    struct sgp_error *error, char name[SGP_RUN_NAME_BYTES]);
+int sgp_run_follow(const char *directory, const struct sgp_run_plan *plan, struct sgp_error *error,
+    char name[SGP_RUN_NAME_BYTES]);
 
 /* Write DIRECTORY/run. Returns 0 or -errno with *error. */
-SGP_API int sgp_run_write(
-    const char *directory, const struct sgp_run *run, struct sgp_error *error);
+int sgp_run_write(const char *directory, const struct sgp_run *run, struct sgp_error *error);
 
 /* Move the files of the run away, whatever it trains, and also those of inner directories that have
  * a run of their own (an owner's). The next start begins the next run; with `join`, it joins the
  * run of its neighbours. Returns 0; -ENOENT if there is nothing to move; -errno with *error. */
-SGP_API int sgp_run_reset(
+int sgp_run_reset(
     const char *directory, bool join, struct sgp_error *error, char name[SGP_RUN_NAME_BYTES]);
 
 #endif

@@ -71,28 +71,26 @@ struct sgp_schedule {
 };
 
 /* The name of a schedule; static. */
-SGP_API const char *sgp_schedule_word(enum sgp_schedule_kind kind);
+const char *sgp_schedule_word(enum sgp_schedule_kind kind);
 /* Whether a schedule uses a parameter. */
-SGP_API bool sgp_schedule_uses(enum sgp_schedule_kind kind, enum sgp_schedule_parameter parameter);
+bool sgp_schedule_uses(enum sgp_schedule_kind kind, enum sgp_schedule_parameter parameter);
 /* The names of all schedules that use it: "step, growing-batch". */
-SGP_API void sgp_schedule_users(
-    enum sgp_schedule_parameter parameter, char text[SGP_SCHEDULE_WORDS_BYTES]);
+void sgp_schedule_users(enum sgp_schedule_parameter parameter, char text[SGP_SCHEDULE_WORDS_BYTES]);
 
 /* Epochs separated by blanks or commas, as in "30 60 80", into milestones and milestone_count.
  * Returns 0 or SGP_E_CONFIG; on failure the schedule is unchanged. */
-SGP_API int sgp_schedule_milestones_parse(
+int sgp_schedule_milestones_parse(
     struct sgp_schedule *schedule, const char *text, struct sgp_error *error);
 
 /* Whether every field that the kind uses is in its range: 0, or SGP_E_CONFIG with *error filled. */
-SGP_API int sgp_schedule_check(const struct sgp_schedule *schedule, struct sgp_error *error);
+int sgp_schedule_check(const struct sgp_schedule *schedule, struct sgp_error *error);
 
 /* The learning rate at an epoch >= 0 of a checked schedule. */
-SGP_API double sgp_schedule_rate(const struct sgp_schedule *schedule, double epoch);
+double sgp_schedule_rate(const struct sgp_schedule *schedule, double epoch);
 
 /* Rows of a step at an epoch >= 0, where training begins with `batch`; at most UINT32_MAX. At SGP_EPOCHS_MAX it is the
  * largest batch of all. */
-SGP_API uint32_t sgp_schedule_batch(
-    const struct sgp_schedule *schedule, uint32_t batch, double epoch);
+uint32_t sgp_schedule_batch(const struct sgp_schedule *schedule, uint32_t batch, double epoch);
 
 /* Where a number of steps leads. An epoch takes every row once: a step takes `batch` rows, the last step of an epoch what
  * is left. */
@@ -106,11 +104,11 @@ struct sgp_schedule_place {
 };
 
 /* The place after `steps` steps of a node with rows >= 1, which begins with batch >= 1. */
-SGP_API struct sgp_schedule_place sgp_schedule_find(
+struct sgp_schedule_place sgp_schedule_find(
     const struct sgp_schedule *schedule, uint64_t rows, uint32_t batch, uint64_t steps);
 
 /* The steps of the first `epochs` epochs, at most SGP_EPOCHS_MAX, of such a node. */
-SGP_API uint64_t sgp_schedule_steps(
+uint64_t sgp_schedule_steps(
     const struct sgp_schedule *schedule, uint64_t rows, uint32_t batch, uint64_t epochs);
 
 #endif

@@ -22,10 +22,10 @@ struct sgp_sink {
 };
 
 /* Whether the sink wants a line of this level; sink may be NULL. Ask before formatting. */
-SGP_API bool sgp_sink_wants(const struct sgp_sink *sink, enum sgp_level level);
+bool sgp_sink_wants(const struct sgp_sink *sink, enum sgp_level level);
 
 /* Format and deliver one line if wanted; cut at SGP_TEXT_BYTES; control characters become '?'. */
-SGP_API void sgp_log(const struct sgp_sink *sink, enum sgp_level level, const char *format, ...)
+void sgp_log(const struct sgp_sink *sink, enum sgp_level level, const char *format, ...)
     SGP_PRINTF(3, 4);
 
 #endif

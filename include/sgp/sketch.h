@@ -22,7 +22,6 @@ struct sgp_sketch {
 
 /* The sketch of z = x / weight, x of `count` values, weight > 0. Equal vectors give equal sketches,
  * on every processor. */
-SGP_API void sgp_sketch_of(
-    struct sgp_sketch *ret_sketch, const float *x, double weight, uint64_t count);
+void sgp_sketch_of(struct sgp_sketch *ret_sketch, const float *x, double weight, uint64_t count);
 
 #endif

@@ -232,144 +232,142 @@ SGP_API void sgp_topology_destroy(struct sgp_topology *topology); /* NULL is all
  * symmetric and doubly stochastic, as D-PSGD needs. Call it before the topology is shared. The
  * digest stays: it is the file's. Returns 0, or SGP_E_TOPOLOGY with a text that names digraph, edge
  * and remedy; *ret_culprit (may be NULL) is then the edge. */
-SGP_API int sgp_topology_metropolis(
+int sgp_topology_metropolis(
     struct sgp_topology *topology, struct sgp_error *error, struct sgp_edge_place *ret_culprit);
 
 /* Whether each edge has its reverse, in the same phase or in another, whatever the fractions: then
  * any neighbour can answer. Returns 0, or SGP_E_TOPOLOGY with a text that names digraph, edge and
  * remedy; *ret_culprit (may be NULL) is then the edge. */
-SGP_API int sgp_topology_reverses(const struct sgp_topology *topology, struct sgp_error *error,
+int sgp_topology_reverses(const struct sgp_topology *topology, struct sgp_error *error,
     struct sgp_edge_place *ret_culprit);
 
 /* The phase of a round (round >= 0), and its index. */
-SGP_API uint32_t sgp_topology_phase_index(const struct sgp_topology *topology, sgp_round round);
-SGP_API const struct sgp_phase *sgp_topology_phase(
-    const struct sgp_topology *topology, sgp_round round);
+uint32_t sgp_topology_phase_index(const struct sgp_topology *topology, sgp_round round);
+const struct sgp_phase *sgp_topology_phase(const struct sgp_topology *topology, sgp_round round);
 
 /* Edges out of or into a node in a phase, ordered by the other end. Returns the first of *ret_count
  * contiguous edges; borrowed from the phase. */
-SGP_API const struct sgp_edge *sgp_phase_out(
+const struct sgp_edge *sgp_phase_out(
     const struct sgp_phase *phase, uint32_t node, uint32_t *ret_count);
-SGP_API const struct sgp_edge *sgp_phase_in(
+const struct sgp_edge *sgp_phase_in(
     const struct sgp_phase *phase, uint32_t node, uint32_t *ret_count);
 
 /* Whether source gives to target in a phase. O(log outdegree). */
-SGP_API bool sgp_phase_gives(const struct sgp_phase *phase, uint32_t source, uint32_t target);
+bool sgp_phase_gives(const struct sgp_phase *phase, uint32_t source, uint32_t target);
 
 /* ---- rounds, turns and cycles ---- */
 
 /* The number of turns before `round` (round >= 0). A turn is a round that trains. */
-SGP_API sgp_round sgp_topology_turns(const struct sgp_topology *topology, sgp_round round);
+sgp_round sgp_topology_turns(const struct sgp_topology *topology, sgp_round round);
 /* The least round that has that many turns before it (turns >= 0): one past the last of them. */
-SGP_API sgp_round sgp_topology_after_turns(const struct sgp_topology *topology, sgp_round turns);
+sgp_round sgp_topology_after_turns(const struct sgp_topology *topology, sgp_round turns);
 /* Whether round `round` belongs to an exact cycle; then *ret_start (may be NULL) is the start of
  * its pass. */
-SGP_API bool sgp_topology_is_exact(
+bool sgp_topology_is_exact(
     const struct sgp_topology *topology, sgp_round round, sgp_round *ret_start);
 /* The first start of a cycle that is not before `round`. Outside of exact cycles that is
  * `round`. */
-SGP_API sgp_round sgp_topology_start_from(const struct sgp_topology *topology, sgp_round round);
+sgp_round sgp_topology_start_from(const struct sgp_topology *topology, sgp_round round);
 /* Whether any cycle is exact. */
-SGP_API bool sgp_topology_has_exact(const struct sgp_topology *topology);
+bool sgp_topology_has_exact(const struct sgp_topology *topology);
 /* Whether the nodes that train take an outer step after this round. */
-SGP_API bool sgp_topology_steps_after(const struct sgp_topology *topology, sgp_round round);
+bool sgp_topology_steps_after(const struct sgp_topology *topology, sgp_round round);
 /* The first digraph that asks for outer steps, or NULL. */
-SGP_API const struct sgp_phase *sgp_topology_outer(const struct sgp_topology *topology);
+const struct sgp_phase *sgp_topology_outer(const struct sgp_topology *topology);
 /* The weights of the parts at the end of the exact cycle of a round: `slices` values, each > 0 for
  * a node that trains. */
-SGP_API const double *sgp_topology_ends(
+const double *sgp_topology_ends(
     const struct sgp_topology *topology, sgp_round round, uint32_t node);
-SGP_API const char *sgp_damping_name(enum sgp_damping damping); /* "divide"; static storage */
-SGP_API bool sgp_damping_find(const char *name, enum sgp_damping *ret_damping);
+const char *sgp_damping_name(enum sgp_damping damping); /* "divide"; static storage */
+bool sgp_damping_find(const char *name, enum sgp_damping *ret_damping);
 /* Whether any of its fields is set. */
-SGP_API bool sgp_staleness_is_said(const struct sgp_staleness *staleness);
+bool sgp_staleness_is_said(const struct sgp_staleness *staleness);
 
-SGP_API const char *sgp_token_name(enum sgp_token token); /* "dynamic"; static storage */
-SGP_API bool sgp_token_find(const char *name, enum sgp_token *ret_token);
+const char *sgp_token_name(enum sgp_token token); /* "dynamic"; static storage */
+bool sgp_token_find(const char *name, enum sgp_token *ret_token);
 /* Whether ownership is a token. */
-SGP_API bool sgp_topology_has_token(const struct sgp_topology *topology);
+bool sgp_topology_has_token(const struct sgp_topology *topology);
 /* How many steps a node takes without the token. */
-SGP_API uint32_t sgp_topology_delay_most(const struct sgp_topology *topology);
+uint32_t sgp_topology_delay_most(const struct sgp_topology *topology);
 
 /* The node of the file: `node` itself, or the node to which this owner belongs. */
-SGP_API uint32_t sgp_topology_machine(const struct sgp_topology *topology, uint32_t node);
+uint32_t sgp_topology_machine(const struct sgp_topology *topology, uint32_t node);
 /* The owner that belongs to `node`, which trains; SGP_NODE_NONE: there is none. */
-SGP_API uint32_t sgp_topology_beside(const struct sgp_topology *topology, uint32_t node);
+uint32_t sgp_topology_beside(const struct sgp_topology *topology, uint32_t node);
 
 /* Whether the node keeps a copy of an owner's values: a worker does, and with a token each node
  * does. */
-SGP_API bool sgp_topology_has_copy(const struct sgp_topology *topology, uint32_t node);
+bool sgp_topology_has_copy(const struct sgp_topology *topology, uint32_t node);
 /* The values that a node owns, of a vector of `parameters`: none, its parts, or all. */
-SGP_API struct sgp_slice sgp_topology_owned(
+struct sgp_slice sgp_topology_owned(
     const struct sgp_topology *topology, uint32_t node, uint64_t parameters);
 /* Whether each owner has values, of a vector of `parameters`. Returns 0, or SGP_E_TOPOLOGY with
  * reason and remedy. */
-SGP_API int sgp_topology_check_owners(
+int sgp_topology_check_owners(
     const struct sgp_topology *topology, uint64_t parameters, struct sgp_error *error);
 /* Whether the node owns parts, and not all: the rest of its vector is unused. */
-SGP_API bool sgp_topology_owns_parts(const struct sgp_topology *topology, uint32_t node);
+bool sgp_topology_owns_parts(const struct sgp_topology *topology, uint32_t node);
 /* The weight with which a node begins: 0 or 1. If the vector has owners, they alone begin with
  * 1. */
-SGP_API double sgp_topology_starts(const struct sgp_topology *topology, uint32_t node);
+double sgp_topology_starts(const struct sgp_topology *topology, uint32_t node);
 /* The number of nodes that train. */
-SGP_API uint32_t sgp_topology_trainers(const struct sgp_topology *topology);
+uint32_t sgp_topology_trainers(const struct sgp_topology *topology);
 
 /* Whether the parts of a vector of that many values are whole blocks. */
 #define SGP_PART_BLOCKED_LEAST 2048u
-SGP_API bool sgp_topology_is_blocked(const struct sgp_topology *topology, uint64_t parameters);
+bool sgp_topology_is_blocked(const struct sgp_topology *topology, uint64_t parameters);
 
 /* Whether a round is the first of a pass of its exact cycle in which any node gives. */
-SGP_API bool sgp_topology_opens(const struct sgp_topology *topology, sgp_round round);
+bool sgp_topology_opens(const struct sgp_topology *topology, sgp_round round);
 
 /* The values of `count` parts, of a vector of `parameters`. Parts are as equal as possible, and the
  * first ones may be longer by 1. If each part has SGP_PART_BLOCKED_LEAST values or more, all but
  * the last are whole blocks (sgp/coding.h). Then a part has the same coding by itself and among
  * others. 0 parts: all values. */
-SGP_API struct sgp_slice sgp_topology_parts(
+struct sgp_slice sgp_topology_parts(
     const struct sgp_topology *topology, uint32_t part, uint32_t count, uint64_t parameters);
 /* The values that an edge carries. */
-SGP_API struct sgp_slice sgp_topology_values(
+struct sgp_slice sgp_topology_values(
     const struct sgp_topology *topology, const struct sgp_edge *edge, uint64_t parameters);
 
 /* The fraction of its mass that a node keeps in a round of this phase: 1 - the sum of its
  * fractions, never below 0. 0 <= node < node_count. Only for phases whose edges carry all parts. */
-SGP_API double sgp_phase_keep(const struct sgp_phase *phase, uint32_t node);
+double sgp_phase_keep(const struct sgp_phase *phase, uint32_t node);
 
 /* One round of averaging alone, `columns` vectors at once: next = P mass. Both are row-major
  * node_count x columns and must not overlap; row i belongs to node i. Every entry of next is the
  * kept mass plus the received mass, added in order of source. (Algorithm 1 of Assran et al. 2019,
  * lines 5 to 7, without a step.) */
-SGP_API void sgp_phase_mix(double *next, const double *mass, const struct sgp_phase *phase,
+void sgp_phase_mix(double *next, const double *mass, const struct sgp_phase *phase,
     uint32_t node_count, uint32_t columns);
 
 /* The first round >= from (from >= 0) in which source gives to target, or SGP_ROUND_NONE if it
  * never does again (or not before SGP_ROUND_MAX). O(phases * log outdegree). */
-SGP_API sgp_round sgp_topology_next_round(
+sgp_round sgp_topology_next_round(
     const struct sgp_topology *topology, uint32_t source, uint32_t target, sgp_round from);
 
 /* Whether others can dial a node: it has an address, and not SGP_ADDRESS_NONE. */
-SGP_API bool sgp_topology_is_dialled(const struct sgp_topology *topology, uint32_t node);
+bool sgp_topology_is_dialled(const struct sgp_topology *topology, uint32_t node);
 
 /* Whether the name is a valid node name. */
-SGP_API bool sgp_topology_name_is_good(const char *name);
+bool sgp_topology_name_is_good(const char *name);
 
 /* The index of a named node, or -ENOENT. O(log nodes). */
 SGP_API int64_t sgp_topology_find(const struct sgp_topology *topology, const char *name);
 
 /* The node that has this key, or -ENOENT. O(log nodes). */
-SGP_API int64_t sgp_topology_find_key(const struct sgp_topology *topology, const char *key);
+int64_t sgp_topology_find_key(const struct sgp_topology *topology, const char *key);
 /* Whether a peer with this key may speak as the node: the key is the node's own, or that of the
  * node to which this owner belongs. */
-SGP_API bool sgp_topology_has_key(
-    const struct sgp_topology *topology, uint32_t node, const char *key);
+bool sgp_topology_has_key(const struct sgp_topology *topology, uint32_t node, const char *key);
 
 /* The keys of a node as the file writes them, one or two with a blank between, or "no key". */
 #define SGP_KEYS_BYTES (SGP_NODE_KEYS_MAX * SGP_KEY_BYTES)
-SGP_API void sgp_topology_keys_text(
+void sgp_topology_keys_text(
     const struct sgp_topology *topology, uint32_t node, char text[SGP_KEYS_BYTES]);
 
 /* "off", "offer", "require". Static. */
-SGP_API const char *sgp_tls_name(enum sgp_tls tls);
+const char *sgp_tls_name(enum sgp_tls tls);
 
 /* Run the weights alone, from the initial weights, through one pass of the prelude and ten cycles.
  * Exact cycles leave the weights unchanged. ret_least[i] is the least weight that node i held just
@@ -378,22 +376,21 @@ SGP_API const char *sgp_tls_name(enum sgp_tls tls);
  * ends the run early, the result is the least weights until then, the same on every node. ret_least
  * has node_count elements. Returns 0 or -ENOMEM. */
 #define SGP_WEIGHT_WORK_MAX UINT64_C(2000000000)
-SGP_API int sgp_topology_weight_least(const struct sgp_topology *topology, double *ret_least);
+int sgp_topology_weight_least(const struct sgp_topology *topology, double *ret_least);
 
 /* The least and the greatest weights of the same run; either pointer may be NULL. */
-SGP_API int sgp_topology_weight_range(
+int sgp_topology_weight_range(
     const struct sgp_topology *topology, double *ret_least, double *ret_greatest);
 
 /* Split "host:port", "host" (port SGP_PORT_DEFAULT), "[v6]:port" or "[v6]" into host (without
  * brackets) and port 1 to 65535. The host need not exist. Returns 0, or SGP_E_TOPOLOGY with reason
  * and remedy in *error; then the outputs are untouched. */
-SGP_API int sgp_address_split(const char *address, struct sgp_error *error,
+int sgp_address_split(const char *address, struct sgp_error *error,
     char ret_host[SGP_ADDRESS_BYTES], uint16_t *ret_port);
 
 /* Give node i of the file the address HOST:(PORT + i) instead of its own; `base` is "HOST:PORT+".
  * The digest, which excludes addresses, stays. Returns 0, or SGP_E_TOPOLOGY with reason and remedy
  * in *error; then nothing is changed. */
-SGP_API int sgp_topology_place(
-    struct sgp_topology *topology, const char *base, struct sgp_error *error);
+int sgp_topology_place(struct sgp_topology *topology, const char *base, struct sgp_error *error);
 
 #endif

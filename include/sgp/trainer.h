@@ -64,14 +64,12 @@ struct sgp_trainer_state {
 };
 
 /* The values of that name, or NULL. */
-SGP_API const float *sgp_state_vector(const struct sgp_trainer_state *state, const char *name);
+const float *sgp_state_vector(const struct sgp_trainer_state *state, const char *name);
 /* The counter of that name, or 0. */
-SGP_API uint64_t sgp_state_counter(const struct sgp_trainer_state *state, const char *name);
+uint64_t sgp_state_counter(const struct sgp_trainer_state *state, const char *name);
 /* One more of each. A name that is new and fits, and room for it, are the caller's to see to. */
-SGP_API void sgp_state_add_vector(
-    struct sgp_trainer_state *state, const char *name, const float *values);
-SGP_API void sgp_state_add_counter(
-    struct sgp_trainer_state *state, const char *name, uint64_t value);
+void sgp_state_add_vector(struct sgp_trainer_state *state, const char *name, const float *values);
+void sgp_state_add_counter(struct sgp_trainer_state *state, const char *name, uint64_t value);
 
 struct sgp_trainer;
 

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Before a function that libsgp exports, which is a promise to programs of others. Other functions
+ * of these headers are for this tree: they may change with any version. */
 #define SGP_API __attribute__((visibility("default")))
 #define SGP_PRINTF(text, first) __attribute__((format(printf, text, first)))
 

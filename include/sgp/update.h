@@ -17,10 +17,10 @@
 /* The digest of `after - before`, or of `after` if `before` is NULL, following the steps with
  * digest `earlier` (0: there are none). Both hold `count` values, at least 1. Returns `earlier` if
  * all values of the sample are zero, else a number that is not 0. */
-SGP_API uint64_t sgp_update_digest(
+uint64_t sgp_update_digest(
     const float *after, const float *before, uint64_t count, uint64_t earlier);
 
 /* The digest of steps `earlier`, and then of steps `later`; 0 of either: there were none. */
-SGP_API uint64_t sgp_update_chain(uint64_t earlier, uint64_t later);
+uint64_t sgp_update_chain(uint64_t earlier, uint64_t later);
 
 #endif

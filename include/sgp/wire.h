@@ -41,23 +41,23 @@ struct sgp_wire_text {
 /* Write the frame of a message, header and body, to frame[0..*ret_bytes).
  * SGP_WIRE_FRAME_MAX bytes of capacity always suffice. Returns 0, -EINVAL for a message that every
  * peer would refuse (a field out of range, a string too long), -ENOBUFS if it does not fit. */
-SGP_API int sgp_wire_encode(
+int sgp_wire_encode(
     const struct sgp_message *message, uint8_t *frame, size_t capacity, size_t *ret_bytes);
 
 /* Write the header of a chunk of payload_bytes bytes (4 .. SGP_WIRE_CHUNK_MAX, a multiple of 4)
  * with this checksum, which may have any value on a ciphered connection. */
-SGP_API void sgp_wire_chunk_header(
+void sgp_wire_chunk_header(
     uint32_t payload_bytes, uint32_t checksum, uint8_t ret_header[SGP_WIRE_HEADER_BYTES]);
 
 /* Whether bytes[0..count), the first of a connection, can begin a frame. count may have any value,
  * so that a stranger is recognised before 32 bytes have arrived. Returns 0, or SGP_E_FRAME with a
  * text that names the caller: an HTTP client, a TLS client, ... */
-SGP_API int sgp_wire_start_check(const uint8_t *bytes, size_t count, struct sgp_error *error);
+int sgp_wire_start_check(const uint8_t *bytes, size_t count, struct sgp_error *error);
 
 /* Decode a header. Returns 0; SGP_E_FRAME (not a frame of ours, damaged, or a limit exceeded);
  * SGP_E_VERSION: a sound header of another protocol version. In the last case *ret_header is filled
  * too: report the version, since nothing after the header can be decoded. */
-SGP_API int sgp_wire_header_decode(const uint8_t bytes[SGP_WIRE_HEADER_BYTES],
+int sgp_wire_header_decode(const uint8_t bytes[SGP_WIRE_HEADER_BYTES],
     struct sgp_wire_header *ret_header, struct sgp_error *error);
 
 /* Decode the body of a message: body[0..header->body_bytes), of a header that decoded to 0 and is
@@ -65,10 +65,10 @@ SGP_API int sgp_wire_header_decode(const uint8_t bytes[SGP_WIRE_HEADER_BYTES],
  * missing at the end is 0, or false. Checks that doubles are finite, that strings are printable
  * UTF-8, and that nothing follows. Strings of *ret_message point into *text. Returns 0 or
  * SGP_E_FRAME; on failure *ret_message is untouched (*text is not). */
-SGP_API int sgp_wire_body_decode(const struct sgp_wire_header *header, const uint8_t *body,
+int sgp_wire_body_decode(const struct sgp_wire_header *header, const uint8_t *body,
     struct sgp_wire_text *text, struct sgp_message *ret_message, struct sgp_error *error);
 
 /* The checksum of headers, bodies and payloads: the low 32 bits of XXH3-64. */
-SGP_API uint32_t sgp_wire_checksum(const uint8_t *bytes, size_t count);
+uint32_t sgp_wire_checksum(const uint8_t *bytes, size_t count);
 
 #endif

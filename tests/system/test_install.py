@@ -17,15 +17,41 @@ import prose
 
 BUILD, SOURCE, COMPILER, *PROGRAMS = sys.argv[1:]
 USER = r"""
-#include <sgp/topology.h>
+#include <sgp/attach.h>
+#include <sgp/generate.h>
+#include <sgp/quadratic.h>
+#include <sgp/sim.h>
+#include <sgp/version.h>
 #include <stdio.h>
+static int trainer(void *context, uint32_t node, struct sgp_trainer **ret_trainer)
+{
+    const float centre[1] = {(float)node};
+    (void)context;
+    return sgp_quadratic_create(1, centre, NULL, 0.1, ret_trainer);
+}
 int main(void)
 {
-    char host[SGP_ADDRESS_BYTES];
-    uint16_t port = 0;
-    return sgp_address_split("there:17", NULL, host, &port) == 0 && printf("%s %d\n", host, port) < 0;
+    struct sgp_generate_options ring = {.family = "ring", .nodes = 4};
+    struct sgp_topology *topology;
+    struct sgp_sim *sim;
+    struct sgp_sim_options options;
+    struct sgp_sim_summary summary;
+    struct sgp_error error = {0};
+    sgp_sim_options_init(&options);
+    options.dimension = 1;
+    options.trainer = trainer;
+    if (sgp_generate(&ring, &error, &topology) < 0 || sgp_sim_create(topology, &options, &error, &sim) < 0 ||
+        sgp_sim_run(sim, SGP_TIME_NEVER, &error) < 0)
+        return fprintf(stderr, "%s\n", error.text), 1;
+    sgp_sim_summary(sim, &summary);
+    printf("%s %g\n", sgp_version(), summary.weight);
+    sgp_sim_destroy(sim);
+    sgp_topology_destroy(topology);
+    return 0;
 }
 """
+# Of the library: attaching, the simulator with its topologies, versions, errors, random numbers.
+EXPORTED_MOST = 60
 
 
 def run(*command, **environment):
@@ -85,7 +111,25 @@ class Install(unittest.TestCase):
             file.write(USER)
         run(*COMPILER.split(), self.path("user.c"), "-o", self.path("user"), *said)
         libraries = os.path.dirname(os.path.dirname(found))
-        self.assertEqual(run(self.path("user"), LD_LIBRARY_PATH=libraries), "there 17\n")
+        version, weight = run(self.path("user"), LD_LIBRARY_PATH=libraries).split()
+        with open(os.path.join(SOURCE, "VERSION"), encoding="ascii") as file:
+            self.assertTrue(version.startswith(file.read().strip()), version)
+        self.assertEqual(float(weight), 4)
+
+    def test_each_header_that_is_installed_compiles_alone(self):
+        run("meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", self.directory)
+        [folder] = glob.glob(self.path("**", "include", "sgp"), recursive=True)
+        for header in sorted(os.listdir(folder)):
+            with open(self.path("one.c"), "w", encoding="ascii") as file:
+                file.write("#include <sgp/%s>\n" % header)
+            run(*COMPILER.split(), "-std=c11", "-Wall", "-Werror", "-fsyntax-only", "-I", os.path.dirname(folder), self.path("one.c"))
+
+    def test_the_library_exports_what_it_promises_and_no_more(self):
+        [library] = glob.glob(os.path.join(BUILD, "lib", "libsgp.so"))
+        exported = re.findall(r" [TDB] (\w+)$", run("nm", "-D", "--defined-only", library), re.MULTILINE)
+        self.assertLessEqual(len(exported), EXPORTED_MOST)
+        self.assertIn("sgp_attach", exported)
+        self.assertEqual([name for name in exported if not name.startswith("sgp_")], [])
 
 
 @unittest.skipIf(not PROGRAMS, "without optimisation, or with a sanitizer, there are no guards")
