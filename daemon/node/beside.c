@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A child that is one more node; see beside.h. */
+/* The co-located owner as a child process; see beside.h. */
 #include "beside.h"
 
 #include "notes.h"
@@ -20,9 +20,9 @@
 #define END_PACE_NS (10 * SGP_MILLISECOND)
 #define WORDS_BYTES 1024u /* more than a datagram of notify.c has */
 
-/* ---- making it ---- */
+/* ---- starting the child ---- */
 
-/* A socket that the kernel names; *ret_name is that name, as NOTIFY_SOCKET has it. */
+/* A socket that the kernel names. *ret_name is that name, in the form of NOTIFY_SOCKET. */
 static int open_notify(char ret_name[sizeof((struct sockaddr_un *)0)->sun_path])
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -30,7 +30,8 @@ static int open_notify(char ret_name[sizeof((struct sockaddr_un *)0)->sun_path])
     int descriptor = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (descriptor < 0)
         return -errno;
-    const int yes = 1; /* who sends is told, for every user of this machine may */
+    /* the kernel reports the sender, because every user of this machine may send */
+    const int yes = 1;
     if (setsockopt(descriptor, SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) < 0 ||
         bind(descriptor, (const struct sockaddr *)&address, sizeof address.sun_family) < 0 ||
         getsockname(descriptor, (struct sockaddr *)&address, &length) < 0) {
@@ -40,7 +41,7 @@ static int open_notify(char ret_name[sizeof((struct sockaddr_un *)0)->sun_path])
     }
     size_t bytes = length - offsetof(struct sockaddr_un, sun_path);
     memcpy(ret_name, address.sun_path, bytes);
-    ret_name[0] = '@'; /* abstract */
+    ret_name[0] = '@'; /* an abstract name */
     ret_name[bytes] = '\0';
     return descriptor;
 }
@@ -49,9 +50,9 @@ static void become_child(pid_t parent, const struct beside *beside, const char *
 {
     char pid[24];
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) /* it has ended already */
+    if (getppid() != parent) /* the parent has ended already */
         _exit(1);
-    (void)setpgid(0, 0); /* a terminal's signals are for the parent, which sends its own */
+    (void)setpgid(0, 0); /* signals of a terminal are for the parent, which sends its own */
     (void)close(beside->notify);
     (void)snprintf(pid, sizeof pid, "%d", (int)getpid());
     (void)setenv("NOTIFY_SOCKET", notify, 1);
@@ -67,8 +68,8 @@ int beside_fork(struct sgp_error *error, struct beside *ret_beside)
     if (beside.notify < 0)
         return sgp_fail(error, beside.notify, "cannot make a socket for the owner beside: %s",
             strerror(-beside.notify));
-    (void)signal(SIGCHLD, SIG_DFL); /* or nobody might hear of its end */
-    (void)fflush(NULL);             /* or both would write what is in the buffers */
+    (void)signal(SIGCHLD, SIG_DFL); /* otherwise its end could go unnoticed */
+    (void)fflush(NULL);             /* otherwise both processes would write the buffered output */
     beside.pid = fork();
     if (beside.pid == 0) {
         become_child(parent, &beside, notify);
@@ -83,7 +84,7 @@ int beside_fork(struct sgp_error *error, struct beside *ret_beside)
     return 0;
 }
 
-/* A second SIGTERM kills the child while it ends. That is the end that was ordered, so the status is 0. */
+/* A second SIGTERM kills the child while it ends. This end was ordered, so the status is 0. */
 static void has_ended(struct beside *beside, int status)
 {
     bool ours = beside->stops && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM;
@@ -91,7 +92,7 @@ static void has_ended(struct beside *beside, int status)
     beside->status = WIFEXITED(status) ? WEXITSTATUS(status) : !ours;
 }
 
-/* Whether it has ended within that time. */
+/* Whether the child has ended within `time`. */
 static bool ends_within(struct beside *beside, sgp_time time)
 {
     const struct timespec pace = {.tv_nsec = END_PACE_NS};
@@ -117,7 +118,7 @@ void beside_end(struct beside *beside)
     (void)close(beside->notify);
 }
 
-/* ---- what it tells ---- */
+/* ---- messages of the child ---- */
 
 static void hear(struct daemon *daemon, const char *words)
 {
@@ -134,7 +135,7 @@ static void hear(struct daemon *daemon, const char *words)
     }
 }
 
-/* The next words, or false; and which process says them. */
+/* The next message, or false; and the process that sent it. */
 static bool next_words(int notify, char words[WORDS_BYTES], pid_t *ret_pid)
 {
     union {
@@ -169,7 +170,7 @@ static void on_words(uv_poll_t *poll, int status, int events)
             hear(daemon, words);
 }
 
-/* Whatever comes of it, the service manager shall know. */
+/* Whatever the consequence, the service manager must be told. */
 static void on_child(uv_signal_t *signal, int number)
 {
     struct daemon *daemon = signal->data;
@@ -203,7 +204,7 @@ void beside_open(struct daemon *daemon)
         daemon->beside_tells.data = daemon;
         (void)uv_poll_start(&daemon->beside_tells, UV_READABLE, on_words);
     }
-    (void)raise(SIGCHLD); /* it may have ended already */
+    (void)raise(SIGCHLD); /* the child may have ended already */
 }
 
 void beside_close(struct daemon *daemon)
@@ -213,7 +214,7 @@ void beside_close(struct daemon *daemon)
         uv_close((uv_handle_t *)&daemon->beside_tells, NULL);
 }
 
-/* ---- what it is told ---- */
+/* ---- orders to the child ---- */
 
 void beside_stop(struct daemon *daemon)
 {
@@ -231,7 +232,7 @@ void beside_reload(struct daemon *daemon)
         daemon->beside->reads = true;
 }
 
-/* ---- what it is ---- */
+/* ---- state of the child ---- */
 
 bool beside_runs(const struct daemon *daemon)
 {
@@ -241,7 +242,7 @@ bool beside_runs(const struct daemon *daemon)
 bool beside_is_missed(const struct daemon *daemon)
 {
     const struct beside *beside = daemon->beside;
-    bool serves = daemon->config->when_done == CONFIG_SERVE; /* else it may be through */
+    bool serves = daemon->config->when_done == CONFIG_SERVE; /* otherwise its work may be done */
     return beside != NULL && beside->pid == 0 && (serves || beside->status != 0);
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls, made and taken; see calls.h.
+/* Calls, outgoing and incoming; see calls.h.
  *
- * A call that is made is one of three things: a dial (edge->calling), a link on which nobody has greeted yet (daemon->calls), or
- * a neighbour's. A call that comes is a dial of ours that ended well, unless a connection stands: what stands is
- * never cut for whoever calls.
+ * An outgoing call is in one of three states: a dial (edge->calling), a link without a greeting
+ * (daemon->calls), or a neighbour's link. An incoming call acts like a successful dial of this
+ * node, unless a connection exists. An existing connection is never closed for a call.
  *
- * Fails: whoever cannot be called, or does not greet in time, is called again. */
+ * Fails: a node that cannot be called, or does not greet in time, is called again. */
 #include "calls.h"
 
 #include "edges.h"
@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- made ---- */
+/* ---- outgoing ---- */
 
 static void forget(struct daemon *daemon, struct link *link)
 {
@@ -81,7 +81,7 @@ static void on_dialled(void *context, uint32_t peer, struct link *link, int code
     link_send(link, &message);
 }
 
-/* Of those that were not greeted: true if the source of an edge is still to do so. */
+/* Among the links without a greeting: true if the source of an edge has yet to greet. */
 static bool is_called(struct daemon *daemon, uint32_t peer)
 {
     for (struct link *link = daemon->calls, *next; link != NULL; link = next) {
@@ -154,7 +154,7 @@ void calls_close(struct daemon *daemon)
     uv_close((uv_handle_t *)&daemon->call_timer, NULL);
 }
 
-/* ---- taken ---- */
+/* ---- incoming ---- */
 
 void calls_on_call(void *context, struct link *link, const struct sgp_message *message)
 {

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections to a node that cannot be dialled (address=none in the topology file): it makes them all, those of its in-edges,
- * too, and says CALL on these; then their source greets as if it had dialled. Thread: the loop thread. */
+/* Connections to a node that cannot be dialled (address=none in the topology file). Such a node
+ * makes all its connections itself, including those of its in-edges, on which it sends CALL. Then
+ * their source greets as if it had dialled. Thread: the loop thread. */
 #ifndef SGPD_CALLS_H
 #define SGPD_CALLS_H
 
 #include "state.h"
 
-#define CALLS_PACE_MS 1000u /* between two tries */
+#define CALLS_PACE_MS 1000u /* interval between two attempts */
 #define CALLS_GREETING_NS (10 * SGP_SECOND)
 
-/* Begin to call, if this node is such a one. */
+/* Start to call, if this node cannot be dialled. */
 void calls_open(struct daemon *daemon);
-/* Another file: what is under way is given up, and begins again. */
+/* Another file: pending calls are dropped, and calling starts again. */
 void calls_reload(struct daemon *daemon);
 void calls_close(struct daemon *daemon);
 
-/* For the listener: one of them calls. */
+/* For the listener: such a node calls. */
 void calls_on_call(void *context, struct link *link, const struct sgp_message *message);
 
 #endif

@@ -9,7 +9,7 @@
 
 struct teller {
     const struct sgp_sink *sink;
-    uint32_t lines; /* so far, told or not */
+    uint32_t lines; /* number of lines so far, logged or not */
     struct view_reload *reload;
 };
 
@@ -58,7 +58,8 @@ static void compare_nodes(
     }
 }
 
-/* The edge of `phase` that leads between the nodes called as those of `edge` in another topology. */
+/* The edge of `phase` between the nodes that have the same names as those of `edge` in another
+ * topology. */
 static const struct sgp_edge *find_edge(const struct sgp_topology *topology,
     const struct sgp_phase *phase, const struct sgp_topology *other, const struct sgp_edge *edge)
 {
@@ -91,12 +92,12 @@ static void tell_edge(struct teller *teller, const char *change,
         parts);
 }
 
-/* A phase of either may be missing. */
+/* Either phase may be missing. */
 static void compare_edges(struct teller *teller, const struct sgp_topology *former,
     const struct sgp_phase *before, const struct sgp_topology *topology,
     const struct sgp_phase *after)
 {
-    bool mixes = topology->owner == SGP_NODE_NONE; /* else fractions mean nothing */
+    bool mixes = topology->owner == SGP_NODE_NONE; /* with an owner, fractions mean nothing */
     for (uint32_t i = 0; before != NULL && i < before->edge_count; i++) {
         const struct sgp_edge *edge = &before->out[i];
         const struct sgp_edge *now =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What differs between two topologies, for people: one line of the log each, and how many. Names decide
- * which node is which, and their order which phase. Pure but for the log. Thread: the loop thread. */
+/* The differences of two topologies for people: one log line for each, and their number. Nodes
+ * correspond by name, and phases by order. Pure except for the log. Thread: the loop thread. */
 #ifndef SGPD_CHANGES_H
 #define SGPD_CHANGES_H
 
@@ -8,7 +8,7 @@
 
 #include "sgp/sink.h"
 
-#define CHANGES_LINES_MAX 50u /* further ones are counted */
+#define CHANGES_LINES_MAX 50u /* further lines are only counted */
 
 /* Log every change as `event=topology change=...`, and count them all. */
 void changes_tell(const struct sgp_topology *former, const struct sgp_topology *topology,

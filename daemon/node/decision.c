@@ -13,8 +13,8 @@ static void send_words(struct program *program, uint32_t count)
     program_say(program, &frame);
 }
 
-/* A restarted member may need the round of a node whose program waits in a decision, for its first
- * turn and its word. So that node pauses after a while; its turn stays its own. */
+/* A restarted member may need the round of a node whose program waits in a decision, for its own
+ * first turn and word. So that node pauses after this time. Its turn is not lost. */
 #define DECISION_PATIENCE_MS 5000
 
 static void on_undecided(uv_timer_t *timer)
@@ -35,7 +35,7 @@ void decision_end(struct program *program)
         program_post(program, SGP_EVENT_RESUME, 0);
 }
 
-/* The program is told as many words in a frame as that holds. */
+/* Send the program as many words as one frame can carry. */
 static void decided(
     struct daemon *daemon, const char *author, const char *text, uint32_t index, uint32_t count)
 {
@@ -60,7 +60,7 @@ void decision_on_tell(struct program *program, const struct sgp_attach_frame *fr
     if (frame->code != 0) {
         answer.code = -EAGAIN;
         if (!facts_missing(program->daemon, answer.text, sizeof answer.text))
-            return; /* all was told meanwhile */
+            return; /* all words were sent meanwhile */
         program->daemon->facts.asks = false;
         decision_end(program);
         program_say(program, &answer);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the program is due after each event, and what is due from it; see program_inside.h. */
+/* What the program must be sent after each event, and what it must send; see program_inside.h. */
 #include "program_inside.h"
 
 #include "edges.h"
@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <math.h>
 
-/* For a program that has said FINISH: the fleet has finished, or this node leaves it. */
+/* For a program that has sent FINISH: the fleet has finished, or this node leaves. */
 static bool is_end(const struct sgp_node_status *status)
 {
     return status->state == SGP_NODE_FINISHED ||
@@ -42,7 +42,8 @@ static void done_last(struct job *job, bool cancelled)
         say_end(program);
 }
 
-/* Training is over, or the whole: the memory is the program's for good, with the estimate in it. */
+/* Training or the whole run is over: the memory now belongs to the program, and contains the
+ * estimate. */
 static void tell_end(struct program *program)
 {
     const struct sgp_node_status status = daemon_status(program->daemon);
@@ -54,7 +55,8 @@ static void tell_end(struct program *program)
         return;
     if (status.weight_estimate > 0)
         (void)turns_push(program, NULL, turns_run_show, done_last);
-    else if (status.state == SGP_NODE_DRAINING) /* it has given all away, and gets none */
+    /* the node has given its mass away, and receives none */
+    else if (status.state == SGP_NODE_DRAINING)
         say_end(program);
 }
 
@@ -71,11 +73,12 @@ void program_settle(struct daemon *daemon)
     struct program *program = daemon->program;
     if (program == NULL || daemon->ending)
         return;
-    if (program->keeps) /* a save that is under way may be of an earlier round */
+    if (program->keeps) /* the save that is running may be of an earlier round */
         program->keeps = survive_checkpoint(daemon) == -EBUSY;
     if (program->finishing && !program->ended && !program->job) {
         program->ended = true; /* at its own pace a node begins the next round at once */
-        program_post(program, SGP_EVENT_STEPS_END, 0); /* ignored where the end is configured */
+        /* ignored if the configuration limits the rounds */
+        program_post(program, SGP_EVENT_STEPS_END, 0);
     }
     if (program->steps > 0 && (!program->present || program->dead))
         turns_wait(program);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SIGTERM and SIGINT before a loop listens to them; see early_stop.h. The handlers decide, not a mask:
- * OpenBLAS has threads of its own before main, and any of them may be given a signal. */
+/* SIGTERM and SIGINT before a loop handles them; see early_stop.h. Signal handlers decide, not a
+ * signal mask, because OpenBLAS has its own threads before main, and each of them may receive a
+ * signal. */
 #include "early_stop.h"
 
 #include <signal.h>
 #include <stddef.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t held, kept; /* whether they are kept; the latest of them, or 0 */
+/* whether signals are kept; the latest kept signal, or 0 */
+static volatile sig_atomic_t held, kept;
 
 static void on_signal(int number)
 {

@@ -22,7 +22,8 @@ static void lay_out(struct daemon *daemon, struct edge *edges)
 int edges_init(struct daemon *daemon)
 {
     uint32_t count = sgp_node_link_count(daemon->node);
-    struct edge *edges = calloc(count + 1, sizeof *edges); /* + 1: a node alone has none */
+    /* + 1, because a node without neighbours has no edges */
+    struct edge *edges = calloc(count + 1, sizeof *edges);
     if (edges == NULL)
         return -ENOMEM;
     lay_out(daemon, edges);
@@ -37,10 +38,10 @@ static void append(struct edge *edge, struct link *links)
     *last = links;
 }
 
-/* Give what is known of an edge, and its connections, to another. */
+/* Move the state of an edge, and its connections, to another edge. */
 static void move_edge(struct edge *from, struct edge *to, uint32_t peer)
 {
-    append(to, from->links); /* nothing is there but with those that are gone */
+    append(to, from->links); /* only the edge of removed peers has links here */
     for (struct link *link = from->links; link != NULL; link = link->next)
         link->id.peer = peer;
     to->bytes_sent += from->bytes_sent;
@@ -122,9 +123,9 @@ void edges_will_flush(struct daemon *daemon, struct link *link)
     *last = link;
 }
 
-/* In the order of their first messages: an answer to a share leaves before the next share, so that
- * its source is through with it then. A failing link is told at once, which may end others and send
- * more. */
+/* In the order of their first messages. So an answer to a share leaves before the next share, and
+ * its source has finished with it then. A failing link is reported at once, which may close other
+ * links and send more. */
 void edges_flush(struct daemon *daemon)
 {
     struct link *link;
@@ -162,7 +163,8 @@ void edges_bytes(const struct edge *edge, uint64_t *ret_sent, uint64_t *ret_rece
     *ret_received = received;
 }
 
-/* Of the shares of a link, those that the target has accepted: given ones that are under way are not. */
+/* The number of shares of a link that the target has accepted. Shares in transit are not
+ * counted. */
 static uint64_t accepted(const struct sgp_peer_status *status)
 {
     if (status->direction == SGP_IN)
@@ -189,7 +191,7 @@ void edges_close(struct daemon *daemon)
 {
     for (uint32_t i = 0; i < daemon->edge_count; i++)
         for (struct link *link = daemon->edges[i].links; link != NULL; link = link->next)
-            link_close(link, NULL); /* those that are gone close already */
+            link_close(link, NULL); /* links of removed peers are closing already */
 }
 
 double edges_distance(const struct daemon *daemon)

@@ -17,7 +17,7 @@ static void on_tick(uv_timer_t *timer)
     events_post(timer->data, (struct sgp_event){.type = SGP_EVENT_TICK});
 }
 
-/* Milliseconds are rounded up, or the loop would spin until the deadline has come. */
+/* Milliseconds are rounded up, because the loop would otherwise spin until the deadline. */
 static void arm(struct daemon *daemon)
 {
     sgp_time deadline = sgp_node_deadline(daemon->node);
@@ -31,7 +31,7 @@ static void arm(struct daemon *daemon)
     (void)uv_timer_start(&daemon->tick, on_tick, milliseconds, 0);
 }
 
-/* Once the core has ended, its last checkpoint is being written: nothing may spend that. */
+/* Once the core has ended, its last checkpoint is being written, and no event may invalidate it. */
 static void step(struct daemon *daemon, struct sgp_event event)
 {
     if (daemon->drained)
@@ -42,7 +42,8 @@ static void step(struct daemon *daemon, struct sgp_event event)
     sgp_driver_post(&daemon->driver, &event);
 }
 
-/* What could not begin for want of memory has failed. The performer of a step cannot say so within it. */
+/* Actions that could not begin for lack of memory have failed. The verb could not report that
+ * within the step. */
 static void post_unbegun(struct daemon *daemon)
 {
     for (uint32_t i = 0; daemon->undialled && i < daemon->out_count; i++) {
@@ -69,7 +70,7 @@ void events_settle(struct daemon *daemon)
     while (daemon->failed_links != NULL) {
         struct link *link = daemon->failed_links;
         daemon->failed_links = link->next_failed;
-        if (link->id.peer != SGP_SLOT_NONE) /* else a peer that a reload has done away with */
+        if (link->id.peer != SGP_SLOT_NONE) /* otherwise a reload has removed the peer */
             step(daemon, (struct sgp_event){
                              .type = SGP_EVENT_DOWN, .link = link->id, .code = link->failure});
     }
@@ -87,20 +88,21 @@ void events_post(struct daemon *daemon, struct sgp_event event)
     worker_turn(&daemon->worker);
 }
 
-/* What the events of this turn led to: short jobs, then what is said, one write to each peer. */
+/* After the events of this turn: run short jobs, then send messages, with one write to each
+ * peer. */
 static void on_turn(uv_prepare_t *turn)
 {
     struct daemon *daemon = turn->data;
     const struct worker *worker = &daemon->worker;
     do {
         worker_turn(&daemon->worker);
-        edges_flush(daemon); /* one that fails may lead to more */
+        edges_flush(daemon); /* a failure may lead to more */
     } while (!daemon->ending &&
              (daemon->unsent != NULL || (!STAILQ_EMPTY(&worker->ready) &&
                                             !uv_is_active((const uv_handle_t *)&worker->idle))));
     if (daemon->ending)
         return;
-    if (!STAILQ_EMPTY(&worker->ready)) /* it goes on after a look around */
+    if (!STAILQ_EMPTY(&worker->ready)) /* continue after the loop has polled */
         spin_work(&daemon->spin);
     else
         spin_wait(&daemon->spin, uv_hrtime(), worker->away == 0);

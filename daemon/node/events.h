@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one way into the core: step an event, settle what came of it. Thread: the loop thread. */
+/* The only way into the core: step an event, and process its consequences. Thread: the loop
+ * thread. */
 #ifndef SGPD_EVENTS_H
 #define SGPD_EVENTS_H
 
@@ -7,14 +8,15 @@
 
 sgp_time events_now(void);
 
-/* The timer of the core's deadline, and what ends each turn of the daemon's loop: short jobs, then writes. */
+/* Start the timer of the core's deadline, and the handle that ends each turn of the loop with short
+ * jobs and writes. */
 void events_open(struct daemon *daemon);
 void events_close(struct daemon *daemon);
 
-/* Give the core an event (its `now` is filled in), then settle what came of it. Never from a verb. */
+/* Step an event (its `now` is filled in), then process its consequences. Never from a verb. */
 void events_post(struct daemon *daemon, struct sgp_event event);
 
-/* After links failed, or a job ended, outside of a step: tell the core, end, or set the clock. */
+/* After links failed, or a job ended, outside of a step: tell the core, end, or set the timer. */
 void events_settle(struct daemon *daemon);
 
 #endif

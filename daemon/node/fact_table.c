@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of decisions that a daemon keeps; see fact_table.h. */
+/* The table of words of decisions; see fact_table.h. */
 #include "fact_table.h"
 
 #include <stdio.h>
@@ -40,7 +40,7 @@ uint32_t fact_table_count(const struct fact_table *table, uint64_t number, uint6
     return count;
 }
 
-/* ---- what gives way ---- */
+/* ---- replacement ---- */
 
 struct use {
     bool stranger, others;
@@ -64,7 +64,7 @@ static bool is_less(const struct use *a, const struct use *b)
     return a->number > b->number;
 }
 
-/* The place of the least useful word, if that is of less use than the new one; else NULL. */
+/* The place of the least useful word, if that is less useful than the new one. Otherwise NULL. */
 static struct fact *place_taken(
     struct fact_table *table, const struct sgp_topology *topology, const struct sgp_fact *word)
 {
@@ -82,7 +82,7 @@ static struct fact *place_taken(
     return place;
 }
 
-/* ---- what comes and goes ---- */
+/* ---- adding and removing ---- */
 
 static bool grow(struct fact_table *table, uint32_t most)
 {

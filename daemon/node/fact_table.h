@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of decisions that a daemon keeps: one for each author, decision and set of members. The table is bounded by the
- * size of the fleet, so a member that makes words up costs neither memory nor another member's word.
+/* The table of words of decisions: one word for each author, decision and set of members. The size
+ * of the fleet limits the table. So a member that invents words costs neither memory nor another
+ * member's word.
  *
  * Thread: one at a time. */
 #ifndef SGPD_FACT_TABLE_H
@@ -25,21 +26,22 @@ struct fact_table {
 /* The digest of the names of the nodes that train. */
 uint64_t fact_members(const struct sgp_topology *topology);
 
-/* NULL: it is not here. The result is valid until the table changes. */
+/* NULL: there is none. The result is valid until the table changes. */
 const struct fact *fact_table_find(
     const struct fact_table *table, const char *author, uint64_t number, uint64_t members);
 
-/* How many words of this decision are here. */
+/* The number of words of this decision in the table. */
 uint32_t fact_table_count(const struct fact_table *table, uint64_t number, uint64_t members);
 
-/* Keep a word that is not here yet, of four for each node of the file: two decisions, under two
- * files. In a full table the least useful word gives way: of an author whom the file does not name,
- * then of other members, then of the latest decision. Returns false, and changes nothing, if that
- * is the new word, if the author is none of the word's members, or without memory. */
+/* Add a word that is not in the table. It has room for four words of each node of the file: two
+ * decisions, under two files. In a full table the least useful word is replaced: first of an author
+ * whom the file does not name, then of other members, then of the latest decision. Returns false,
+ * and changes nothing, in three cases: the new word is the least useful, its author is none of its
+ * members, or there is no memory. */
 bool fact_table_add(
     struct fact_table *table, const struct sgp_topology *topology, const struct sgp_fact *word);
 
-/* Forget the words of decisions before this one. */
+/* Remove the words of decisions before this one. */
 void fact_table_drop_before(struct fact_table *table, uint64_t number);
 
 void fact_table_finish(struct fact_table *table);

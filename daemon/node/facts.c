@@ -24,7 +24,8 @@ static const char *self_name(const struct daemon *daemon)
     return daemon->prepared->topology->nodes[daemon->prepared->self].name;
 }
 
-/* Words go both ways along edges of any round. A member that none reach; SGP_NODE_NONE: all are. */
+/* Words travel in both directions along edges of any round. Returns a member that no word can
+ * reach; SGP_NODE_NONE: all are reached. */
 static uint32_t unreached(const struct sgp_topology *topology, uint32_t from, bool *reached)
 {
     bool more = true;
@@ -46,7 +47,7 @@ static uint32_t unreached(const struct sgp_topology *topology, uint32_t from, bo
     return SGP_NODE_NONE;
 }
 
-/* ---- told ---- */
+/* ---- sending ---- */
 
 static void send_to(struct daemon *daemon, struct link *link, const struct sgp_fact *fact)
 {
@@ -96,14 +97,15 @@ void facts_greet(struct daemon *daemon, struct link *link)
     }
 }
 
-/* ---- agreed ---- */
+/* ---- agreement ---- */
 
 static int by_author(const void *a, const void *b)
 {
     return strcmp(((const struct fact *)a)->author, ((const struct fact *)b)->author);
 }
 
-/* The words of the decision that is agreed go to the program, in the order of names: everybody's order. */
+/* Send the words of the agreed decision to the program, in the order of names, which is the same on
+ * all nodes. */
 static void deliver(struct daemon *daemon)
 {
     struct facts *facts = &daemon->facts;
@@ -137,7 +139,7 @@ static void freeze(struct daemon *daemon, uint64_t number, uint64_t members, uin
 {
     struct facts *facts = &daemon->facts;
     char text[SGP_FACT_BYTES];
-    const struct fact *before = NULL; /* of a decision in which this node had no part */
+    const struct fact *before = NULL; /* of a decision in which this node took no part */
     for (uint32_t i = 0; i < facts->table.count; i++)
         if (strcmp(facts->table.held[i].author, self_name(daemon)) == 0 &&
             (before == NULL || facts->table.held[i].number >= before->number))
@@ -172,7 +174,7 @@ static void settle(struct daemon *daemon)
         freeze(daemon, next, members, sgp_topology_trainers(topology));
 }
 
-/* ---- what comes ---- */
+/* ---- receiving ---- */
 
 void facts_take(struct daemon *daemon, const struct link *link, const struct sgp_fact *came)
 {
@@ -185,7 +187,7 @@ void facts_take(struct daemon *daemon, const struct link *link, const struct sgp
         if (known || sgp_topology_find(daemon->prepared->topology, came->author) < 0)
             return;
         facts->heard = *came;
-        facts->heard.author = facts->heard.text = NULL; /* borrowed */
+        facts->heard.author = facts->heard.text = NULL; /* the strings were borrowed */
     } else {
         if (fact_table_find(&facts->table, came->author, came->number, came->members) != NULL ||
             !fact_table_add(&facts->table, daemon->prepared->topology, came))
@@ -211,7 +213,7 @@ void facts_reloaded(struct daemon *daemon)
     settle(daemon);
 }
 
-/* ---- the program ---- */
+/* ---- the program's word ---- */
 
 int facts_tell(struct daemon *daemon, const char *text, struct sgp_error *error)
 {

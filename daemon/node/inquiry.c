@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions about what a node that is gone has accepted: ours, one at a time, each on a connection of its
- * own; and those of others, answered where they came in.
+/* Questions about what a lost node has accepted. This node asks one question at a time, each on its
+ * own connection. Questions of other nodes are answered on the connection on which they arrive.
  *
- * Fails: whoever cannot be reached, or says anything else, has given no answer. How long one is waited for
- * is the core's to say: its next question takes the place of the one before. Thread: the loop thread. */
+ * Fails: a node that is unreachable, or sends another message, gives no answer. The core determines
+ * the timeout: its next question replaces the previous one. Thread: the loop thread. */
 #include "inquiry.h"
 
 #include "events.h"
@@ -35,7 +35,7 @@ void inquiry_pulse(void *context, struct sgp_pulse *ret_pulse)
         .stop = SGP_ROUND_NONE};
 }
 
-/* ---- ours ---- */
+/* ---- questions of this node ---- */
 
 static void on_message(struct link *link, const struct sgp_message *message)
 {
@@ -54,7 +54,7 @@ static void on_failed(struct link *link, int code, const char *text)
     (void)text;
     if (link != daemon->inquiry)
         return;
-    daemon->inquiry = NULL; /* it closes by itself */
+    daemon->inquiry = NULL; /* the link closes by itself */
     post(daemon, NULL);
 }
 
@@ -106,7 +106,7 @@ void inquiry_close(struct daemon *daemon)
     hang_up(daemon);
 }
 
-/* ---- of others ---- */
+/* ---- questions of other nodes ---- */
 
 void inquiry_answer(void *context, struct link *link, const struct sgp_message *message)
 {

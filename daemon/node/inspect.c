@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What onlookers see of the node; see inspect.h. */
+/* The state of the node for its users; see inspect.h. */
 #include "inspect.h"
 
 #include "edges.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What onlookers see of the node (view.h). Thread: the loop thread. */
+/* The state of the node for its users (view.h). Thread: the loop thread. */
 #ifndef SGPD_INSPECT_H
 #define SGPD_INSPECT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which tensor differs; see layouts.h and docs/rules/greeting.md. */
+/* Finds the tensor that differs; see layouts.h and docs/rules/greeting.md. */
 #include "layouts.h"
 
 #include "edges.h"
@@ -23,7 +23,7 @@ static void say(struct daemon *daemon, struct link *link, uint32_t index)
     link_send(link, &message);
 }
 
-/* The entry is the first that differs. */
+/* This entry is the first that differs. */
 static void found(
     struct daemon *daemon, const struct link *link, const struct sgp_layout_entry *theirs)
 {
@@ -51,7 +51,7 @@ static void found(
     program_mismatch(daemon, text);
 }
 
-/* The core gets the HELLO that was held, with names of which none has changed meanwhile. */
+/* Pass the held HELLO to the core. Its names have not changed meanwhile. */
 static void let_go(struct daemon *daemon, struct link *link)
 {
     struct sgp_message hello = link->held.hello;
@@ -62,7 +62,7 @@ static void let_go(struct daemon *daemon, struct link *link)
         daemon, (struct sgp_event){.type = SGP_EVENT_MESSAGE, .link = link->id, .message = &hello});
 }
 
-/* Ask for the entry in the middle of those that may be the first to differ. */
+/* Ask for the middle entry of those that may be the first to differ. */
 static void ask(struct daemon *daemon, struct link *link)
 {
     say(daemon, link, link->held.low + (link->held.end - link->held.low) / 2);
@@ -94,13 +94,13 @@ static void narrow(struct daemon *daemon, struct link *link, const struct sgp_la
         held->low = came->index + 1;
     if (here)
         found(daemon, link, came);
-    if (here || held->low >= held->end) /* or it said what no layout says */
+    if (here || held->low >= held->end) /* or the answer contradicts every layout */
         let_go(daemon, link);
     else
         ask(daemon, link);
 }
 
-/* A target asks, and tells its own entry with that. */
+/* A target asks, and includes its own entry. */
 static void answer(struct daemon *daemon, struct link *link, const struct sgp_layout_entry *came)
 {
     const struct edge *edge = edges_find(daemon, link->id.peer, SGP_OUT);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What follows from the core's notes; see milestones.h. */
+/* The daemon's reactions to notes of the core; see milestones.h. */
 #include "milestones.h"
 
 #include "chores.h"
@@ -13,7 +13,7 @@
 
 #include <inttypes.h>
 
-/* Save the model, unless that would put one that nobody has trained in the place of a better one. */
+/* Save the model, unless that would replace a better one by an untrained one. */
 static void save(struct daemon *daemon, const struct sgp_effect *effect)
 {
     const struct sgp_node_status status = daemon_status(daemon);
@@ -29,7 +29,8 @@ static void save(struct daemon *daemon, const struct sgp_effect *effect)
         lost, daemon->config->name);
 }
 
-/* The core has ended: save now. A node that left for good saved before it gave its mass away. */
+/* The core has ended: save now. A node that left for good saved its model before it gave its mass
+ * away. */
 static void on_drained(struct daemon *daemon, const struct sgp_effect *effect)
 {
     const struct sgp_node_status status = daemon_status(daemon);
@@ -49,7 +50,8 @@ static void on_state(struct daemon *daemon, const struct sgp_effect *effect)
         daemon->finished_since = events_now();
         chores_measure(daemon, effect->round, effect->weight);
         save(daemon, effect);
-        (void)survive_checkpoint(daemon); /* from which it is finished again, whatever ends it */
+        /* a restart from it is finished again, however the process ends */
+        (void)survive_checkpoint(daemon);
     } else if (status.state == SGP_NODE_DRAINING && status.leaving && effect->weight > 0 &&
                !status.seeks) {
         chores_save(daemon, effect->round, effect->weight);
@@ -60,7 +62,7 @@ static void on_state(struct daemon *daemon, const struct sgp_effect *effect)
 static void on_round(struct daemon *daemon, const struct sgp_effect *effect)
 {
     bool amid = effect->weight <= 0 && sgp_topology_has_exact(daemon->prepared->topology);
-    if (!daemon->measure_due || amid) /* the end of the cycle is soon enough */
+    if (!daemon->measure_due || amid) /* measuring can wait for the end of the cycle */
         return;
     daemon->measure_due = false;
     chores_measure(daemon, effect->round, effect->weight);
@@ -75,7 +77,8 @@ static void on_up(struct daemon *daemon, const struct sgp_effect *effect)
     facts_greet(daemon, link);
 }
 
-/* Whatever a checkpoint lacked, the neighbour's model has, unless the neighbour has lost its own, too. */
+/* If the checkpoint lacked parameters, the neighbour's model has them, unless the neighbour has
+ * lost its own, too. */
 static void on_adopted(struct daemon *daemon)
 {
     if (!daemon_status(daemon).fresh)
@@ -84,7 +87,7 @@ static void on_adopted(struct daemon *daemon)
 
 void milestones_reached(struct daemon *daemon, const struct sgp_effect *effect)
 {
-    if (effect->note.reason == SGP_REASON_OUTSIZED) /* refused here, or come home */
+    if (effect->note.reason == SGP_REASON_OUTSIZED) /* it was refused here, or returned */
         edges_count_outsized(daemon, effect->note.link.peer,
             effect->note.link.direction == SGP_IN ? SGP_IN : SGP_OUT);
     if (effect->note.what == SGP_NOTE_STATE)

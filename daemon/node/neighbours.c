@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How strangers become neighbours, and what a connection tells the core; see neighbours.h.
+/* How callers become neighbours, and how connection events reach the core; see neighbours.h.
  *
- * Fails: a caller who is no neighbour is refused; a connection that fails is told to the core once. */
+ * Fails: a caller that is no neighbour is refused. A failed connection is reported to the core
+ * once. */
 #include "neighbours.h"
 
 #include "edges.h"
@@ -17,7 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- what happens on a connection ---- */
+/* ---- events of a connection ---- */
 
 static void on_message(struct link *link, const struct sgp_message *message)
 {
@@ -65,7 +66,7 @@ static void on_heard(struct link *link)
         (struct sgp_event){.type = SGP_EVENT_HEARD, .link = link->id, .bytes = link->received});
 }
 
-/* Whether a link waits beside the present one of its edge. */
+/* Whether a link waits while its edge has a present one. */
 static bool is_aside(const struct edge *edge, const struct link *link)
 {
     for (const struct link *other = edge->links; other != link; other = other->next)
@@ -112,9 +113,10 @@ void neighbours_take_over(
     events_post(daemon, (struct sgp_event){.type = SGP_EVENT_UP, .link = link->id});
 }
 
-/* ---- in: a stranger said hello ---- */
+/* ---- incoming: a caller has said hello ---- */
 
-/* Why the topology file does not let a caller in: `text` for this node's log; returned for the caller's. NULL: it does. */
+/* Why the topology file does not admit a caller: `text` for this node's log, and the result for the
+ * caller. NULL: the caller is admitted. */
 static const char *refusal(
     struct daemon *daemon, const struct sgp_hello *hello, int64_t source, char text[SGP_TEXT_BYTES])
 {
@@ -160,7 +162,7 @@ void neighbours_on_hello(void *context, struct link *link, const struct sgp_mess
         on_message(link, message);
 }
 
-/* ---- out: a dial ended ---- */
+/* ---- outgoing: a dial has ended ---- */
 
 void neighbours_on_dialled(
     void *context, uint32_t peer, struct link *link, int code, const char *text)

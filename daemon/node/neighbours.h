@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Strangers become neighbours, and connections' news become events. Thread: the loop thread. */
+/* Callers become neighbours, and connection events become core events. Thread: the loop thread. */
 #ifndef SGPD_NEIGHBOURS_H
 #define SGPD_NEIGHBOURS_H
 
 #include "state.h"
 
-/* For the listener: a stranger said hello. The link is the edge's from now on, or refused. */
+/* For the listener: a caller has said hello. The link now belongs to the edge, or is refused. */
 void neighbours_on_hello(void *context, struct link *link, const struct sgp_message *message);
 
-/* A link that stands becomes a neighbour's. */
+/* An existing link becomes a neighbour's. */
 void neighbours_take_over(
     struct daemon *daemon, struct link *link, uint32_t peer, enum sgp_direction direction);
 
-/* For the dialer: a dial ended. */
+/* For the dialer: a dial has ended. */
 void neighbours_on_dialled(
     void *context, uint32_t peer, struct link *link, int code, const char *text);
 

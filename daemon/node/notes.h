@@ -5,30 +5,31 @@
 
 #include "state.h"
 
-/* What the core notes. */
+/* Log a note of the core. */
 void notes_note(struct daemon *daemon, const struct sgp_effect *effect);
 void notes_status_line(struct daemon *daemon);
-/* Say that training diverges, and that it has come back, once each. */
+/* Report that training diverges, and that it has recovered, once each. */
 void notes_divergence(struct daemon *daemon);
-/* We end a connection: why. */
+/* Log why this node ends a connection. */
 void notes_hang_up(
     struct daemon *daemon, const struct sgp_link *link, int code, enum sgp_reason reason);
-/* A node called, and has been given to this edge: is there another of its name? */
+/* A caller was assigned to this edge: check whether there is another node of that name. */
 void notes_namesake(struct daemon *daemon, struct edge *edge, const struct link *caller);
-/* A connection of this edge is not ciphered, where that is offered. */
+/* A connection of this edge is not ciphered, although that is offered. */
 void notes_plain(struct daemon *daemon, struct edge *edge, const struct link *link);
-/* What a peer says with the message that ends a connection, for the note that follows. */
+/* Keep the text of the message with which a peer ends a connection, for the note that follows. */
 void notes_farewell(struct daemon *daemon, const struct link *link, const char *text);
-/* The peer's model is another: the text says how. It stays the reason of refusals until the link is up. */
+/* The peer's model differs, as the text says. It remains the reason of refusals until the link is
+ * up. */
 void notes_unlike(struct daemon *daemon, const struct link *link, const char *text);
-/* Tell what was left out about links, once that is some time ago. */
+/* Report the number of suppressed lines about links, once some time has passed. */
 void notes_lines_dropped(struct daemon *daemon);
-/* A connection failed; fills edge->error. */
+/* A connection failed: fill edge->error. */
 void notes_link_failed(
     struct daemon *daemon, const struct link *link, struct edge *edge, int code, const char *text);
-/* An error that people must know of: a line of the log, and the last error. */
+/* An error for the user: a line of the log, and the last error. */
 void notes_error(struct daemon *daemon, const char *format, ...) SGP_PRINTF(2, 3);
-/* What the last error is about goes well again: it begins with these words. */
+/* The last error is resolved if it begins with these words. */
 void notes_mended(struct daemon *daemon, const char *beginning);
 
 #endif

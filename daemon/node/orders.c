@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Orders; see orders.h. One that makes no sense now is refused with SGP_E_STATE. */
+/* Orders; see orders.h. An order that is not possible now is refused with SGP_E_STATE. */
 #include "orders.h"
 
 #include "beside.h"
@@ -48,7 +48,8 @@ static int order(struct daemon *daemon, enum sgp_event_type type)
     return 0;
 }
 
-/* One that waits for its program is paused already, and goes on when that has come. */
+/* A node that waits for its program is paused already, and continues when the program has
+ * attached. */
 static int pause_or_resume(struct daemon *daemon, enum sgp_event_type type)
 {
     int code = daemon->programless ? 0 : order(daemon, type);
@@ -76,7 +77,7 @@ static int reload(void *context, struct view_reload *ret_reload, struct sgp_erro
 static int checkpoint(void *context)
 {
     const struct daemon *daemon = context;
-    if (daemon->drained) /* the last one is being written */
+    if (daemon->drained) /* the last checkpoint is being written */
         return SGP_E_STATE;
     return survive_checkpoint(context);
 }

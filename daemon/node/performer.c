@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The core's effects in the real world: verbs that hand messages to links and jobs to the compute
- * thread, and the ends of these jobs, posted back to the core in the order in which they were done.
+/* The effects of the core in the real world. Verbs pass messages to links, and jobs to the compute
+ * thread. The end of each job is posted to the core, in the order in which the jobs were done.
  *
- * Thread: the loop thread, but for run_work: see sgp/perform.h. */
+ * Thread: the loop thread, except run_work: see sgp/perform.h. */
 #include "performer.h"
 
 #include "edges.h"
@@ -19,7 +19,7 @@ static void verb_dial(void *context, uint32_t peer)
 {
     struct daemon *daemon = context;
     if (!sgp_topology_is_dialled(daemon->prepared->topology, peer))
-        return; /* it calls: calls.c */
+        return; /* the node calls instead (calls.c) */
     if (dialer_dial(&daemon->dialer, peer, &daemon->prepared->topology->nodes[peer]))
         return;
     edges_find(daemon, peer, SGP_OUT)->undialled = true;
@@ -110,13 +110,14 @@ static void done_work(struct job *job, bool cancelled)
         events_post(daemon, event);
 }
 
-/* A new epoch shuffles all rows in one of many short steps: more than so many are not for the loop thread. */
+/* A new epoch shuffles all rows, in one of many short steps. With more rows, such a step does not
+ * run on the loop thread. */
 #define SHUFFLED_ROWS_MAX 100000u
-/* Mostly scaling is but remembered, at the opening of a cycle. So much at most is not too long for the loop thread if it is
- * not. */
+/* Usually scaling is only remembered, in the first round of a cycle. If it is not, this number of
+ * values is still short enough for the loop thread. */
 #define SCALED_VALUES_MAX 65536u
 
-/* NULL: it is not short. */
+/* NULL: the job is not short. */
 static struct job_kind *kind_of(struct daemon *daemon, const struct sgp_work *work)
 {
     enum sgp_effect_type type = work->type;
@@ -124,7 +125,8 @@ static struct job_kind *kind_of(struct daemon *daemon, const struct sgp_work *wo
         type == SGP_EFFECT_ADOPT || type == SGP_EFFECT_FOLLOW || type == SGP_EFFECT_VISIT;
     bool scales = type == SGP_EFFECT_SCALE && work->slice.count > SCALED_VALUES_MAX;
     bool shuffles = type == SGP_EFFECT_TRAIN &&
-                    daemon->prepared->data.train->rows > SHUFFLED_ROWS_MAX; /* no relay trains */
+                    /* a relay never trains */
+                    daemon->prepared->data.train->rows > SHUFFLED_ROWS_MAX;
     if (replaces || scales || shuffles)
         return NULL;
     return work->folded ? &daemon->kinds.take : &daemon->kinds.work[type];
@@ -141,7 +143,7 @@ static void verb_work(void *context, const struct sgp_effect *effect)
         return;
     }
     struct task *task = task_take(daemon, run_work, done_work);
-    sgp_assert(task != NULL); /* the core has a bounded number of jobs under way: tasks_reserve */
+    sgp_assert(task != NULL); /* the core has a bounded number of pending jobs: tasks_reserve */
     sgp_perform_begin(&daemon->performer, effect, &task->work);
     task->job.kind = kind_of(daemon, &task->work);
     daemon->training = trains ? task : daemon->training;
@@ -160,7 +162,7 @@ static void verb_curtail(void *context)
     performer_yield(context);
 }
 
-/* ---- the rest ---- */
+/* ---- other verbs ---- */
 
 static void verb_inquire(void *context, uint32_t peer, const struct sgp_inquire *question)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The core's effects in the real world. Thread: the loop thread. */
+/* The effects of the core in the real world. Thread: the loop thread. */
 #ifndef SGPD_PERFORMER_H
 #define SGPD_PERFORMER_H
 
 #include "state.h"
 
-/* End the steps under way after the present one; a program's turn after PROGRAM_YIELD_MS. */
+/* End the running steps after the present one. A program's turn ends after PROGRAM_YIELD_MS. */
 void performer_yield(struct daemon *daemon);
 
 extern const struct sgp_driver_verbs performer_verbs; /* their context is the struct daemon */

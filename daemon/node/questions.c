@@ -16,7 +16,7 @@ struct waiting {
     struct waiting *next;
 };
 
-/* ---- the line ---- */
+/* ---- the queue ---- */
 
 int questions_add(struct questions *questions, const struct question *question)
 {
@@ -35,7 +35,7 @@ bool questions_wait(const struct questions *questions)
     return questions->first != NULL && !questions->out;
 }
 
-/* A copy of the first, which is forgotten before anybody is called. */
+/* A copy of the first question, which is removed before any callback. */
 static struct question take_first(struct questions *questions)
 {
     struct waiting *first = questions->first;
@@ -67,7 +67,8 @@ void questions_fail(struct questions *questions, int code, const char *why)
 
 /* ---- asking ---- */
 
-/* The rows in a file of their own, which nobody can change. A descriptor, or -errno. */
+/* Write the rows to a separate file, which no process can change. Returns a descriptor, or
+ * -errno. */
 static int write_rows(const struct question *question)
 {
     size_t bytes = question->rows * question->columns * sizeof(float), done = 0;
@@ -124,13 +125,14 @@ static void take_evaluation(struct questions *questions, const struct question *
         fail(question, &error);
         return;
     }
-    struct sgp_evaluation kept = found; /* a program need not say of how many rows */
+    struct sgp_evaluation kept = found; /* a program may omit the number of rows */
     kept.samples = kept.samples > 0 ? kept.samples : 1;
     figures_tested(questions->figures, 0, &kept);
     question->evaluated(question->argument, &error, &found, questions->round);
 }
 
-/* Read, not mapped: a file that shrinks reads short. Only memory has seals; a disk could block. */
+/* The file is read, not mapped, because a file that shrinks causes a short read. It must be in
+ * memory: only memory has seals, and a disk could block. */
 static int read_outputs(int descriptor, float *values, uint64_t count, struct sgp_error *error)
 {
     size_t bytes = count * sizeof *values, done = 0;
@@ -177,7 +179,7 @@ int questions_take(
     if (frame->turn == 0 || frame->turn > questions->number)
         return SGP_E_PROTOCOL;
     if (!questions->out || frame->turn != questions->number)
-        return 0; /* said twice, when a signal came between */
+        return 0; /* sent twice because of a signal */
     if (predicts != (questions->first->question.predicted != NULL))
         return SGP_E_PROTOCOL;
     struct question question = take_first(questions);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What onlookers ask of the program that has the model: to measure its estimate, or to apply it to
- * rows. One question is out at a time; rows travel in files of float32, as descriptors
+/* Questions of users to the program that has the model: measure its estimate, or apply it to rows.
+ * One question is pending at a time. Rows are passed as descriptors of files of float32
  * (docs/ATTACH.md).
  *
- * Each asker is told exactly once, on the loop thread, as view.h says. Nothing from the program is
- * trusted: a file that is too short, or no memory, is a failed answer. Thread: the loop thread. */
+ * Each asker is answered exactly once, on the loop thread, as view.h says. Nothing from the program
+ * is trusted: a short file, or no memory, is a failed answer. Thread: the loop thread. */
 #ifndef SGPD_QUESTIONS_H
 #define SGPD_QUESTIONS_H
 
@@ -14,37 +14,39 @@
 #include "sgp/attach.h"
 
 struct question {
-    view_evaluated evaluated; /* or */
+    view_evaluated evaluated; /* either this one or the next */
     view_predicted predicted;
     void *argument;
-    const float *features; /* rows x columns, of whoever asked */
+    const float *features; /* rows x columns, owned by the asker */
     uint64_t rows;
     uint32_t columns;
 };
 
 struct questions {
     struct waiting *first;
-    struct figures *figures; /* what is measured goes there too */
-    uint64_t number;         /* of the last that was asked, in this connection, */
-    sgp_round round;         /* of the estimate that it was asked of, */
-    bool out;                /* and it is not answered yet */
+    struct figures *figures; /* also stores the result of a measurement */
+    uint64_t number;         /* number of the last question on this connection */
+    sgp_round round;         /* round of the estimate that it is about */
+    bool out;                /* it is not answered yet */
 };
 
-/* At the end of the line. Returns 0 or -ENOMEM. */
+/* Add a question to the end of the queue. Returns 0 or -ENOMEM. */
 int questions_add(struct questions *questions, const struct question *question);
 
-/* Whether one is to be asked. */
+/* Whether a question waits to be asked. */
 bool questions_wait(const struct questions *questions);
 
-/* The first question, and its descriptor or -1. Returns 0, or -errno: no memory, it was failed. */
+/* The first question, and its descriptor or -1. Returns 0 or -errno. Without memory the question
+ * has failed. */
 int questions_ask(struct questions *questions, sgp_round round, struct sgp_attach_frame *ret_frame,
     int *ret_descriptor);
 
-/* An answer, and its descriptor or -1. A late one is ignored. 0, or SGP_E_PROTOCOL: not asked. */
+/* An answer, and its descriptor or -1. A late answer is ignored. Returns 0, or SGP_E_PROTOCOL:
+ * there was no question. */
 int questions_take(
     struct questions *questions, const struct sgp_attach_frame *frame, int descriptor);
 
-/* Nobody will answer: all are told so. The next program is asked from 1 again. */
+/* No answer will come: report that to all askers. The next program is asked from number 1 again. */
 void questions_fail(struct questions *questions, int code, const char *why);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Another topology file for a node that runs. What can fail comes first: the file is read and
- * checked as at the start, and the memory that it wants more is taken. What follows cannot fail:
- * the core changes, its effects are carried out under the former indices of its peers, and what is
- * kept by peer moves.
+/* Another topology file for a running node. Steps that can fail come first. The file is read and
+ * checked as at the start, and additional memory is allocated. The rest cannot fail. The core
+ * changes, its effects are performed with the former indices of its peers, and everything kept by
+ * peer moves.
  *
  * The loop thread reads, checks and analyses the file. Meanwhile (milliseconds for hundreds of
- * nodes) nothing is sent or accepted; the compute thread goes on.
+ * nodes) nothing is sent or accepted, but the compute thread continues.
  *
- * Fails: a file that is not valid, or not for this node; no memory. The former topology is then
- * kept, and at worst some buffers are more than are needed. Thread: the loop thread. */
+ * Fails: the file is not valid, or not for this node; or there is no memory. Then the former
+ * topology is kept, and some buffers may be larger than needed. Thread: the loop thread. */
 #include "reload.h"
 
 #include "beside.h"
@@ -30,8 +30,8 @@
 
 #define RELOAD_ERROR "reload:"
 
-struct reload {            /* what is ready before the point of no return */
-    struct prepared place; /* after it, the former one */
+struct reload {            /* prepared before the point of no return */
+    struct prepared place; /* after that point, the former one */
     struct sgp_node_needs needs;
     struct sgp_reload *core;
     struct edge *edges;
@@ -44,7 +44,7 @@ static void discard(struct reload *reload)
     free(reload->edges);
 }
 
-/* ---- what can fail ---- */
+/* ---- steps that can fail ---- */
 
 static bool extend_effects(struct daemon *daemon, uint32_t capacity)
 {
@@ -106,7 +106,7 @@ static struct sgp_slice owns_beside(
                                   : sgp_topology_owned(topology, owner, parameters);
 }
 
-/* What a node that runs cannot become. */
+/* Changes that a running node cannot make. */
 static int check_part(
     const struct daemon *daemon, const struct reload *reload, struct sgp_error *error)
 {
@@ -158,7 +158,7 @@ static int make_ready(struct daemon *daemon, struct reload *reload, struct sgp_e
     return take_memory(daemon, reload, error);
 }
 
-/* ---- what cannot ---- */
+/* ---- steps that cannot fail ---- */
 
 static void make_change(struct daemon *daemon, struct reload *reload)
 {
@@ -178,7 +178,8 @@ static void make_change(struct daemon *daemon, struct reload *reload)
     callers_resolve(&daemon->callers, prepared->topology, prepared->self);
 }
 
-/* A file that says less of ciphers than one before it may be a slip, and lets strangers in. */
+/* If a file requires less ciphering than an earlier one, that may be a mistake, and admits unknown
+ * nodes. */
 static void warn_of_plain_links(struct daemon *daemon, enum sgp_tls former)
 {
     struct prepared *prepared = daemon->prepared;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See runs.h. Fails at open, with one line; later failures are told and tried at the next start. */
+/* See runs.h. Opening fails with one line. Later failures are logged, and the action is tried again
+ * at the next start. */
 #include "runs.h"
 
 #include "notes.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The node's run (sgp/run.h): continued, or set aside. Thread: the loop; runs_print: before it. */
+/* The node's run (sgp/run.h): continued, or set aside. Thread: the loop thread. runs_print: before
+ * the loop. */
 #ifndef SGPD_RUNS_H
 #define SGPD_RUNS_H
 
@@ -7,16 +8,18 @@
 
 #include <stdio.h>
 
-/* At the start, with the state directory locked: take the run up, or begin another one. Gives the node its number. */
+/* At the start, with the state directory locked: continue the run, or begin another one. Sets the
+ * node's run number. */
 int runs_open(struct daemon *daemon, struct sgp_error *error);
 
 /* After each event: the run has begun, or the node has learnt its number. */
 void runs_settle(struct daemon *daemon);
 
-/* At the end, if a reset was ordered: set the files of the run aside. 0, or negative with *error. */
+/* At the end, if a reset was ordered: set the files of the run aside. 0, or negative with
+ * *error. */
 int runs_end(struct daemon *daemon, struct sgp_error *error);
 
-/* For `sgpd --check`: what a start would do. 0, or negative with *error. */
+/* For `sgpd --check`: report what a start would do. 0, or negative with *error. */
 int runs_print(FILE *stream, const struct prepared *prepared, struct sgp_error *error);
 
 #endif

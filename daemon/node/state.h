@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of a running node share: one struct, in groups that name the file they belong to.
+/* The state that the files of a running node share: one struct, in groups that name the file to
+ * which they belong.
  *
- * A loop thread owns the core, the links and the pools; one compute thread writes model vectors, or the loop thread
- * while the other has nothing to do (worker.h).
- * Thread: the loop thread. */
+ * The loop thread owns the core, the links and the pools. One compute thread writes model vectors.
+ * When it has nothing to do, the loop thread may write them (worker.h). Thread: the loop thread. */
 #ifndef SGPD_STATE_H
 #define SGPD_STATE_H
 
@@ -31,53 +31,55 @@
 #include "sgp/perform.h"
 #include "sgp/run.h"
 
-#define STATE_LASTS_NS                                                                             \
-    (2 * SGP_SECOND) /* an end that lasts so long is one: neighbours may yet mix on */
+/* an end that lasts this long is final; before that, neighbours may still mix */
+#define STATE_LASTS_NS (2 * SGP_SECOND)
 
-/* How many lines of a kind were told of a link since then: a hash of what they say is the kind. */
+/* The number of lines of each kind that were logged about a link since `since`. The kind is a hash
+ * of the line's content. */
 #define LINK_LINES_KINDS 32u
-
 struct link_lines {
     sgp_time since;
     uint64_t dropped;
     uint8_t counts[LINK_LINES_KINDS];
 };
 
-/* A link of the core, over all its connections. */
+/* A link of the core, with all its connections. */
 struct edge {
     uint32_t peer;
-    struct link *links; /* those that still close, the present connection, one that waits aside */
+    /* connections that are closing, the present one, and a second one aside */
+    struct link *links;
     uint64_t bytes_sent, bytes_received; /* of closed connections */
-    char error[SGP_TEXT_BYTES];          /* of the last failure, "" if none since it came up */
-    char previous[SGP_TEXT_BYTES];       /* of the last one before that */
-    char farewell[SGP_TEXT_BYTES]; /* what the peer said when it ended the last one: notes.c */
-    char unlike[SGP_TEXT_BYTES];   /* how its model differs, "" while that is not known: notes.c */
+    char error[SGP_TEXT_BYTES];          /* the last failure; "": none since the link came up */
+    char previous[SGP_TEXT_BYTES];       /* the failure before it */
+    /* the peer's message at the end of the last connection: notes.c */
+    char farewell[SGP_TEXT_BYTES];
+    char unlike[SGP_TEXT_BYTES]; /* how its model differs; "": not known: notes.c */
     struct link_lines lines;
-    bool ciphered;  /* one of its connections was: trust.c */
-    bool calling;   /* its source is being called: calls.c */
-    bool undialled; /* there was no memory to dial it, and DOWN is still to be posted: events.c */
-    uint32_t outsized;          /* shares returned as outsized ... */
-    uint64_t outsized_accepted; /* ... since so many had been accepted */
+    bool ciphered;     /* one of its connections was ciphered: trust.c */
+    bool calling;      /* its source is being called: calls.c */
+    bool undialled;    /* there was no memory to dial it, and DOWN must be posted: events.c */
+    uint32_t outsized; /* shares that returned as outsized ... */
+    uint64_t outsized_accepted; /* ... since this number was accepted */
 };
 
-struct program;    /* that trains through this daemon: program.h */
+struct program;    /* a program that trains through this daemon: program.h */
 struct task;       /* a job with its arguments: task.h */
-struct task_block; /* and many of them */
+struct task_block; /* an array of tasks */
 
-/* The checkpoint that an earlier process left, while the daemon starts. */
+/* The checkpoint of an earlier process, while the daemon starts. */
 struct survive_found {
     struct sgp_checkpoint checkpoint;
-    float *memory; /* of its vectors; NULL: none that can be used */
-    bool any;      /* a file was there */
-    bool exact;    /* it and the ledger describe one moment */
-    bool current;  /* it holds what updates have left out until now */
-    sgp_round
-        older; /* round of the parameters, if that is before the ledger's; else SGP_ROUND_NONE. Until a neighbour's
-                        are adopted (milestones.c), or a program was told (turns.c) */
+    float *memory; /* memory of its vectors; NULL: there is none that can be used */
+    bool any;      /* there was a file */
+    bool exact;    /* it matches the ledger exactly */
+    bool current;  /* it has the residuals of updates up to now */
+    /* Round of the parameters, if that is before the ledger's. Otherwise SGP_ROUND_NONE. Until a
+     * neighbour's parameters are adopted (milestones.c), or a program was told (turns.c). */
+    sgp_round older;
 };
 
 struct daemon {
-    /* daemon.c, at the start; reload.c makes more room */
+    /* daemon.c, at the start; reload.c enlarges it */
     uv_loop_t loop;
     const struct config *config;
     struct prepared *prepared;
@@ -95,17 +97,17 @@ struct daemon {
     struct listener listener;
     struct dialer dialer;
     struct control *control;
-    uv_timer_t second; /* STATUS=, whom we wait for */
+    uv_timer_t second; /* updates STATUS=, and the peer for which the node waits */
     uv_timer_t watchdog;
     uv_signal_t signals[3];
     uv_signal_t beside_ends; /* beside.c */
     uv_poll_t beside_tells;  /* likewise */
-    struct beside *beside;   /* the owner beside this node; NULL: there is none */
-    int state_lock;          /* the state directory, locked for this process; -1: not */
+    struct beside *beside;   /* the co-located owner; NULL: none */
+    int state_lock;          /* the state directory, locked for this process; -1: not locked */
     struct figures figures;
     struct notify notify;
     struct recorder recorder;
-    bool signalled; /* by SIGTERM or SIGINT: another one ends at once */
+    bool signalled; /* by SIGTERM or SIGINT; another signal ends the process at once */
     bool parted;    /* the node has ended */
     bool ending;    /* handles are being closed */
     int exit_status;
@@ -114,24 +116,26 @@ struct daemon {
     uv_timer_t tick;                        /* the core's deadline */
     uv_prepare_t turn;                      /* before the loop waits */
     struct spin spin;                       /* while it waits */
-    void (*settled)(struct daemon *daemon); /* after each event: is it time to end? */
+    void (*settled)(struct daemon *daemon); /* called after each event, to decide whether to end */
 
     /* edges.c */
-    struct edge *edges; /* as sgp_node_link_status: out-edges by peer, then in-edges by peer */
-    struct edge gone;   /* whose peer the topology does not name any more: connections that close */
+    /* in the order of sgp_node_link_status: out-edges by peer, then in-edges by peer */
+    struct edge *edges;
+    /* for connections that are closing and whose peer is not in the topology any more */
+    struct edge gone;
     uint32_t edge_count;
     uint32_t out_count;
-    struct link *unsent; /* with messages that edges_flush writes */
+    struct link *unsent; /* links with messages that edges_flush writes */
 
     /* neighbours.c */
     uint64_t connections;
-    struct link *failed_links; /* DOWN is still to be posted, by events.c */
-    bool undialled;            /* also of edges */
-    bool unasked;              /* no memory to inquire: the answer, none, is still to be posted */
+    struct link *failed_links; /* DOWN must be posted for these, by events.c */
+    bool undialled;            /* one or more edges are `undialled` */
+    bool unasked; /* there was no memory to inquire, so an empty answer must be posted */
 
     /* calls.c */
     struct dialer caller;
-    struct link *calls; /* made, and not greeted yet */
+    struct link *calls; /* outgoing calls without a greeting */
     uv_timer_t call_timer;
 
     /* trust.c */
@@ -139,21 +143,22 @@ struct daemon {
     struct callers callers;
 
     /* inquiry.c */
-    struct dialer inquirer; /* for the question asked last */
-    struct link *inquiry;   /* on which it was asked, until it is answered; or NULL */
+    struct dialer inquirer; /* for the last question */
+    struct link *inquiry;   /* the link of the last question, until it is answered; or NULL */
     struct sgp_inquire question;
     char question_source[SGP_NAME_BYTES], question_target[SGP_NAME_BYTES];
 
     /* performer.c */
     struct {
-        struct job_kind work[SGP_EFFECT_CURTAIL + 1]; /* by effect, */
-        struct job_kind take;                         /* but for ABSORB of what was folded */
+        struct job_kind work[SGP_EFFECT_CURTAIL + 1]; /* for each effect */
+        struct job_kind take;                         /* for ABSORB, except of a folded share */
         struct job_kind hand_out, take_back;          /* of turns.c */
     } kinds;
-    bool measure_due; /* an epoch ended: milestones.c evaluates when this round is complete */
+    bool measure_due; /* an epoch has ended: milestones.c evaluates when this round is complete */
 
     /* reload.c */
-    enum sgp_tls tls_strictest; /* that a file of this process said before its last reload */
+    /* the strictest of the files of this process before its last reload */
+    enum sgp_tls tls_strictest;
 
     /* statements.c */
     struct statements statements;
@@ -164,31 +169,32 @@ struct daemon {
 
     /* program.c */
     struct program *program; /* NULL: the model is built in */
-    bool programless;        /* steps are due, and nobody takes them */
+    bool programless;        /* steps are due, and no program is attached */
 
     /* milestones.c */
     sgp_time finished_since; /* the latest time */
     bool drained;            /* the core has ended */
-    sgp_round asks_stop;     /* in the step under way; 0: it does not. daemon.c too */
+    /* the round at which the running step asks to stop; 0: it does not. daemon.c too */
+    sgp_round asks_stop;
 
     /* task.c */
     struct task_block *task_blocks;
     uint32_t task_count;
     struct task *free_tasks;
-    struct task *training; /* TRAIN, while it is under way; or NULL */
+    struct task *training; /* TRAIN, while it is running; or NULL */
 
-    /* chores.c */
+    /* `chores.c` */
     struct history history;
     sgp_time row_told; /* when a row of the history was last logged */
-    uint32_t chores;   /* jobs for onlookers under way */
-    uint32_t saves;    /* under way; a checkpoint is one */
+    uint32_t chores;   /* running jobs for users */
+    uint32_t saves;    /* running saves; a checkpoint is one */
     bool changed;      /* x may have changed since the model was saved */
     enum model_file {
-        MODEL_NONE, /* this process has not begun one */
+        MODEL_NONE, /* this process has not begun to save */
         MODEL_WRITING,
         MODEL_WRITTEN,
         MODEL_FAILED,
-    } model_file; /* the latest try to save the model */
+    } model_file; /* the latest attempt to save the model */
 
     /* runs.c */
     struct sgp_run run;
@@ -199,22 +205,22 @@ struct daemon {
     struct ledger ledger;
     struct survive_found found;
     uv_timer_t checkpoint_timer;
-    bool checkpointing; /* one is being written */
+    bool checkpointing; /* a checkpoint is being written */
 
     /* orders.c */
-    bool stopping;  /* a clean end was asked for, or the work is done */
-    view_left left; /* whoever asked the node to leave and waits; NULL: nobody */
+    bool stopping;  /* a clean end was requested, or the work is done */
+    view_left left; /* called for the user who waits for the node to leave; NULL: none */
     void *left_argument;
 
     /* notes.c */
-    char last_error[SGP_TEXT_BYTES]; /* "" if none, or if what it begins with was mended */
+    char last_error[SGP_TEXT_BYTES]; /* "": none, or its subject is resolved */
     sgp_time last_error_at;
-    sgp_time wait_told; /* waiting_since of the wait last told */
-    bool deaf_told;     /* the log's last word is that nobody is heard */
+    sgp_time wait_told; /* waiting_since of the wait that was logged last */
+    bool deaf_told;     /* the last log line on this says that no source is heard */
     bool divergence_told;
 };
 
-/* What the core says of itself, and of a link, now. */
+/* What the core reports of itself, and of a link, now. */
 static inline struct sgp_node_status daemon_status(const struct daemon *daemon)
 {
     struct sgp_node_status status;

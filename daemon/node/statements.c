@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is signed, kept, relayed and proven; see statements.h. */
+/* Signing, keeping, relaying and proving statements; see statements.h. */
 #include "statements.h"
 
 #include "edges.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CHANGES_MAX 16u /* of an author's word; more is not relayed */
+#define CHANGES_MAX 16u /* changes of an author's statement; further ones are not relayed */
 #define TEXT_BYTES 256u
 
 static bool are_wanted(const struct daemon *daemon)
@@ -23,7 +23,7 @@ static const char *name_of_kind(uint32_t kind)
     return kind == SGP_STATEMENT_ENDS ? "ends" : "stop";
 }
 
-/* What is signed; docs/PROTOCOL.md. Its length. */
+/* The signed text; docs/PROTOCOL.md. Returns its length. */
 static size_t text_of(const struct daemon *daemon, uint32_t kind, sgp_round round,
     const char *author, char text[TEXT_BYTES])
 {
@@ -38,17 +38,17 @@ static bool is_named(const struct daemon *daemon, const char *author, const char
 {
     const struct sgp_topology *topology = daemon->prepared->topology;
     int64_t node = sgp_topology_find(topology, author);
-    return node >= 0 && sgp_topology_find_key(topology, hash) == node; /* one of the file */
+    return node >= 0 && sgp_topology_find_key(topology, hash) == node; /* a key of the file */
 }
 
-/* ---- those that are held ---- */
+/* ---- stored statements ---- */
 
 static bool goes_before(const struct statement *a, uint32_t kind, sgp_round round)
 {
     return kind == SGP_STATEMENT_ENDS ? a->round >= round : a->round <= round;
 }
 
-/* The one that matters least, of at least one. */
+/* The statement that matters least. There must be at least one. */
 static struct statement *last(struct statements *all, uint32_t kind)
 {
     struct statement *held = all->held[kind - 1], *last = held;
@@ -58,7 +58,7 @@ static struct statement *last(struct statements *all, uint32_t kind)
     return last;
 }
 
-/* Where such a word belongs; NULL: it matters not, or no more. */
+/* Where such a statement is stored; NULL: it does not matter, or not any more. */
 static struct statement *place_for(
     struct daemon *daemon, uint32_t kind, sgp_round round, const char *author)
 {
@@ -80,7 +80,7 @@ static void drop(struct statements *all, uint32_t kind, struct statement *statem
     *statement = all->held[kind - 1][--all->count[kind - 1]];
 }
 
-/* ---- told ---- */
+/* ---- sending ---- */
 
 static void send_to(struct daemon *daemon, struct link *link, const struct statement *statement)
 {
@@ -112,9 +112,9 @@ void statements_tell(struct daemon *daemon, struct link *link)
             send_to(daemon, link, &all->held[k][i]);
 }
 
-/* ---- proven ---- */
+/* ---- proof ---- */
 
-/* What so many have signed: the word of the last of them that matter. */
+/* What enough nodes have signed: the word of the last of the statements that matter. */
 static void prove(struct daemon *daemon)
 {
     struct statements *all = &daemon->statements;
@@ -148,7 +148,7 @@ static void hold(struct daemon *daemon, const struct link *from, const struct st
     prove(daemon);
 }
 
-/* ---- came ---- */
+/* ---- receiving ---- */
 
 static void copy_text(char *to, size_t bytes, const char *from)
 {
@@ -183,7 +183,7 @@ void statements_take(struct daemon *daemon, struct link *link, const struct sgp_
     hold(daemon, link, &statement);
 }
 
-/* ---- our own ---- */
+/* ---- statements of this node ---- */
 
 static void say(struct daemon *daemon, uint32_t kind, sgp_round round)
 {
@@ -192,7 +192,8 @@ static void say(struct daemon *daemon, uint32_t kind, sgp_round round)
     const char *name = prepared->topology->nodes[prepared->self].name;
     char text[TEXT_BYTES];
     size_t bytes = text_of(daemon, kind, round, name, text);
-    if (prepared->topology->nodes[prepared->self].beside) /* one key is one author */
+    /* one key is one author, and the co-located owner has the same key */
+    if (prepared->topology->nodes[prepared->self].beside)
         return;
     daemon->statements.said[kind - 1] = round;
     daemon->statements.digest = prepared->topology->digest;

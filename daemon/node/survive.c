@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an earlier process left, and what this one leaves, in the state directory: the ledger
- * (ledger.h) with the weight, and the checkpoint (sgp/checkpoint.h) with the parameters.
+/* The state directory: what an earlier process left there, and what this process leaves. It has the
+ * ledger (ledger.h) with the weight, and the checkpoint (sgp/checkpoint.h) with the parameters.
  *
- * A checkpoint holds the ledger's sequence number of its moment. While the ledger has not moved on,
- * a restart goes on exactly from there; the first commit afterwards spends it without a further
- * write. A spent checkpoint is still an estimate.
+ * A checkpoint has the sequence number that the ledger had when it was written. If the ledger has
+ * not changed since, a restart continues exactly from there. The first commit afterwards
+ * invalidates the checkpoint without a further write. It is then still an estimate.
  *
- * Fails: a ledger of another node ends the start; damage is told and lived with. Thread: the loop
- * thread, but for run_checkpoint. */
+ * Fails: a ledger of another node ends the start. Damage is logged and tolerated. Thread: the loop
+ * thread, except run_checkpoint. */
 #include "survive.h"
 
 #include "chores.h"
@@ -33,7 +33,7 @@ static void path_of(const struct daemon *daemon, const char *suffix, char path[P
 
 /* ---- reading ---- */
 
-/* The last checkpoint, or the one before it. */
+/* The last checkpoint, or the previous one. */
 static void find_checkpoint(struct daemon *daemon, struct survive_found *found)
 {
     static const char *const suffixes[] = {"", ".1"};
@@ -50,7 +50,8 @@ static void find_checkpoint(struct daemon *daemon, struct survive_found *found)
     }
 }
 
-/* x to begin with; and a position in the data that suits the round, since schedules follow the position. */
+/* Set the initial x, and a position in the data that matches the round, because schedules depend on
+ * the position. */
 static void resume(
     struct daemon *daemon, struct survive_found *found, const struct sgp_restart *restart)
 {
@@ -71,7 +72,7 @@ static void resume(
     trainer->methods->resume(trainer, &state);
 }
 
-/* Of which round x is, where that is not the ledger's. */
+/* The round of x, if it is not the ledger's. */
 static sgp_round older_round(const struct daemon *daemon, const struct survive_found *found)
 {
     if (!daemon->ledger.found || found->exact)
@@ -159,7 +160,7 @@ void survive_restore(struct daemon *daemon)
         if (j < daemon->performer.snapshots.count)
             memcpy(*sgp_pool_place(&daemon->performer.snapshots, j), checkpoint->kept[j],
                 checkpoint->parameters * sizeof(float));
-    if (daemon->found.current) /* what an older one had left out has been given since */
+    if (daemon->found.current) /* residuals of an older checkpoint have been given since */
         sgp_performer_resume(
             &daemon->performer, sgp_state_vector(&checkpoint->state, SGP_STATE_REST));
     free(daemon->found.memory);
@@ -177,7 +178,7 @@ static void run_checkpoint(struct job *job)
     task->trainer->methods->state(task->trainer, &task->checkpoint.state);
     if (daemon->performer.rest != NULL)
         sgp_state_add_vector(&task->checkpoint.state, SGP_STATE_REST, daemon->performer.rest);
-    if (task->entered != NULL) /* amid an exact cycle, that is the estimate */
+    if (task->entered != NULL) /* during an exact cycle, this vector is the estimate */
         task->checkpoint.state.x = *task->entered;
     for (uint32_t j = 0; j < task->checkpoint.moment.kept_count; j++)
         task->checkpoint.kept[j] = *task->kept[j];
@@ -207,7 +208,8 @@ sgp_round survive_lost_rounds(const struct sgp_node_status *status)
     return status->fresh && status->state != SGP_NODE_TRAINING ? status->round : 0;
 }
 
-/* Nothing is worth writing: no estimate, or first parameters under a ledger that counts rounds. */
+/* Nothing is worth writing: there is no estimate, or the initial parameters belong to a ledger that
+ * counts rounds. */
 static bool is_empty(const struct sgp_moment *moment, const struct sgp_node_status *status)
 {
     bool empty = moment->sequence == 0 && moment->kept_count == 0 && !(moment->weight > 0);
@@ -218,7 +220,7 @@ int survive_checkpoint(struct daemon *daemon)
 {
     if (daemon->ending)
         return SGP_E_STATE;
-    bool busy = daemon->checkpointing && !daemon->drained; /* the last one must be written */
+    bool busy = daemon->checkpointing && !daemon->drained; /* the last checkpoint must be written */
     const struct sgp_node_status status = daemon_status(daemon);
     struct sgp_moment moment;
     uint32_t slots[SGP_KEPT_MAX];
@@ -235,7 +237,7 @@ int survive_checkpoint(struct daemon *daemon)
         .parameters = daemon->prepared->parameters, .shape = daemon->prepared->fingerprint.shape};
     if (status.estimate_slot != SGP_SLOT_NONE)
         task->entered = sgp_pool_place(&daemon->performer.snapshots, status.estimate_slot);
-    if (daemon->training != NULL) /* a restart takes the steps under way again: not exact */
+    if (daemon->training != NULL) /* not exact, because a restart repeats the running steps */
         moment.sequence = 0;
     for (uint32_t j = 0; j < moment.kept_count; j++)
         task->kept[j] = sgp_pool_place(&daemon->performer.snapshots, slots[j]);
@@ -263,7 +265,7 @@ void survive_retire(struct daemon *daemon)
 
 static void on_timer(uv_timer_t *timer)
 {
-    (void)survive_checkpoint(timer->data); /* busy with one: the next is soon enough */
+    (void)survive_checkpoint(timer->data); /* if one is being written, the next is soon enough */
 }
 
 void survive_start_timer(struct daemon *daemon)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fixed stock of jobs; see task.h. */
+/* The fixed pool of tasks; see task.h. */
 #include "task.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 /* TRAIN, OUTER, PUBLISH, SKETCH, a copy for a neighbour, ADOPT, two saves and two measurements at
- * the end, a checkpoint, and one to spare. SCALE comes at most once for each out-link and once at
- * the start; and at the end of an exact cycle, and at the opening of the next, once for each part.
- * COMPENSATE comes before ABSORB, of one slot. A coded update
- * has one PUBLISH more for each part. */
+ * the end, a checkpoint, and a spare. SCALE occurs at most once for each out-link, and once at the
+ * start. At the end of an exact cycle, and in the first round of the next, it occurs once for each
+ * part. COMPENSATE comes before ABSORB, of one slot. A coded update has an additional PUBLISH for
+ * each part. */
 #define TASKS_OF_ROUND 13u
 
-struct task_block { /* made at once */
+struct task_block { /* allocated together */
     struct task_block *next;
     struct task tasks[];
 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job of the compute thread with its arguments and results. They are made beforehand: as many as
- * the core can have under way, and TASK_CHORES_MAX for onlookers.
+/* A job of the compute thread with its arguments and results. Tasks are allocated in advance: as
+ * many as the core can have pending, and TASK_CHORES_MAX for users.
  *
- * Thread: take and give on the loop thread; in between the fields belong to whoever has the job. */
+ * Thread: taken and returned on the loop thread. In between the fields belong to the thread that
+ * has the job. */
 #ifndef SGPD_TASK_H
 #define SGPD_TASK_H
 
@@ -10,23 +11,23 @@
 
 #include <stdatomic.h>
 
-#define TASK_CHORES_MAX 16u /* jobs for onlookers at one time: -EBUSY beyond */
+#define TASK_CHORES_MAX 16u /* simultaneous jobs for users; -EBUSY beyond */
 
 struct task {
-    struct job job; /* first, so that either pointer is the other */
+    struct job job; /* first, so that a pointer to one is a pointer to the other */
     struct task *next;
     struct daemon *daemon;
     struct sgp_trainer *trainer;
 
     struct sgp_work work; /* of the core */
-    atomic_bool enough;   /* of TRAIN: set by the loop thread, it takes no further step */
+    atomic_bool enough;   /* of TRAIN: set by the loop thread; no further step begins */
 
-    /* chores, and those of a program */
+    /* the following members are for background jobs and for jobs of a program */
     double weight;
     sgp_round round;
     float *vector;   /* an estimate */
-    float **entered; /* where the snapshot lies that is the estimate, or NULL: x is */
-    bool jumped;     /* hand_out: x is no continuation of what was handed out before */
+    float **entered; /* the snapshot that is the estimate; NULL: x is */
+    bool jumped;     /* hand_out: x does not continue what was handed out before */
     uint64_t update; /* take_back: its digest */
     int code;
     struct sgp_evaluation evaluation;
@@ -42,11 +43,11 @@ struct task {
     struct sgp_error error;
 };
 
-/* Make as many as a node of these needs can have under way. Returns 0 or -ENOMEM. */
+/* Allocate as many tasks as a node of these needs can have pending. Returns 0 or -ENOMEM. */
 int tasks_reserve(struct daemon *daemon, const struct sgp_node_needs *needs);
 void tasks_finish(struct daemon *daemon);
 
-/* A clean task, or NULL if all are in use. */
+/* A cleared task, or NULL if all are in use. */
 struct task *task_take(
     struct daemon *daemon, void (*run)(struct job *), void (*done)(struct job *, bool));
 void task_give(struct task *task);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys of the topology file against keys that are shown; see trust.h.
+/* Compares keys of the topology file with keys that peers show; see trust.h.
  *
- * Fails: whoever has another key is refused, with a line that names both. */
+ * Fails: a peer with another key is refused, with a line that names both keys. */
 #include "trust.h"
 
 #include "edges.h"
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- while the peer is getting to be known ---- */
+/* ---- before the peer is identified ---- */
 
 static const char *object_to_caller(void *context, const char *hash)
 {
@@ -39,7 +39,7 @@ bool trust_expects(void *context, const struct sockaddr *address)
     return callers_expect(&daemon->callers, address);
 }
 
-/* A question's dial may outlast a reload, so the node is the one that was dialled. */
+/* The dial of a question may outlast a reload, so the check uses the node that was dialled. */
 static const char *object_to_peer(void *context, const char *hash)
 {
     static _Thread_local char text[SGP_TEXT_BYTES];
@@ -69,7 +69,7 @@ enum sgp_tls trust_dialling(void *context, uint32_t peer, struct sgp_cipher_sett
     return again ? SGP_TLS_REQUIRE : topology->tls;
 }
 
-/* ---- a caller said who it is ---- */
+/* ---- a caller has said its name ---- */
 
 bool trust_is(
     struct daemon *daemon, const struct link *link, uint32_t source, char text[SGP_TEXT_BYTES])
@@ -77,7 +77,8 @@ bool trust_is(
     const struct sgp_topology *topology = daemon->prepared->topology;
     const char *name = topology->nodes[source].name;
     char keys[SGP_KEYS_BYTES];
-    if (link->cipher == NULL && topology->tls == SGP_TLS_REQUIRE) { /* it began before a reload */
+    /* the connection began before a reload */
+    if (link->cipher == NULL && topology->tls == SGP_TLS_REQUIRE) {
         (void)snprintf(
             text, SGP_TEXT_BYTES, "it speaks without TLS, which the topology file requires");
         return false;
@@ -120,7 +121,7 @@ void trust_note(struct daemon *daemon, const struct link *link)
 
 /* ---- another file ---- */
 
-/* NULL: it may stay. */
+/* NULL: the link may stay. */
 static const char *fault(
     const struct daemon *daemon, const struct link *link, char text[SGP_TEXT_BYTES])
 {

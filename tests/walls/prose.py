@@ -57,18 +57,28 @@ NOT_YET = {
 # Public headers that are not plain yet; the list only shrinks.
 HEADERS_NOT_YET = """attach.h attached.h dataset.h kernels.h learner.h model.h model_file.h optimizer.h schedule.h trainer.h""".split()
 
-# Folders and files of C whose comments are plain. The list only grows.
+# Folders and files of C whose comments are plain: the list only grows. Below, files in them that are not plain yet: the
+# list only shrinks.
 PLAIN_SOURCES = """
-lib/core
-lib/perform
-lib/sim
+daemon/node
 lib/attach
 lib/base
+lib/core
 lib/journal
+lib/perform
+lib/sim
 lib/tensor
 lib/tls
 lib/topology
 lib/wire
+""".split()
+SOURCES_NOT_YET = """
+daemon/node/chores.c
+daemon/node/guests.c
+daemon/node/notes.c
+daemon/node/program.h
+daemon/node/program_inside.h
+daemon/node/turns.c
 """.split()
 
 CHANGELOG = "CHANGELOG.md"  # a page by another rule: for each version, what changes for a user
@@ -269,14 +279,18 @@ def sources(root, place):
     return [f"{place}/{name}" for name in sorted(os.listdir(os.path.join(root, place))) if name.endswith((".c", ".h"))]
 
 
-def check_sources(root, plain_sources=None):
+def check_sources(root, plain_sources=None, not_yet=None):
     """Comments of sources that hold."""
     places = PLAIN_SOURCES if plain_sources is None else plain_sources
-    wrong = [f"{place}: is in PLAIN_SOURCES, but there is no such place" for place in places
+    not_yet = SOURCES_NOT_YET if not_yet is None else not_yet
+    wrong = [f"{place}: is in a list of sources, but there is no such place" for place in places + not_yet
              if not os.path.exists(os.path.join(root, place))]
     for place in places:
         for path in sources(root, place) if os.path.exists(os.path.join(root, place)) else []:
-            wrong += [f"{path}: {line}" for line in source_faults(read(root, path))]
+            faults = source_faults(read(root, path))
+            if path in not_yet and not faults:
+                wrong.append(f"{path}: is plain now, strike it from SOURCES_NOT_YET")
+            wrong += [f"{path}: {line}" for line in faults if path not in not_yet]
     return wrong
 
 

@@ -106,14 +106,18 @@ def main():
         planted("include/sgp/a.h", HEADERS[0][0], lambda root: prose.check_headers(root, ["a.h"])), "strike it")))
     for text, word in SOURCES:
         results.append((f"a source: {text[:40]!r}", expect(
-            planted("lib/a/a.c", text, lambda root: prose.check_sources(root, ["lib/a"])), word)))
+            planted("lib/a/a.c", text, lambda root: prose.check_sources(root, ["lib/a"], [])), word)))
     results += [
         ("a source by its name", expect(planted(
-            "lib/a/a.c", SOURCES[3][0], lambda root: prose.check_sources(root, ["lib/a/a.c"])), "'whoever'")),
+            "lib/a/a.c", SOURCES[3][0], lambda root: prose.check_sources(root, ["lib/a/a.c"], [])), "'whoever'")),
         ("a source that is not in the list", expect(planted(
-            "lib/a/a.c", SOURCES[3][0], lambda root: prose.check_sources(root, [])), None)),
+            "lib/a/a.c", SOURCES[3][0], lambda root: prose.check_sources(root, [], [])), None)),
         ("a folder of sources that is gone", expect(planted(
-            "lib/a/a.c", "", lambda root: prose.check_sources(root, ["lib/b"])), "no such place")),
+            "lib/a/a.c", "", lambda root: prose.check_sources(root, ["lib/b"], [])), "no such place")),
+        ("a source that is not plain yet", expect(planted(
+            "lib/a/a.c", SOURCES[3][0], lambda root: prose.check_sources(root, ["lib/a"], ["lib/a/a.c"])), None)),
+        ("a plain source leaves the list", expect(planted(
+            "lib/a/a.c", SOURCES[0][0], lambda root: prose.check_sources(root, ["lib/a"], ["lib/a/a.c"])), "strike it")),
     ]
     worse, plain = {"page.md": (46.0, 46, 0, True)}, {"page.md": (30.0, 80, 5, False)}
     results += [
