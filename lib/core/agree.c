@@ -122,8 +122,7 @@ double sgp_core_distance(
 }
 
 /* The neighbour that is furthest away among those that are connected and could mix with this node,
- * or NULL. Copies of a token that have different labels may differ. The node that trains has the
- * newest. */
+ * or NULL. Copies of a token that have different labels may differ, so they are not compared. */
 static struct sgp_core_link *furthest(struct sgp_node *node)
 {
     struct sgp_core_link *worst = NULL;

@@ -236,9 +236,8 @@ bool sgp_core_is_up(const struct sgp_core_link *link);
 bool sgp_core_decodes(const struct sgp_core_link *link, enum sgp_coding coding);
 sgp_round sgp_core_furthest(
     const struct sgp_node *node, sgp_round least, bool (*counts)(const struct sgp_core_link *));
-/* The round to follow. It is the greatest round that two neighbours support, or the round of the
- * only neighbour that counts. If one neighbour alone is far ahead of the second, the result is the
- * second's round. At least `least`. */
+/* The round to follow: the greatest round of the neighbours that count. If the first of them is far
+ * ahead of the second, the round of the second. At least `least`. */
 sgp_round sgp_core_followed(
     const struct sgp_node *node, sgp_round least, bool (*counts)(const struct sgp_core_link *));
 /* Up, present, past joining, and not draining. */

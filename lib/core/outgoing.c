@@ -237,9 +237,9 @@ static uint32_t unused_snapshot(struct sgp_node *node)
 }
 
 /* Rounds of settling are not coded, because coded estimates agree only to the precision of their
- * coding. Two cases of an exact cycle are not coded either. A relay ends with nothing, and would
- * lose what coding leaves out. And the parts of a vector must be whole blocks. All shares of a turn
- * have the same coding. */
+ * coding. In an exact cycle two cases are not coded either. One is a relay: it ends with nothing,
+ * and would lose what coding leaves out. The other is a vector whose parts are not whole blocks.
+ * All shares of a turn have the same coding. */
 static enum sgp_compressor compressor_of(const struct sgp_node *node)
 {
     enum sgp_compressor compressor = node->config.compressor;

@@ -333,7 +333,7 @@ struct sgp_exact {
     /* a pending stop: at the end of the cycle, or then at the latest; NEVER: none */
     sgp_time stop_by;
     uint64_t renewed; /* number of renewed cycles */
-    /* cycles for which epochs still count, although the file has no exact cycles any more */
+    /* epochs that are still followed, although the file has no exact cycles any more */
     uint32_t heeds;
 };
 
