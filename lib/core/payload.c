@@ -12,7 +12,8 @@
 double sgp_payload_unit(double weight, double fraction, const struct sgp_topology *topology)
 {
     if (weight <= 0)
-        return sgp_topology_trainers(topology); /* the share counts the nodes that train */
+        return sgp_topology_trainers(
+            topology); /* a weightless share is measured by the number of nodes that train */
     return fraction > 0 ? weight / fraction : weight;
 }
 
