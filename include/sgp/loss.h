@@ -62,7 +62,7 @@ enum sgp_loss_target { /* what a loss takes as the truth of a row */
     SGP_LOSS_TAKES_BITS = 4, /* values that are 0 or 1 */
 };
 
-/* The word of a loss; of one that is none asserted, as below. */
+/* The word of a loss. An unknown loss is a programming error, here and below. */
 const char *sgp_loss_name(enum sgp_loss loss);
 /* The loss of that word, or 0. */
 enum sgp_loss sgp_loss_find(const char *name);

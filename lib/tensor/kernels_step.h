@@ -35,7 +35,8 @@ static void rmsprop(float *x, float *square, const float *gradient, float rate, 
         x + whole, square + whole, gradient + whole, rate, second, epsilon, decay, count - whole);
 }
 
-/* --- Adam and LAMB. `fleet`, a constant: adam->fraction is above 0, and there are noise and deviation --- */
+/* --- Adam and LAMB. If `fleet`, a constant: adam->fraction is above 0, and noise and deviation
+ * are there --- */
 
 /* For consecutive values: updates mean and square. */
 STEP void moments(
