@@ -2,13 +2,28 @@
 /* Takes the steps of a rule, for test_step_rules.py:
  * take_steps KIND RATE DECAY CLIP_NORM CLIP_VALUE WEIGHTS BIASES STEPS, with the other settings as by default.
  * Standard input: the parameters, WEIGHTS values of a matrix and BIASES behind them, then a gradient for each step, all
- * float32. Standard output: the parameters after each step. */
+ * float32. Standard output: the parameters after each step. In the middle it begins again from its state. */
 #include "sgp/optimizer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #define VALUES_MAX 1024u
+
+/* As in a process that begins again from a checkpoint. */
+static bool begin_again(struct sgp_optimizer *optimizer)
+{
+    struct sgp_optimizer next;
+    struct sgp_trainer_state state = {0};
+    sgp_optimizer_state(optimizer, &state);
+    if (sgp_optimizer_init(
+            &next, &optimizer->settings, optimizer->parameters, &optimizer->tensors) < 0)
+        return false;
+    sgp_optimizer_resume(&next, &state);
+    sgp_optimizer_finish(optimizer);
+    *optimizer = next;
+    return true;
+}
 
 static bool take(struct sgp_optimizer *optimizer, double rate, unsigned long steps)
 {
@@ -17,6 +32,7 @@ static bool take(struct sgp_optimizer *optimizer, double rate, unsigned long ste
     bool good = fread(x, sizeof *x, count, stdin) == count;
     for (unsigned long i = 0; i < steps && good; i++) {
         good = fread(gradient, sizeof *gradient, count, stdin) == count;
+        good = good && (i != steps / 2 || begin_again(optimizer));
         sgp_optimizer_step(optimizer, x, gradient, NULL, 1, rate);
         good = good && fwrite(x, sizeof *x, count, stdout) == count;
     }

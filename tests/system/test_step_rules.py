@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The step rules that PyTorch has, beside PyTorch's on the same gradients.
+"""The step rules that PyTorch has, beside PyTorch's on the same gradients, over a restart in the middle.
 
 usage: test_step_rules.py STEPPER, which is take_steps. Exit status 77 (skipped) without PyTorch.
 """
