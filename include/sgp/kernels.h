@@ -24,10 +24,11 @@
  * `first` is 1 - beta1 and `second` is 1 - beta2: as float32 these are nearer to what is meant than
  * beta1 and beta2.
  *
- * With `fraction` above 0 a part of the gradient's variance is left out of what is divided by, see sgp/optimizer.h:
+ * With `fraction` above 0 a part of the gradient's variance is left out of what is divided by, see
+ * sgp/optimizer.h. In r, `kept` then has the place of square:
  *
  *   noise += noise_second * (deviation * deviation - noise)
- *   kept = the larger of fraction * square and square - (1 - fraction) * noise, whose root r has in the place of square's */
+ *   kept = the larger of fraction * square and square - (1 - fraction) * noise */
 struct sgp_adam {
     float rate, coupled, first, second;
     float mean_scale, square_scale; /* 1 / (1 - beta1^t), and 1 / sqrt(1 - beta2^t), in step t */
@@ -114,13 +115,15 @@ struct sgp_kernels {
     /* square[i] += second * (t * t - square[i]); x[i] -= rate * (t / (sqrt(square[i]) + epsilon)) */
     void (*rmsprop)(float *x, float *square, const float *gradient, float rate, float second,
         float epsilon, float decay, size_t count);
-    /* The same with fraction above 0: the lines of square and noise; x[i] -= rate * (t / (sqrt(kept) + epsilon)) */
+    /* The same with fraction above 0: the lines of square and noise, then
+     *   x[i] -= rate * (t / (sqrt(kept) + epsilon)) */
     void (*rmsprop_fleet)(float *x, float *square, float *noise, const float *gradient,
         const float *deviation, const struct sgp_adam *adam, size_t count);
     /* All lines of struct sgp_adam. `noise` and `deviation` are not looked at without fraction. */
     void (*adam)(float *x, float *mean, float *square, float *noise, const float *gradient,
         const float *deviation, const struct sgp_adam *adam, size_t count);
-    /* All lines but the last, and the sums of the squares of x, of r, and of q, as `squares` adds. Without fraction q is 0, else
+    /* All lines but the last, and the sums of the squares of x, of r, and of q, as `squares` adds.
+     * Without fraction q is 0, else
      *   q^2 = spread * noise * square_scale^2 / (sqrt(kept) * square_scale + epsilon)^2 */
     void (*lamb_moments)(struct sgp_lamb_sums *ret_sums, float *mean, float *square, float *noise,
         const float *x, const float *gradient, const float *deviation, const struct sgp_adam *adam,

@@ -20,22 +20,26 @@
  *   p = beta1 * p + (1 - beta1) * g          s = beta2 * s + (1 - beta2) * g^2
  *   r = p / (1 - beta1^t) / (sqrt(s / (1 - beta2^t)) + epsilon)
  *
- * Noise of a fleet. The gradient of one batch is that of all data and noise of variance V; the mean of n nodes' gradients
- * has V / n. So s of a node is larger than that of one process with the batches of all, and steps divided by its root are
- * too short. With noise_fraction f = 1 / n the rest of V is left out of what a step is divided by: n nodes that average after
- * each step then take about the steps of that process at the same rate. V is seen in the deviation D of the gradient, whose
- * square has the expectation V. With the mean of two halves, ga of a rows and gb of b rows, D = (ga - gb) sqrt(a b) / (a + b).
- * Then, with a mean h of D^2 as s is one of g^2 (McCandlish et al. 2018, appendix A, see the noise of a norm so):
+ * Noise of a fleet. The gradient of one batch is that of all data and noise of variance V. The mean
+ * of n nodes' gradients has V / n. So s of a node is larger than that of one process with the
+ * batches of all, and steps divided by its root are too short. With noise_fraction f = 1 / n the
+ * rest of V is left out of what a step is divided by: n nodes that average after each step then take
+ * about the steps of that process at the same rate.
+ *
+ * V is seen in the deviation D of the gradient, whose square has the expectation V. With the mean of
+ * two halves, ga of a rows and gb of b rows, D = (ga - gb) sqrt(a b) / (a + b). McCandlish et al.
+ * 2018, appendix A, measure the noise of a norm so. With a mean h of D^2 as s is one of g^2:
  *
  *   h = beta2 * h + (1 - beta2) * D^2, in rmsprop with alpha
  *   s    has the larger of f * s and s - (1 - f) * h in its place, where a root is taken
  *   |g|  of lars and of clip_norm: |g|^2 less (1 - f) |D|^2, at least f * |g|^2
- *   |d|  of lamb: its square less the noise of r, (1 - f) c times the sum of h / (1 - beta2^t) over the squares of what r is
- *        divided by; at least f times what it was. c is the variance of p / (1 - beta1^t) in parts of V,
+ *   |d|  of lamb: its square less the noise of r, at least f times what it was. That noise is
+ *        (1 - f) c times the sum of h / (1 - beta2^t) over the squares of what r is divided by,
+ *        and c is the variance of p / (1 - beta1^t) in parts of V:
  *        (1 - beta1) (1 + beta1^t) / ((1 + beta1) (1 - beta1^t))
  *
- * A step without D leaves h as it is.
- * With f = 1 nothing of this is computed. The other rules are linear in the gradient, and need none of it.
+ * A step without D leaves h as it is. With f = 1 nothing of this is computed. The other rules are
+ * linear in the gradient, and need none of it.
  *
  * Sources: rmsprop Tieleman, Hinton 2012; adam Kingma, Ba 2015; adamw Loshchilov, Hutter 2019; lars You,
  * Gitman, Ginsburg 2017; lamb You et al. 2020.
@@ -86,8 +90,8 @@ struct sgp_optimizer_settings {
     double epsilon;             /* SGP_EPSILON_MIN..1 */
     double trust;               /* SGP_TRUST_MIN..SGP_TRUST_MAX */
     double clip_norm, clip_value;
-    double
-        noise_fraction; /* SGP_NOISE_MIN..1: the part of V that the mean over nodes has, 1 / n of n alike; 1 for one node */
+    /* SGP_NOISE_MIN..1: the part of V that the mean over nodes has, 1 / n of n alike; 1 for one node */
+    double noise_fraction;
 };
 
 /* The settings that only some rules have, as bits. A rule does not look at others. */
