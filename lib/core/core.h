@@ -611,8 +611,10 @@ void sgp_core_estimate_down(struct sgp_node *node, struct sgp_core_link *link);
 void sgp_core_ask(struct sgp_node *node, struct sgp_core_link *link, const struct sgp_ask *ask);
 void sgp_core_copied(struct sgp_node *node);
 void sgp_core_hand_out(struct sgp_node *node);
-/* the next copy of an owner is complete, not a difference */
-void sgp_core_forget_change(struct sgp_node *node);
+/* No worker gets the difference any more that led to the owner's present copy. */
+void sgp_core_drop_change(struct sgp_node *node);
+/* After a reload. */
+void sgp_core_keep_label(struct sgp_node *node);
 /* Training has ended. An owner whose copies are coded takes the model that its workers have. */
 void sgp_core_end_with_copy(struct sgp_node *node);
 

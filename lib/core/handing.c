@@ -66,7 +66,7 @@ static bool codes_copies(const struct sgp_node *node)
 
 /* Release links that were to get the difference but did not. They are served again, because the
  * content of the snapshot would no longer be known. */
-static void let_change_go(struct sgp_node *node)
+void sgp_core_drop_change(struct sgp_node *node)
 {
     uint32_t change = node->handing.change;
     if (change == SGP_SLOT_NONE)
@@ -78,10 +78,17 @@ static void let_change_go(struct sgp_node *node)
     node->handing.change = SGP_SLOT_NONE;
 }
 
-void sgp_core_forget_change(struct sgp_node *node)
+/* All copies of a label are equal. So after a reload the performer's copy stays the copy of its
+ * label, if this node still codes the copies of the same values. */
+void sgp_core_keep_label(struct sgp_node *node)
 {
-    let_change_go(node);
-    node->handing.label = SGP_ROUND_NONE;
+    struct sgp_handing *handing = &node->handing;
+    struct sgp_slice values = {0};
+    if (codes_copies(node))
+        values =
+            sgp_topology_owned(node->config.topology, node->config.self, node->config.parameters);
+    if (values.count != handing->values.count || values.first != handing->values.first)
+        handing->label = SGP_ROUND_NONE;
 }
 
 /* After an early stop, the copy of this label may be a coded one, and the workers have that
@@ -122,7 +129,7 @@ static void begin_change(struct sgp_node *node, struct sgp_effect *effect)
 {
     struct sgp_handing *handing = &node->handing;
     enum sgp_compressor compressor = compressor_of(node, effect->publish.slice.count);
-    let_change_go(node);
+    sgp_core_drop_change(node);
     if (compressor != SGP_COMPRESSOR_NONE) {
         enum sgp_coding coding = sgp_coding_of(compressor);
         handing->changed = handing->estimate;
@@ -135,6 +142,7 @@ static void begin_change(struct sgp_node *node, struct sgp_effect *effect)
         node->layout.snapshot_users[handing->slot]++;
     }
     handing->label = handing->estimate.round;
+    handing->values = effect->publish.slice;
     effect->publish.compressor = compressor;
 }
 

@@ -229,7 +229,7 @@ void sgp_node_reload(
     node->effects = effects;
     effects->count = 0;
     settle_former(node, reload);
-    sgp_core_forget_change(node);
+    sgp_core_drop_change(node);
     /* A node without links has no sketch. */
     sgp_core_settle_to_compare(node, reload->layout.link_count);
     node->effects = NULL;
@@ -245,6 +245,7 @@ void sgp_node_reload(
     move_slots(node, &reload->layout, reload->index);
     move_links(node, &reload->layout, reload->index);
     sgp_core_forget_updates(node);
+    sgp_core_keep_label(node);
     sgp_core_compare_topologies(node);
     sgp_core_pass_on_labels(node);
     renew_for(node, former);

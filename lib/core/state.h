@@ -343,9 +343,10 @@ struct sgp_handing {
     bool publishing; /* its PUBLISH job is not done */
     struct sgp_estimate estimate;
     /* For an owner whose copies are coded: `label` is the version of the copy that the performer
-     * keeps, NONE if there is none. `change` is the snapshot of the difference that led to that
-     * copy, NONE if the copy is x itself. */
+     * keeps, NONE if there is none, and `values` are those that it has. `change` is the snapshot of
+     * the difference that led to that copy, NONE if the copy is x itself. */
     sgp_round label;
+    struct sgp_slice values;
     uint32_t change;
     struct sgp_estimate changed; /* how that difference is announced */
 };
