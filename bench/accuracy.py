@@ -1,16 +1,20 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Seconds to a test accuracy on Fashion-MNIST, in turn with PyTorch's DistributedDataParallel over gloo: the same
-MLP 784-128-10, rows, batch, rule, rate and schedule.
+"""Seconds to a test accuracy on Fashion-MNIST, in turn with PyTorch's DistributedDataParallel over gloo.
+Both have the same MLP 784-128-10, rows, batch, rule, rate and schedule.
 
-To 85% and 88% over loopback, over links of 1 Gbit/s and 100 Mbit/s, and with one node that has a quarter of the
-others' processor time; to 80% with 20 ms of delay each way, where PyTorch would need minutes for more. Each run
-has a seed of its own, the same for both, or the next if it ended short of the goal.
-Both count from the first step and judge the 10,000 test rows at the end of every epoch: rank 0 of
-PyTorch once, the daemons each on its own; a daemon fleet is there when its last node is.
-Beside the same settings stand those that docs/CONFIGURATION.md recommends for the place. They are another algorithm
-(16 steps between exchanges, or asynchronous gossip with smaller batches and shares of the work in proportion), against
-PyTorch's one exchange a step; its own averaging of models, which needs code of its user, is not measured.
+The accuracy is 85% and 88% over loopback, and over links of 1 Gbit/s and 100 Mbit/s.
+It is the same with one node that has a quarter of the others' processor time.
+It is 80% with 20 ms of delay each way, where PyTorch would need minutes for more.
+Each run has its own seed, the same for both, or the next if it ended short of the goal.
+Both count from the first step, and test on the 10,000 test rows at the end of every epoch.
+Rank 0 of PyTorch does so once, and each daemon by itself.
+A daemon fleet reaches the goal when its last node does.
+Beside the same settings are those that docs/CONFIGURATION.md recommends for the case.
+They are another algorithm: 16 steps between exchanges, or asynchronous gossip.
+The latter has smaller batches, and shares of the work in proportion to the speed.
+PyTorch makes one exchange a step.
+Its own averaging of models, which needs code of its user, is not measured.
 """
 import csv
 import functools
@@ -29,7 +33,7 @@ BATCH, EPOCHS, RATE, HIDDEN = 512, 12, 0.2, 128  # the batch of the whole fleet
 PATIENCE = 600.0
 LOOK = 0.5  # seconds between two looks at the histories, which take the processor from the daemons
 TRIES = 3  # at one run
-# What docs/CONFIGURATION.md recommends for thin links and for uneven machines.
+# What docs/CONFIGURATION.md recommends for slow links and for uneven machines.
 THIN = {"train.local_steps": "16", "train.epochs": str(2 * EPOCHS)}
 UNEVEN = {"train.algorithm": "agp", "train.batch": "64", "optimizer.learning_rate": "0.05"}
 UNEVEN_EPOCHS = (32, 32, 32, 8)  # in proportion to the processor time:
@@ -186,7 +190,7 @@ def over_links(options):
             contenders = {"same": lambda seed: ours(options, place, 4, seed, {}),
                           PYTORCH: lambda seed: torch(place, 4, seed),
                           "thin": lambda seed: ours(options, place, 4, seed, THIN)}
-            pairs = [(", same settings", "same", PYTORCH), (", settings for thin links", "thin", PYTORCH)]
+            pairs = [(", same settings", "same", PYTORCH), (", settings for slow links", "thin", PYTORCH)]
             if rate == min(RATES):
                 contenders[FP16] = lambda seed: torch(place, 4, seed, hook="fp16")
                 pairs += [(words, mine, FP16) for words, mine, _ in pairs]
@@ -213,7 +217,7 @@ def over_delay(options):
                 {"same": lambda seed: ours(options, place, 4, seed, {}, goals=goals),
                  PYTORCH: lambda seed: torch(place, 4, seed, goals=goals),
                  "thin": lambda seed: ours(options, place, 4, seed, THIN, goals=goals)},
-                [(", same settings", "same", PYTORCH), (", settings for thin links", "thin", PYTORCH)], goals)
+                [(", same settings", "same", PYTORCH), (", settings for slow links", "thin", PYTORCH)], goals)
 
 
 def measure(options):

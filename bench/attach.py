@@ -1,14 +1,19 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""One PyTorch script through the daemon, in turn with the same script by DistributedDataParallel over gloo: seconds until
-the fleet's last 100 batches had this loss in the mean, over loopback, over links of 100 Mbit/s, and with one node at a
-quarter of the others' processor time. Between two exchanges each takes one step with the same batch; one round of ours
-(one-peer exponential) mixes pairs, an all-reduce everything. With a slow node ours is `algorithm = agp`, as the page of
-methods recommends.
+"""One PyTorch script through the daemon, in turn with the same script by DistributedDataParallel over gloo.
 
-And what a program costs its daemon: the time of a turn, in which it does nothing (of 4 KiB: two jobs of microseconds, one frame each
-way); the most memory, in vectors of the parameters (x, the estimate that was given, the memory that both see, and one while the
-model is saved at the end); and how often a share's bytes pass between memory and the processor.
+The measure is seconds until the fleet's last 100 batches had this loss in the mean.
+The cases are loopback, links of 100 Mbit/s, and one node at a quarter of the others' processor time.
+Between two exchanges each takes one step with the same batch.
+One round of sgpd (one-peer exponential) mixes pairs, an all-reduce mixes all nodes.
+With a slow node sgpd uses `algorithm = agp`, as the page of methods recommends.
+
+The other figures are the cost of a program for its daemon.
+The first is the time of a turn in which the program does nothing.
+Of 4 KiB, a turn is two jobs of microseconds, one frame each way.
+The second is the most memory, in vectors of the parameters.
+These are x, the estimate that was handed out, the shared memory, and one while the model is saved at the end.
+The third is how often a share's bytes pass between memory and the processor.
 """
 import collections
 import contextlib

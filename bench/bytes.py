@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fewer bytes: seconds until all nodes classify 88% of Fashion-MNIST's test rows (80% with delay), by what makes their
-shares smaller, beside PyTorch's DistributedDataParallel with what makes its gradients smaller.
+"""Fewer bytes: seconds until all nodes classify 88% of Fashion-MNIST's test rows (80% with delay).
+Each form of compression of shares runs beside PyTorch's DistributedDataParallel with its compression of gradients.
 
-Four nodes on four hosts, the model and the settings of `accuracy`. Over links of 100 Mbit/s; over links of 1 Gbit/s,
-where fewer bytes help less; and with 20 ms each way, where bytes are not what is waited for.
+Four nodes run on four hosts, with the model and the settings of `accuracy`.
+The links have 100 Mbit/s, or 1 Gbit/s, where fewer bytes help less.
+Others have 20 ms each way, where nodes do not wait for bytes.
 """
 import os
 

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What ciphers cost: rounds of the daemon's links alone, ciphered, beside the same links plain.
+"""The cost of ciphers: rounds of the daemon's links alone, encrypted, beside the same links plain.
 
-Over loopback they are also held against what plain sockets and the cipher alone allow: the time of a round of plain sockets,
-and that in which a core enciphers the bytes of a share and deciphers as many (AES-128-GCM of GnuTLS, records of 16 KiB),
-together. Between hosts (as root; see bench/links.py) the link is what limits both.
+Over loopback the second baseline is plain sockets and the cipher alone.
+It is the time of a round of plain sockets, and the time in which a core encrypts and decrypts the bytes of a share.
+The cipher is AES-128-GCM of GnuTLS, with records of 16 KiB.
+Between hosts (as root; see bench/links.py) the link limits both.
 """
 import figures
 import links as network

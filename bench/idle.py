@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a daemon costs that has nothing to do: fleets that are paused, that have finished, and one paused node
-among others that train.
+"""The cost of an idle daemon: in fleets that are paused, in fleets that have finished, and paused beside nodes that train.
 
-Processor time is that of all threads (/proc/PID/task/*/schedstat), wake-ups are the times that a thread gave
-up the processor by itself. Values are medians over the nodes, with the extremes. Wanted: below 0.1% of a core.
+Processor time is that of all threads (/proc/PID/task/*/schedstat).
+Wake-ups are the times that a thread gave up the processor by itself.
+Values are medians over the nodes, with the extremes.
+The goal is below 0.1% of a core.
 """
 import os
 import time

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What this machine allows: memory, matrix products, and plain sockets in the pattern of a round.
+"""The limits of this machine: memory, matrix products, and plain sockets in the pattern of a round.
 
-No code of ours runs here; the other benchmarks take their ratios from the same programs, run in turn with
-their own contenders.
+No code of sgpd runs here.
+The other benchmarks take their ratios from the same programs, run in turn with what they measure.
 """
 import figures
 from contenders import MODELS, SIZES, program, sockets

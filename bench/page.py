@@ -13,10 +13,13 @@ BENCHES = ["limit", "round", "cipher", "peer", "reduce", "train", "scale", "idle
 PAGE = os.path.join(figures.ROOT, "docs/BENCHMARKS.md")
 HEAD = """# Benchmarks
 
-Measured by `scripts/bench`, each machine for itself, over loopback where a case names no link; `scripts/bench --help` says how to run it
-again, and [PERFORMANCE.md](PERFORMANCE.md) what the figures mean. Values are medians with
-their extremes. What has a baseline took turns with it; a ratio says how many times as fast as the baseline ours was
-(above 1: faster), and is the median of the ratios of neighbouring runs.
+With this page you can compare sgpd with the limits of a machine and with PyTorch.
+`scripts/bench` measures the figures, on each machine separately, over loopback unless a case names a link.
+`scripts/bench --help` says how to repeat them, and [PERFORMANCE.md](PERFORMANCE.md) explains the figures.
+Values are medians with their extremes.
+A case with a baseline ran in turn with it.
+A ratio says how many times as fast as the baseline sgpd was (above 1: faster).
+It is the median of the ratios of neighbouring runs.
 """
 
 

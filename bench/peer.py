@@ -1,14 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The same rounds by gloo, PyTorch's library for processors, in turn with ours: isend and irecv along the
-same edges, which averages nothing, and the all-reduce that data-parallel training uses, after which every node
-has the mean of all: one round of ours mixes pairs, and log2 n of them give that mean.
+"""The same rounds by gloo, PyTorch's library for processors, in turn with sgpd.
 
-Links alone are held against isend and irecv too, for neither adds anything up. Ours includes publishing,
-the checksums and, with whole daemons, absorbing.
+The first baseline is isend and irecv along the same edges, which averages nothing.
+The second is the all-reduce of data-parallel training, after which every node has the mean of all.
+One round of sgpd mixes pairs, and log2 n of them give that mean.
 
-Between hosts (as root; see bench/links.py) what a node receives is also held against what its link can carry of
-TCP's payload: 1448 of every 1514 bytes that the token bucket counts.
+Links alone are also compared with isend and irecv, because neither adds anything up.
+The time of sgpd includes publishing, the checksums and, with whole daemons, absorbing.
+
+Between hosts (as root; see bench/links.py) the bytes that a node receives are also compared with its link.
+A link can carry 1448 bytes of TCP's payload in every 1514 bytes that the token bucket counts.
 """
 import figures
 import links as network

@@ -1,8 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""All-reduce as a topology file: the mean of all on every node, by each schedule, whole daemons, in turn with gloo's
-all-reduce, which is PyTorch's. No training. The time is that of a cycle: everybody enters, and holds the mean.
-Over loopback, and between hosts whose links have a rate, or a delay (as root; see bench/links.py)."""
+"""All-reduce as a topology file: every node gets the mean of all, by each schedule, with whole daemons.
+The baseline is gloo's all-reduce, which is PyTorch's, in turn.
+
+The nodes do not train.
+The time is that of a cycle: all nodes enter, and hold the mean at the end.
+The cases are loopback, and hosts whose links have a rate or a delay (as root; see bench/links.py)."""
 import os
 import subprocess
 

@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""One gossip round: the daemon's links alone, and whole daemons that publish, send, receive and absorb,
-each beside plain sockets that exchange the same bytes in the same pattern.
+"""One gossip round: the daemon's links alone, and whole daemons that publish, send, receive and absorb.
+The baseline is plain sockets that exchange the same bytes in the same pattern.
 
-Copies are of a share's bytes: those that the daemon makes
-itself, and those of system calls between the process and the kernel, counted by the kernel. Passes are bytes that
-the daemons fetch from memory for each byte of a share, both sides together, counted by cachegrind. What is done with
-a share that arrives is also timed in one thread.
+Copies are those of a share's bytes: by the daemon itself, and by system calls between process and kernel.
+The kernel counts the second kind.
+Passes are bytes that the daemons fetch from memory for each byte of a share, both sides together.
+Cachegrind counts the passes.
+The work on an arriving share is also timed in one thread.
 """
 import figures
 from contenders import SIZES, daemons, links, program, sockets

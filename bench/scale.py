@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a node costs as the fleet grows: simulated fleets on one-peer gossip, then real daemons that train.
+"""The cost of a node as the fleet grows: simulated fleets on one-peer gossip, then real daemons that train.
 
-Bytes and messages per node and round are of the protocol; seconds and memory are of the simulation and of
-the daemons on this machine, whose cores the daemons share: a round of theirs takes longer as n grows, while
-its processor time should not. Of each fleet the weights must sum to n in the end, and nobody may have been
-taken for absent. What a simulated round costs is the difference of two simulations with different numbers
-of rounds; what they have in common is told apart. The growth is the exponent p of a fit c * n^p, over all n
-or, for simulated time, from 16 on: 0 is flat.
+Bytes and messages per node and round are of the protocol.
+Seconds and memory are of the simulation, and of the daemons, which share the cores of this machine.
+So a round of the daemons takes longer as n grows, while its processor time should not.
+In each fleet the weights must sum to n at the end, and no node may have been taken for absent.
+The cost of a simulated round is the difference of two simulations with different numbers of rounds.
+The cost that both have in common is listed separately.
+The growth is the exponent p of a fit c * n^p, over all n or, for simulated time, from 16 on: 0 is flat.
 """
 import json
 import math

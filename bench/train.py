@@ -1,12 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Rows a second of the built-in models in training, on one thread and on all cores, in turn with PyTorch
-training the same model by the same rule, and with the matrix products of a step alone. Convolutional networks on one thread, by
-seconds of processor time. On several threads PyTorch
-is taken as fast as its faster run, on so many or on one: its two pools (OpenMP's, told to wait passively, and
-OpenBLAS's) get in each other's way. The last rows are of a processor that OpenBLAS takes for a Prescott, as it does with one that is newer
-than itself: the kernels that the daemon chooses then, beside those, and beside PyTorch with the chosen ones. Whatever
-OPENBLAS_CORETYPE says where this is run is put aside.
+"""Rows a second of the built-in models in training, on one thread and on all cores.
+
+The baselines, in turn, are PyTorch with the same model and rule, and the matrix products of a step alone.
+Convolutional networks run on one thread, and seconds are processor time.
+On several threads PyTorch's figure is its faster run, on as many threads or on one.
+Its two pools (OpenMP's, set to wait passively, and OpenBLAS's) disturb each other.
+The last rows are of a processor that OpenBLAS takes for a Prescott, as it does with processors newer than itself.
+The kernels that the daemon then chooses run beside those, and beside PyTorch with the chosen ones.
+A value of OPENBLAS_CORETYPE in the environment is ignored.
 """
 import os
 
