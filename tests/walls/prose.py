@@ -42,8 +42,7 @@ TURNS = [
 
 # Pages that are not plain yet: what they may have, which is what they have. A page that improves lowers its figures, a
 # page that is plain is struck, and no page is added: (words a sentence, longest sentence, turns, is a sentence a line).
-NOT_YET = {
-}
+NOT_YET = {}
 
 # Public headers that are not plain yet; the list only shrinks.
 HEADERS_NOT_YET = """attach.h attached.h dataset.h kernels.h learner.h model.h model_file.h optimizer.h schedule.h trainer.h""".split()
