@@ -53,7 +53,7 @@ struct request {
     struct http_job *job; /* while suspended */
     char *body;
     size_t body_bytes;
-    unsigned body_status; /* of the answer, if the body cannot be kept; else 0 */
+    unsigned body_status;          /* of the answer, if the body cannot be kept; else 0 */
     struct MHD_Response *response; /* the answer, once known */
     unsigned status;
 };

@@ -64,7 +64,7 @@ IN_SOURCE = [
     ("ctl/planted.c", "int planted;\n", walls.check_licence, "ctl/planted.c"),
     ("include/sgp/planted.h", "int sgp_planted(void);\n", walls.check_public_headers_known, "planted.h"),
     ("include/sgp/planted.h", "uint32_t sgp_planted(void);\n", walls.check_headers_alone, "not alone"),
-    ("include/sgp/planted.h", "int sgp_planted(void);\n", walls.check_headers_alone, "not listed"),
+    ("include/sgp/planted.h", "#include \"sgp/types.h\"\nSGP_API int sgp_planted(void);\n", walls.check_headers_alone, "not installed"),
     ("lib/core/planted.c", "void f(struct sgp_node *node) { node->fleet.ends = 1; }\n", writers.complaints,
      "planted.c writes node's fleet"),
     ("lib/core/planted.c", "void f(struct sgp_core_link *link) { struct sgp_owed *owed = &link->owed; owed->sent = true; }\n",
