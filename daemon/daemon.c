@@ -4,7 +4,7 @@
 
 #include "node/beside.h"
 #include "node/calls.h"
-#include "node/chores.h"
+#include "node/background_jobs.h"
 #include "node/early_stop.h"
 #include "node/edges.h"
 #include "node/events.h"
@@ -284,7 +284,7 @@ static int open_sockets(struct daemon *daemon, struct guest *guest, struct sgp_e
     struct view_actions actions = {.context = daemon};
     inspect_offer(&actions);
     orders_offer(&actions);
-    chores_offer(&actions);
+    background_jobs_offer(&actions);
     program_offer(prepared, &actions);
     struct view_model model;
     prepared_view_model(prepared, &model);

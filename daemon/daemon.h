@@ -10,7 +10,7 @@
  *   milestones.c  what follows from the core's notes: measure, save, checkpoint
  *   runs.c        the run that the node takes part in, and what of a former one is set aside
  *   survive.c     the ledger and the checkpoints: what an earlier process left, and what we leave
- *   chores.c      jobs that the core knows nothing of: evaluate, predict, save
+ *   background_jobs.c      jobs that the core knows nothing of: evaluate, predict, save
  *   calls.c       connections to nodes that cannot be dialled, made by these
  *   neighbours.c  strangers become neighbours; what happens on a connection becomes an event
  *   facts.c       words of programs that decide together: relayed, complete

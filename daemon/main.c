@@ -6,7 +6,7 @@
 #include "node/runs.h"
 #include "setup/site.h"
 #include "setup/unit.h"
-#include "unlaid.h"
+#include "awaiting_model.h"
 
 #include "sgp/blas.h"
 
@@ -112,11 +112,12 @@ static int check(const struct config *config, const struct prepared *prepared)
     return STATUS_DONE;
 }
 
-static int run_unlaid(const struct config *config, struct prepared *prepared, struct log *log)
+static int run_awaiting_model(
+    const struct config *config, struct prepared *prepared, struct log *log)
 {
     struct sgp_error error = {0};
     struct guest guest;
-    int code = unlaid_wait(config, prepared, log, &guest, &error);
+    int code = awaiting_model_wait(config, prepared, log, &guest, &error);
     if (code < 0) {
         sgp_log(&log->sink, SGP_LEVEL_ERROR, "event=error error=\"%s\"", error.text);
         return STATUS_FAILED;
@@ -132,12 +133,12 @@ static int run(
     const struct config *config, struct prepared *prepared, struct log *log, struct beside *beside)
 {
     struct sgp_error error = {0};
-    if (!prepared->unlaid && prepared_learn(prepared, &error) < 0)
+    if (!prepared->awaiting_model && prepared_learn(prepared, &error) < 0)
         return refuse(&error, false);
     for (uint32_t i = 0; i < prepared->warning_count; i++)
         sgp_log(&log->sink, SGP_LEVEL_WARNING, "event=warning text=\"%s\"", prepared->warnings[i]);
-    return prepared->unlaid
-               ? run_unlaid(config, prepared, log)
+    return prepared->awaiting_model
+               ? run_awaiting_model(config, prepared, log)
                : daemon_run(config, prepared, log, &(struct company){.beside = beside});
 }
 

@@ -3,7 +3,7 @@
  * job works on its memory: the daemon lets go of it when that job is done. */
 #include "program_inside.h"
 
-#include "chores.h"
+#include "background_jobs.h"
 #include "edges.h"
 
 #include <errno.h>
@@ -203,7 +203,7 @@ static void on_report(struct program *program, const struct sgp_attach_frame *fr
 {
     if (isnan(frame->test_loss) && isnan(frame->test_accuracy))
         return;
-    chores_reported(program->daemon,
+    background_jobs_reported(program->daemon,
         &(struct sgp_evaluation){
             .samples = 1, .loss = frame->test_loss, .accuracy = frame->test_accuracy});
 }

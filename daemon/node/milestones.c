@@ -2,7 +2,7 @@
 /* The daemon's reactions to notes of the core; see milestones.h. */
 #include "milestones.h"
 
-#include "chores.h"
+#include "background_jobs.h"
 #include "edges.h"
 #include "events.h"
 #include "notes.h"
@@ -19,7 +19,7 @@ static void save(struct daemon *daemon, const struct sgp_effect *effect)
     const struct sgp_node_status status = daemon_status(daemon);
     sgp_round lost = survive_lost_rounds(&status);
     if (lost == 0) {
-        chores_save(daemon, effect->round, effect->weight);
+        background_jobs_save(daemon, effect->round, effect->weight);
         return;
     }
     sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
@@ -48,13 +48,13 @@ static void on_state(struct daemon *daemon, const struct sgp_effect *effect)
     const struct sgp_node_status status = daemon_status(daemon);
     if (status.state == SGP_NODE_FINISHED) {
         daemon->finished_since = events_now();
-        chores_measure(daemon, effect->round, effect->weight);
+        background_jobs_measure(daemon, effect->round, effect->weight);
         save(daemon, effect);
         /* a restart from it is finished again, however the process ends */
         (void)survive_checkpoint(daemon);
     } else if (status.state == SGP_NODE_DRAINING && status.leaving && effect->weight > 0 &&
                !status.seeks) {
-        chores_save(daemon, effect->round, effect->weight);
+        background_jobs_save(daemon, effect->round, effect->weight);
     }
     notes_status_line(daemon);
 }
@@ -65,7 +65,7 @@ static void on_round(struct daemon *daemon, const struct sgp_effect *effect)
     if (!daemon->measure_due || amid) /* measuring can wait for the end of the cycle */
         return;
     daemon->measure_due = false;
-    chores_measure(daemon, effect->round, effect->weight);
+    background_jobs_measure(daemon, effect->round, effect->weight);
 }
 
 static void on_up(struct daemon *daemon, const struct sgp_effect *effect)

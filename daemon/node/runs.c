@@ -78,8 +78,8 @@ int runs_print(FILE *stream, const struct prepared *prepared, struct sgp_error *
     const char *directory = prepared->config->state_directory;
     const struct sgp_run model = model_of(prepared);
     struct sgp_run_plan plan;
-    int code = prepared->unlaid ? 0 : sgp_run_plan(directory, &model, error, &plan);
-    if (code < 0 || prepared->unlaid)
+    int code = prepared->awaiting_model ? 0 : sgp_run_plan(directory, &model, error, &plan);
+    if (code < 0 || prepared->awaiting_model)
         return code;
     const uint64_t number = plan.run.number, former = plan.former.number;
     if (number == 0)

@@ -183,12 +183,12 @@ struct daemon {
     struct task *free_tasks;
     struct task *training; /* TRAIN, while it is running; or NULL */
 
-    /* `chores.c` */
+    /* background_jobs.c */
     struct history history;
-    sgp_time row_told; /* when a row of the history was last logged */
-    uint32_t chores;   /* running jobs for users */
-    uint32_t saves;    /* running saves; a checkpoint is one */
-    bool changed;      /* x may have changed since the model was saved */
+    sgp_time row_told;        /* when a row of the history was last logged */
+    uint32_t background_jobs; /* running jobs for users */
+    uint32_t saves;           /* running saves; a checkpoint is one */
+    bool changed;             /* x may have changed since the model was saved */
     enum model_file {
         MODEL_NONE, /* this process has not begun to save */
         MODEL_WRITING,

@@ -10,7 +10,7 @@
  * thread, except run_checkpoint. */
 #include "survive.h"
 
-#include "chores.h"
+#include "background_jobs.h"
 #include "events.h"
 #include "notes.h"
 #include "task.h"
@@ -232,7 +232,7 @@ int survive_checkpoint(struct daemon *daemon)
         return -EBUSY;
     if (daemon->model_file == MODEL_FAILED && daemon->saves == 0 &&
         status.state == SGP_NODE_FINISHED)
-        chores_save(daemon, status.round, status.weight_estimate);
+        background_jobs_save(daemon, status.round, status.weight_estimate);
     task->checkpoint = (struct sgp_checkpoint){
         .parameters = daemon->prepared->parameters, .shape = daemon->prepared->fingerprint.shape};
     if (status.estimate_slot != SGP_SLOT_NONE)

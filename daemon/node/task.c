@@ -20,7 +20,7 @@ struct task_block { /* allocated together */
 int tasks_reserve(struct daemon *daemon, const struct sgp_node_needs *needs)
 {
     uint32_t count = TASKS_OF_ROUND + 2 * needs->receives + 2 * needs->links + 2 * needs->slices +
-                     TASK_CHORES_MAX;
+                     TASK_BACKGROUND_MAX;
     if (count <= daemon->task_count)
         return 0;
     uint32_t more = count - daemon->task_count;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A job of the compute thread with its arguments and results. Tasks are allocated in advance: as
- * many as the core can have pending, and TASK_CHORES_MAX for users.
+ * many as the core can have pending, and TASK_BACKGROUND_MAX for users.
  *
  * Thread: taken and returned on the loop thread. In between the fields belong to the thread that
  * has the job. */
@@ -11,7 +11,7 @@
 
 #include <stdatomic.h>
 
-#define TASK_CHORES_MAX 16u /* simultaneous jobs for users; -EBUSY beyond */
+#define TASK_BACKGROUND_MAX 16u /* simultaneous jobs for users; -EBUSY beyond */
 
 struct task {
     struct job job; /* first, so that a pointer to one is a pointer to the other */

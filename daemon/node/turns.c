@@ -4,7 +4,7 @@
  * program but its memory, which outlives them. */
 #include "program_inside.h"
 
-#include "chores.h"
+#include "background_jobs.h"
 #include "edges.h"
 #include "notes.h"
 
@@ -28,7 +28,7 @@ bool turns_push(struct program *program, struct job_kind *kind, void (*run)(stru
     task->job.kind = kind;
     task->round = status.round;
     task->weight = status.weight_estimate;
-    task->entered = chores_entered(daemon);
+    task->entered = background_jobs_entered(daemon);
     task->argument = program;
     program->job = true;
     worker_push(&daemon->worker, &task->job);

@@ -549,7 +549,7 @@ int prepare(const struct config *config, struct sgp_error *error, struct prepare
             return code;
         }
     }
-    if (!p.unlaid && p.ends == NULL && prepared_name_tensors(&p, error) < 0) {
+    if (!p.awaiting_model && p.ends == NULL && prepared_name_tensors(&p, error) < 0) {
         prepared_finish(&p);
         return -ENOMEM;
     }

@@ -45,7 +45,7 @@ struct prepared {
     struct sgp_learner *learner;          /* owned; NULL before prepared_learn, like the next */
     struct sgp_model_file *layout; /* of a program's model; NULL: built in, or not known yet */
     struct sgp_attached *attached; /* then in the place of the learner */
-    bool unlaid;                   /* a program has to bring its model first: prepared_lay */
+    bool awaiting_model;           /* a program has to bring its model first: prepared_lay */
     bool begins;                   /* x is what the program brought */
     bool open;                     /* the end of training is the program's to say */
     struct sgp_trainer *trainer;   /* the learner, or the attached one, as a trainer */
@@ -84,7 +84,7 @@ bool prepared_warn_of_parts(struct prepared *prepared);
 /* Set `tensors` by the model, or by a program's layout. 0 or -ENOMEM with *error. */
 int prepared_name_tensors(struct prepared *prepared, struct sgp_error *error);
 
-/* Of one that is unlaid: everything that follows from the layout, which becomes its own. 0 or negative with *error. */
+/* Of one that is awaiting_model: everything that follows from the layout, which becomes its own. 0 or negative with *error. */
 int prepared_lay(struct prepared *prepared, struct sgp_model_file *layout, struct sgp_error *error);
 
 /* Undo that, and the learner: another program may bring another model. */

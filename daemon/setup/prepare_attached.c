@@ -49,7 +49,7 @@ static bool has_parameters(const struct config *config)
 int prepared_lay(struct prepared *p, struct sgp_model_file *layout, struct sgp_error *error)
 {
     p->layout = layout;
-    p->unlaid = false;
+    p->awaiting_model = false;
     p->parameters = layout->value_count;
     p->model = (struct sgp_model){.parameters = p->parameters};
     p->fingerprint =
@@ -71,7 +71,7 @@ void prepared_unlay(struct prepared *p)
     p->trainer = NULL;
     p->attached = NULL;
     p->layout = NULL;
-    p->unlaid = true;
+    p->awaiting_model = true;
     p->begins = false;
     p->parameters = 0;
 }
@@ -99,7 +99,7 @@ int prepare_attached(struct prepared *p, struct sgp_error *error)
     char path[CONFIG_TEXT_BYTES];
     prepared_layout_path(config, path);
     struct sgp_model_file *layout = NULL;
-    p->unlaid = true;
+    p->awaiting_model = true;
     int code = has_parameters(config) ? shared_read_layout(path, error, &layout) : -ENOENT;
     if (code == -ENOENT) {
         if (error != NULL)

@@ -147,7 +147,7 @@ static void place_of(const struct prepared *p, char place[CONFIG_TEXT_BYTES + 64
 bool prepared_warn_of_parts(struct prepared *p)
 {
     char place[CONFIG_TEXT_BYTES + 64];
-    bool idle = p->config->compression.compressor != SGP_COMPRESSOR_NONE && !p->unlaid &&
+    bool idle = p->config->compression.compressor != SGP_COMPRESSOR_NONE && !p->awaiting_model &&
                 sgp_topology_is_exact(p->topology, 0, NULL) &&
                 !sgp_topology_is_blocked(p->topology, p->parameters);
     place_of(p, place);

@@ -59,7 +59,7 @@ static void print_shares(FILE *stream, const struct prepared *p)
 {
     bool copies = prepared_codes_copies(p);
     const struct sgp_chooser *chooser = copies ? &p->config->copies : &p->config->compression;
-    if (p->unlaid)
+    if (p->awaiting_model)
         return;
     (void)fprintf(stream, copies ? "copies\n" : "shares\n");
     if (chooser->compressor != SGP_COMPRESSOR_NONE && chooser->choice != SGP_CHOICE_ADAPTIVE)
@@ -139,7 +139,7 @@ void prepared_print(FILE *stream, const struct prepared *p)
         p->self + 1, p->topology->node_count, listens ? "listens on " : "calls the owners",
         listens ? p->config->listen : "");
     print_topology(stream, p);
-    if (p->unlaid)
+    if (p->awaiting_model)
         (void)fprintf(
             stream, "model      comes with the program that attaches to %s\n", p->config->attach);
     else if (p->layout)

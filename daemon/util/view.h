@@ -81,7 +81,7 @@ struct view_status {
     char last_error[SGP_TEXT_BYTES]; /* "" if none, or if it was mended */
     double last_error_seconds;       /* ago; NaN if none */
     struct view_program program;
-    bool unlaid; /* no program has brought a model yet: the rest says little */
+    bool awaiting_model; /* no program has brought a model yet: the rest says little */
 };
 
 struct view_peer { /* one link */
@@ -127,7 +127,9 @@ static inline const char *view_direction(enum sgp_direction direction)
     FIELD(version, name, sgp_version(), 460, ALL)                                                  \
     FIELD(protocol, count, SGP_WIRE_VERSION, 470, ALL)                                             \
     FIELD(name, name, view->name, 10, KNOWN)                                                       \
-    FIELD(state, name, view->unlaid ? "unlaid" : sgp_node_state_name(view->core.state), 20, KNOWN) \
+    FIELD(state, name,                                                                             \
+        view->awaiting_model ? "awaiting_model" : sgp_node_state_name(view->core.state), 20,       \
+        KNOWN)                                                                                     \
     FIELD(incarnation, identity, view->incarnation, 450, ALL)                                      \
     FIELD(run, ordinal, view->run, 440, ALL)                                                       \
     FIELD(algorithm, name, view->algorithm, 390, ALL)                                              \

@@ -641,12 +641,12 @@ class Trial:
         f = Fleet(1, phases=[[]], options={**ATTACHED, "control.attach": "n0.attach"})
         try:
             f.start()
-            f.wait_state("unlaid")
+            f.wait_state("awaiting_model")
             end = time.monotonic() + min(seconds, 2)
             while time.monotonic() < end:
                 attach_large(os.path.join(f.directory, "n0.attach"))
                 self.counts["large models refused"] += 1
-            self.expect(f.nodes[0].status()["state"] == "unlaid", "%s: the daemon is not unlaid" % name)
+            self.expect(f.nodes[0].status()["state"] == "awaiting_model", "%s: the daemon awaits no model" % name)
             self.expect(f.nodes[0].end() == 0, "%s: %s" % (name, f.nodes[0].log()[-2000:]))
         finally:
             f.close()

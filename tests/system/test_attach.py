@@ -426,7 +426,7 @@ class Faults(AttachTest):
     def test_the_client_sees_it(self):
         f = self.daemons(1, [[]])
         client = sgp.Client(f.nodes[0].socket)
-        self.assertEqual(client.wait("ready", timeout=fleet.PATIENCE)["state"], "unlaid")
+        self.assertEqual(client.wait("ready", timeout=fleet.PATIENCE)["state"], "awaiting_model")
         with sgp.attach(self.model(), name=self.path(f, 0), timeout=fleet.PATIENCE) as node:
             for _ in range(10):
                 node.mix(loss=0.5, rows=4)
@@ -522,7 +522,7 @@ class Faults(AttachTest):
 
     def test_linear_in_c(self):
         f = self.daemons(2, [[(0, 1), (1, 0)]])
-        f.wait_state("unlaid")
+        f.wait_state("awaiting_model")
         programs = [subprocess.Popen([LINEAR, self.path(f, 0)], text=True, stdout=subprocess.PIPE)]
         f.wait("its first turn to wait", lambda: (f.nodes[0].status() or {}).get("state") == "joining")
         loss = f.nodes[0].json("/v1/evaluate", "POST")["loss"]  # while it waits for its neighbour

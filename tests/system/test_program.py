@@ -416,7 +416,7 @@ class Faults(Programs):
         self.assertIsNone(programs[1].receive())
         f.nodes[1].start()
         f.wait("it to be there", lambda: f.nodes[1].status())
-        self.assertNotEqual(f.nodes[1].status()["state"], "unlaid")
+        self.assertNotEqual(f.nodes[1].status()["state"], "awaiting_model")
         other = self.attach(f, 1, [0.0, 0.0])
         got = self.each([programs[0], other], lambda i, p: p.take() if i else p.step(lambda z: z))
         self.assertEqual(got[1]["type"], raw_program.TURN)
@@ -550,7 +550,7 @@ class Strangers(Programs):
         self.refused(f, "values_from", values_from=3)
         self.refused(f, "not finite", values=(1.0, float("inf")))
         self.refused(f, "tensor 'a b'", tensors=[("a b", [2])])
-        self.assertEqual(f.nodes[0].status()["state"], "unlaid")
+        self.assertEqual(f.nodes[0].status()["state"], "awaiting_model")
         first = self.attach(f, 0, [1.0, 2.0])
         self.assertIsNone(first.refused)
         self.refused(f, "program 'raw' (pid %d) is attached" % os.getpid())
@@ -592,13 +592,13 @@ class Strangers(Programs):
 
     def test_a_model_that_finds_no_memory_is_refused_and_the_next_program_served(self):
         f = self.daemons(1, [[]])
-        f.wait_state("unlaid")
+        f.wait_state("awaiting_model")
         self.limit_memory(f.nodes[0], 160)
         large = array.array("f", bytes(4 * LARGE))
         says = r"out of memory: a model of %d parameters takes \d+\.\d MiB here, and \d+\.\d MiB are left of the address space" % LARGE
         for _ in range(2):
             self.assertRegex(self.attach(f, 0, large).refused or "", says)
-            self.assertEqual(f.nodes[0].status()["state"], "unlaid")
+            self.assertEqual(f.nodes[0].status()["state"], "awaiting_model")
         self.assertRegex(f.nodes[0].log(), "event=refused program=.* reason=\"" + says)
         small = self.attach(f, 0, [1.0, 2.0])
         self.assertIsNone(small.refused)

@@ -119,9 +119,9 @@ static void on_mixed(struct job *job, bool was_cancelled)
     sgp_assert(!was_cancelled && ((struct mixed *)job)->number == ended);
     ended++;
     for (uint32_t i = 0; i < 2 && pushed < MIXED; i++, pushed++) {
-        bool chore = pushed % 7 == 0;
+        bool background = pushed % 7 == 0;
         mixed[pushed] = (struct mixed){
-            .job = {.kind = chore ? NULL : &kind, .run = run_mixed, .done = on_mixed},
+            .job = {.kind = background ? NULL : &kind, .run = run_mixed, .done = on_mixed},
             .number = pushed,
             .takes_time = pushed / 100 % 5 == 4};
         worker_push(&worker, &mixed[pushed].job);

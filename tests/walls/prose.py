@@ -63,7 +63,7 @@ lib/topology
 lib/wire
 """.split()
 SOURCES_NOT_YET = """
-daemon/node/chores.c
+daemon/node/background_jobs.c
 daemon/node/guests.c
 daemon/node/notes.c
 daemon/node/program.h

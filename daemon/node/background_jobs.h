@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs that the core knows nothing of. Thread: the loop thread. */
-#ifndef SGPD_CHORES_H
-#define SGPD_CHORES_H
+#ifndef SGPD_BACKGROUND_JOBS_H
+#define SGPD_BACKGROUND_JOBS_H
 
 #include "state.h"
 
 /* Evaluate x / weight as it is at this place in the queue, then add a row to the history. */
-void chores_measure(struct daemon *daemon, sgp_round round, double weight);
+void background_jobs_measure(struct daemon *daemon, sgp_round round, double weight);
 /* What a program found of its estimate; the rest likewise. */
-void chores_reported(struct daemon *daemon, const struct sgp_evaluation *evaluation);
+void background_jobs_reported(struct daemon *daemon, const struct sgp_evaluation *evaluation);
 /* Where the estimate of now lies, for a job that is queued now; NULL: x / weight is it. */
-float **chores_entered(struct daemon *daemon);
+float **background_jobs_entered(struct daemon *daemon);
 /* Write x / weight to STATE/model.safetensors. */
-void chores_save(struct daemon *daemon, sgp_round round, double weight);
+void background_jobs_save(struct daemon *daemon, sgp_round round, double weight);
 
 /* Fill in evaluate, estimate and predict. They may refuse: -EBUSY, -ENOMEM or SGP_E_STATE. */
-void chores_offer(struct view_actions *actions);
+void background_jobs_offer(struct view_actions *actions);
 
 #endif

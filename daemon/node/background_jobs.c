@@ -5,7 +5,7 @@
  *
  * Fails: no memory for an estimate, a file that cannot be written; told to whoever asked, or logged.
  * Thread: the loop thread, but for the functions named run_*. */
-#include "chores.h"
+#include "background_jobs.h"
 
 #include "edges.h"
 #include "events.h"
@@ -45,7 +45,7 @@ static void look(struct task *task, void (*at)(struct task *))
     exchange(task, &entered);
 }
 
-float **chores_entered(struct daemon *daemon)
+float **background_jobs_entered(struct daemon *daemon)
 {
     const struct sgp_node_status status = daemon_status(daemon);
     return status.estimate_slot == SGP_SLOT_NONE
@@ -156,7 +156,7 @@ static bool is_news(const struct daemon *daemon, sgp_round round)
     return last == NULL || last->round != round || seconds - last->seconds >= 1;
 }
 
-void chores_reported(struct daemon *daemon, const struct sgp_evaluation *evaluation)
+void background_jobs_reported(struct daemon *daemon, const struct sgp_evaluation *evaluation)
 {
     const struct sgp_node_status status = daemon_status(daemon);
     int code = isinf(evaluation->loss) ? SGP_E_DIVERGED : 0;
@@ -164,7 +164,7 @@ void chores_reported(struct daemon *daemon, const struct sgp_evaluation *evaluat
     take_figures(daemon, code, evaluation, status.round, status.weight_estimate, row);
 }
 
-void chores_measure(struct daemon *daemon, sgp_round round, double weight)
+void background_jobs_measure(struct daemon *daemon, sgp_round round, double weight)
 {
     struct task *task = weight > 0 ? task_take(daemon, run_evaluate, done_measure) : NULL;
     if (task == NULL)
@@ -208,9 +208,9 @@ static void done_save(struct job *job, bool cancelled)
         events_settle(daemon);
 }
 
-void chores_save(struct daemon *daemon, sgp_round round, double weight)
+void background_jobs_save(struct daemon *daemon, sgp_round round, double weight)
 {
-    float **entered = weight > 0 ? NULL : chores_entered(daemon);
+    float **entered = weight > 0 ? NULL : background_jobs_entered(daemon);
     const struct sgp_topology *topology = daemon->prepared->topology;
     bool owned = topology->owner != SGP_NODE_NONE;
     if (weight <= 0 && entered == NULL && (owned || topology->nodes[daemon->prepared->self].relay))
@@ -265,23 +265,24 @@ static int begin(struct daemon *daemon, void (*run)(struct job *), void (*done)(
             daemon->config->name);
     if (daemon->ending || !(status.weight_estimate > 0))
         return SGP_E_STATE;
-    struct task *task = daemon->chores < TASK_CHORES_MAX ? task_take(daemon, run, done) : NULL;
+    struct task *task =
+        daemon->background_jobs < TASK_BACKGROUND_MAX ? task_take(daemon, run, done) : NULL;
     if (task == NULL)
         return -EBUSY;
-    daemon->chores++;
+    daemon->background_jobs++;
     task->job.reads = true;
     task->round = status.round;
     task->weight = status.weight_estimate;
-    task->entered = chores_entered(daemon);
+    task->entered = background_jobs_entered(daemon);
     *ret_task = task;
     return 0;
 }
 
-/* The end of a chore: a copy of the task, which is free again before anybody is called. */
+/* The end of a background job: a copy of the task, which is free again before anybody is called. */
 static struct task end(struct job *job, bool cancelled)
 {
     struct task task = *(struct task *)job;
-    task.daemon->chores--;
+    task.daemon->background_jobs--;
     task_give((struct task *)job);
     if (cancelled)
         task.code = -ECANCELED;
@@ -389,7 +390,7 @@ static int predict(void *context, const float *features, uint64_t rows, uint32_t
     return 0;
 }
 
-void chores_offer(struct view_actions *actions)
+void background_jobs_offer(struct view_actions *actions)
 {
     actions->evaluate = evaluate;
     actions->estimate = estimate;

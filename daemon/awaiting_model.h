@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Without a model a node knows no length of a vector, so it listens for no neighbour yet. */
-#ifndef SGPD_UNLAID_H
-#define SGPD_UNLAID_H
+#ifndef SGPD_AWAITING_MODEL_H
+#define SGPD_AWAITING_MODEL_H
 
 #include "attach/door.h"
 #include "util/log.h"
@@ -10,7 +10,7 @@
 /* Wait for a program whose model the node can take: layout, finite values, memory. Others are
  * refused in one line. 0 with *ret_guest and the model in *prepared; 1: told to stop; or negative
  * with *error. */
-int unlaid_wait(const struct config *config, struct prepared *prepared, struct log *log,
+int awaiting_model_wait(const struct config *config, struct prepared *prepared, struct log *log,
     struct guest *ret_guest, struct sgp_error *error);
 
 #endif
