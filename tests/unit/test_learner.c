@@ -507,7 +507,7 @@ Test(learner, a_gradient_that_is_no_number_changes_nothing_of_any_rule)
         struct sgp_trainer *trainer = create(&settings);
         train(trainer, 1, 3);
         struct sgp_trainer_state state;
-        static float kept[2][200];
+        static float kept[SGP_STATE_VECTORS_MAX][200];
         trainer->methods->state(trainer, &state);
         size_t bytes = trainer->parameters * sizeof(float);
         for (uint32_t i = 0; i < state.vector_count; i++)
