@@ -195,7 +195,7 @@ def test_the_version_is_one():
     version = source("VERSION").strip()
     assert numbers("meson.build", r"^  (version: .*),$") == "version: files('VERSION')"
     assert re.fullmatch(r"\d+\.\d+\.\d+(~git)?", version), version
-    assert version.endswith("~git") == (f"## {version.removesuffix('~git')}, not released\n" in source("CHANGELOG.md"))
+    assert version.endswith("~git") == (f"## {version.removesuffix('~git')}, not released\n" in source("NEWS.md"))
     assert numbers("debian/changelog", r"\Asgpd \(([^)]+)\)") == version
     for path, pattern in (("python/pyproject.toml", r'^version = "(.+)"'), ("python/sgp/__init__.py", r'^__version__ = "(.+)"')):
         assert numbers(path, pattern) == version.replace("~git", ".dev0"), path

@@ -40,7 +40,7 @@ class Release(unittest.TestCase):
         self.write("VERSION", lambda _: VERSION + "\n")
         self.write("debian/changelog", lambda text: re.sub(r"\(.*?\)", "(%s)" % VERSION, text, count=1))
         self.write("python/pyproject.toml", lambda text: re.sub(r'(?m)^version = ".*"', 'version = "%s"' % VERSION, text, count=1))
-        self.write("CHANGELOG.md", lambda text: re.sub(r"(?m)^## .*", "## %s, 2031-02-03" % VERSION, text, count=1))
+        self.write("NEWS.md", lambda text: re.sub(r"(?m)^## .*", "## %s, 2031-02-03" % VERSION, text, count=1))
         self.commit()
 
     def write(self, name, change):
@@ -85,7 +85,7 @@ class Release(unittest.TestCase):
             ("VERSION", lambda _: VERSION + "~git\n", "VERSION is a release"),
             ("debian/changelog", lambda text: text.replace(VERSION, "9.8.6", 1), "debian/changelog begins with"),
             ("python/pyproject.toml", lambda text: text.replace(VERSION, "9.8.6", 1), "python/pyproject.toml has version"),
-            ("CHANGELOG.md", lambda text: text.replace("## %s, 2031-02-03" % VERSION, "## %s, not released" % VERSION, 1), "CHANGELOG.md begins with"),
+            ("NEWS.md", lambda text: text.replace("## %s, 2031-02-03" % VERSION, "## %s, not released" % VERSION, 1), "NEWS.md begins with"),
         )
         for name, change, what in breaches:
             with self.subTest(name):
