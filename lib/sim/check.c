@@ -138,7 +138,8 @@ static bool takes_number(struct sgp_sim *sim, const struct sgp_sim_link *in, uin
     const struct sgp_link *event)
 {
     const struct sgp_sim_connection *connection = sgp_sim_connection_of(sim, event->connection);
-    if (!connection || number == in->said || number == connection->share.number)
+    if (!connection || number == in->said || number <= in->accepted ||
+        number == connection->share.number)
         return false;
     uint64_t given;
     double owed;
