@@ -58,9 +58,10 @@ void sgp_core_know_source(
     if (!first || !link->memory.recorded || !ours || hello->acknowledged <= link->memory.accepted)
         return;
     sgp_core_find_outdated(node, link); /* shares that were accepted never arrive again */
-    if (sgp_core_number_is_sound(link, hello->acknowledged))
-        /* the source must not forget that they were accepted */
-        link->memory.accepted = hello->acknowledged;
+    if (!sgp_core_number_is_sound(link, hello->acknowledged))
+        return;
+    link->memory.accepted = hello->acknowledged; /* or the source would forget these shares */
+    node->unrecorded = true;
 }
 
 bool sgp_core_know_target(struct sgp_node *node, struct sgp_core_link *link, uint64_t accepted)

@@ -138,8 +138,7 @@ static bool takes_number(struct sgp_sim *sim, const struct sgp_sim_link *in, uin
     const struct sgp_link *event)
 {
     const struct sgp_sim_connection *connection = sgp_sim_connection_of(sim, event->connection);
-    if (!connection || number == in->said || number <= in->accepted ||
-        number == connection->share.number)
+    if (!connection || number <= in->said || number == connection->share.number)
         return false;
     uint64_t given;
     double owed;
@@ -159,8 +158,13 @@ static void check_link(struct sgp_sim *sim, struct sgp_sim_host *host, const str
     (void)sgp_sim_link_account(host, link, &number, &owed);
     if (number == 0 && link->said > 0) /* nothing from this lineage of the source yet */
         link->said = link->accepted = 0;
-    if (takes_number(sim, link, number, event))
+    if (number < link->said &&
+        number == link->taken_over) /* the target died before it recorded the number */
         link->accepted = link->said = number;
+    if (takes_number(sim, link, number, event)) {
+        link->taken_over = link->accepted;
+        link->accepted = link->said = number;
+    }
     if (number == link->said)
         return;
     accept(sim, host, link, number, event->connection);

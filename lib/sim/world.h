@@ -271,10 +271,11 @@ struct sgp_sim_host {
 
 /* One end of a directed edge of any file. */
 struct sgp_sim_link {
-    uint32_t peer;     /* host */
-    uint32_t other;    /* the other end of the edge, an index of sim->links */
-    uint64_t accepted; /* IN: number of the last accepted share of the source's lineage */
-    uint64_t said;     /* IN: the same, as the core said it last */
+    uint32_t peer;       /* host */
+    uint32_t other;      /* the other end of the edge, an index of sim->links */
+    uint64_t accepted;   /* IN: number of the last accepted share of the source's lineage */
+    uint64_t said;       /* IN: the same, as the core said it last */
+    uint64_t taken_over; /* IN: the same, before the target took the number of its source */
     uint64_t former, former_lineage; /* IN: the same for the source's previous lineage */
     uint64_t before;                 /* IN: `accepted` when the target left last */
     uint64_t before_lineage;         /* IN: its lineage then */
