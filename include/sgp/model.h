@@ -50,8 +50,9 @@
 #define SGP_LAYER_TENSORS_MAX 4u
 #define SGP_MODEL_TENSORS_MAX (SGP_LAYER_TENSORS_MAX * SGP_LAYERS_MAX)
 #define SGP_TENSOR_DIMENSIONS_MAX 4u
-#define SGP_NORM_EPSILON 1e-5f /* added to a variance */
-#define SGP_NORM_MOMENTUM 0.1  /* part of the batch's statistics in a step of the running ones */
+#define SGP_NORM_EPSILON 1e-5f /* added to each variance */
+/* weight of the batch's statistics when a step updates the running statistics */
+#define SGP_NORM_MOMENTUM 0.1
 
 enum sgp_activation {
     SGP_ACTIVATION_NONE = 1,
@@ -79,11 +80,11 @@ struct sgp_layer {
     enum sgp_activation activation;
     struct sgp_shape input, output; /* of a row */
     uint32_t inputs, outputs;       /* values of a row: the products of these shapes */
-    uint64_t weights; /* where its parameters, the first tensor, begin in the vector */
-    uint64_t biases;  /* where its second tensor begins */
-    uint64_t end;     /* behind its last parameter; `weights` if it has none */
+    uint64_t weights; /* where the layer's parameters, its first tensor, begin in the vector */
+    uint64_t biases;  /* where the layer's second tensor begins */
+    uint64_t end;     /* behind the layer's last parameter; `weights` if it has none */
 
-    /* What its words say; 0 where the kind has no such word. */
+    /* The words of the layer's text; 0 if the kind has no such word. */
     uint32_t units;           /* dense: outputs; conv, embedding: channels of the output */
     struct sgp_window window; /* conv, pool; pool all: 0 */
     struct sgp_window stride; /* conv, pool */
@@ -92,7 +93,7 @@ struct sgp_layer {
     bool batch;               /* norm */
     uint32_t groups;          /* norm: of channels; 1 for layer, 0 for batch */
     uint32_t vocabulary;      /* embedding */
-    uint32_t span;            /* residual: layers that it leads around */
+    uint32_t span;            /* residual: how many layers the connection skips */
     double rate;              /* dropout: chance of a zero, [0, 1) */
 };
 
@@ -100,10 +101,11 @@ struct sgp_model {
     enum sgp_loss loss;
     struct sgp_loss_settings loss_settings;
     struct sgp_shape input; /* of a row */
-    uint32_t inputs;        /* values of a row; 0: only read, see sgp_model_read */
-    uint32_t outputs;       /* of the last layer */
-    uint32_t layer_count;   /* >= 1 */
-    uint64_t parameters;    /* d, at most SGP_PARAMETERS_MAX */
+    /* values of a row; 0: unknown until the rows are known, see sgp_model_read */
+    uint32_t inputs;
+    uint32_t outputs;     /* of the last layer */
+    uint32_t layer_count; /* >= 1 */
+    uint64_t parameters;  /* d, at most SGP_PARAMETERS_MAX */
     struct sgp_layer layers[SGP_LAYERS_MAX];
 };
 
@@ -114,62 +116,64 @@ struct sgp_model_tensor {
     uint32_t dimensions;
     uint64_t shape[SGP_TENSOR_DIMENSIONS_MAX]; /* rows, columns, ...; zeros follow */
     uint64_t first, count;
-    /* A running statistic. Its gradient is 0 and the optimiser's step does not reach it; training
-     * moves it towards the statistic of the batch. It lies among the parameters so that it mixes
-     * as they do: an averaged model has averaged statistics. */
+    /* A running statistic. Its gradient is 0, and the optimiser's step does not change it. Training
+     * moves a statistic towards that of the batch. Statistics lie among the parameters, so that
+     * nodes average them in the same way: an averaged model has averaged statistics. */
     bool statistic;
-    double deviation; /* first values are normal with this deviation; 0: all are `value` */
+    double deviation; /* initial values are normal with this deviation; 0: all are `value` */
     double value;
 };
 
-/* Read the text alone, before the rows are known: words, loss, limits. Shapes stay unknown (zero),
- * and `outputs` is that of the last dense, conv or embedding. Returns 0; SGP_E_CONFIG or
- * SGP_E_LIMIT with *error filled and *model unchanged. */
+/* Read the text alone, before the rows are known: words, loss, limits. Shapes stay unknown (zero).
+ * `outputs` is the number of outputs of the last dense, conv or embedding. Returns 0; SGP_E_CONFIG
+ * or SGP_E_LIMIT with *error filled and *model unchanged. */
 int sgp_model_read(
     struct sgp_model *model, const char *layers, enum sgp_loss loss, struct sgp_error *error);
 
 /* Describe a model for rows of a shape, of 1..SGP_INPUTS_MAX values. If `layers` begins with
- * `input`, that must have as many values and is taken instead. Errors as sgp_model_read. */
+ * `input`, that shape is used instead, and must have as many values. Errors as sgp_model_read. */
 int sgp_model_init_shaped(struct sgp_model *model, const char *layers, enum sgp_loss loss,
     struct sgp_shape input, struct sgp_error *error);
 
-/* The same for flat rows of `inputs` features. */
+/* As sgp_model_init_shaped, for flat rows of `inputs` features. */
 int sgp_model_init(struct sgp_model *model, const char *layers, enum sgp_loss loss, uint32_t inputs,
     struct sgp_error *error);
 
-/* Give its loss other settings; class_weights must outlive the model. Returns 0; SGP_E_CONFIG with
- * *error filled and *model unchanged. */
+/* Replace the settings of the model's loss. class_weights must outlive the model. Returns 0;
+ * SGP_E_CONFIG with *error filled and *model unchanged. */
 int sgp_model_set_loss(
     struct sgp_model *model, const struct sgp_loss_settings *settings, struct sgp_error *error);
 
-/* The canonical text of the layers: single blanks, nothing that goes without saying, and `input` if
- * a layer goes by the shape of the rows. Reading it gives the same model. */
+/* The canonical text of the layers: single blanks, and no defaults. The text has `input` if a layer
+ * depends on the shape of the rows. Reading the text gives the same model. */
 void sgp_model_text(const struct sgp_model *model, char ret_text[SGP_MODEL_TEXT_BYTES]);
 
-/* The products of a step with `batch` rows that OpenBLAS is asked for, to see to it that its kernels fit them
- * (sgp/blas.h). Returns how many. */
+/* The matrix products that a step with `batch` rows asks of OpenBLAS. The caller uses them to check
+ * that OpenBLAS's kernels fit (sgp/blas.h). Returns how many. */
 uint32_t sgp_model_products(const struct sgp_model *model, uint32_t batch,
     struct sgp_blas_layer ret_layers[static SGP_LAYERS_MAX]);
 
-/* The tensors of its parameters, in their order; they tile the vector. Returns how many. */
+/* The tensors of the model's parameters, in order; they tile the vector. Returns how many. */
 uint32_t sgp_model_tensors(const struct sgp_model *model,
     struct sgp_model_tensor ret_tensors[static SGP_MODEL_TENSORS_MAX]);
 
-/* Where they end. Returns how many. */
+/* Where each tensor ends. Returns how many. */
 uint32_t sgp_model_ends(
     const struct sgp_model *model, struct sgp_tensor_end ret_ends[static SGP_MODEL_TENSORS_MAX]);
 
-/* The whole numbers that it takes as features are below this; 0: it takes any numbers. */
+/* If the model takes whole numbers as features, the bound that they must be below. 0: the model
+ * takes any numbers. */
 uint32_t sgp_model_vocabulary(const struct sgp_model *model);
 
-/* XXH3 of the canonical texts, for the fingerprint that peers compare: equal digests, equal shape
- * (inputs included), equal loss and settings of it. */
+/* XXH3 of the canonical texts, for the fingerprint that peers compare. Equal shape digests mean
+ * equal shapes (inputs included). Equal loss digests mean equal losses with equal settings. */
 uint64_t sgp_model_shape_digest(const struct sgp_model *model);
 uint64_t sgp_model_loss_digest(const struct sgp_model *model);
 
-/* First parameters. Weights of dense and conv are normal with variance 2 / (values that enter a
- * sum) (He et al. 2015), those of embedding with variance 1; scales and variances are 1, all else
- * 0. The same seed gives the same parameters on every node; x has model->parameters floats. */
+/* Set the initial parameters. Weights of dense and conv are normal with variance 2 / (values that
+ * enter a sum) (He et al. 2015). Weights of embedding have variance 1. Scales and variances are 1,
+ * and all else is 0. The same seed gives the same parameters on every node. x has model->parameters
+ * floats. */
 void sgp_model_initialise(const struct sgp_model *model, uint64_t seed, float *x);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models as files: safetensors, which is also read back, and npz for numpy.
+/* Models as files: safetensors, which can be read back, and npz for numpy.
  *
- * A model is one flat vector of float32 values and a table that gives slices of it names and shapes.
- * Files are written to PATH.new, synced and renamed, so a reader finds the old model or the new one,
- * whole. Reading believes nothing: lengths, names, shapes and offsets are checked against limits and
- * the size of the file, and one XXH3 covers every byte, so a damaged file is refused. All functions
- * block on the disk; any thread. */
+ * A model is one flat vector of float32 values, and a table that names slices of the vector and
+ * gives their shapes. Files are written to PATH.new, synced and renamed, so a reader finds the
+ * whole old model or the whole new one. Nothing in a file is trusted. Lengths, names, shapes and
+ * offsets are checked against limits and the size of the file. One XXH3 covers every byte, so a
+ * damaged file is refused. All functions block on the disk; any thread. */
 #ifndef SGP_MODEL_FILE_H
 #define SGP_MODEL_FILE_H
 
@@ -33,8 +33,8 @@ struct sgp_file_tag {
     const char *value;
 };
 
-/* What to write; everything is borrowed. The tensors tile the values: each begins where the one
- * before ends (asserted). */
+/* A model to write; everything is borrowed. The tensors tile the values: each begins where the
+ * previous tensor ends (asserted). */
 struct sgp_model_contents {
     const float *values;
     const struct sgp_file_tensor *tensors;
@@ -43,21 +43,23 @@ struct sgp_model_contents {
     uint32_t tag_count;
 };
 
-/* The length and the header of a safetensors file, digest included: the file is these *ret_size bytes
- * (malloc'd, the caller's) followed by the values, 4 bytes each, little-endian. A server can send the
- * two parts without joining them. SGP_E_DATA (a tag that is not UTF-8), SGP_E_LIMIT, -ENOMEM. */
+/* The length and the header of a safetensors file, digest included. The file is these *ret_size
+ * bytes (the caller frees them), then the values, 4 bytes each, little-endian. A server can send
+ * the two parts without joining them. SGP_E_DATA (a tag that is not UTF-8), SGP_E_LIMIT,
+ * -ENOMEM. */
 int sgp_safetensors_head(const struct sgp_model_contents *contents, struct sgp_error *error,
     void **ret_head, size_t *ret_size);
 
-/* The whole file in memory (malloc'd, the caller's). Errors as sgp_safetensors_head. */
+/* The whole file in memory, which the caller frees. Errors as sgp_safetensors_head. */
 int sgp_safetensors_encode(const struct sgp_model_contents *contents, struct sgp_error *error,
     void **ret_bytes, size_t *ret_size);
 
-/* The whole file on disk, for owner and group (0640) alone, replacing path at once. Errors as above and -errno. */
+/* Write the whole file to disk, readable by owner and group only (0640), and replace path
+ * atomically. Errors as above and -errno. */
 int sgp_safetensors_write(
     const struct sgp_model_contents *contents, const char *path, struct sgp_error *error);
 
-/* What was read; owned by whoever read it. */
+/* A model that was read; the caller owns it. */
 struct sgp_model_file {
     float *values;
     uint64_t value_count;
@@ -66,33 +68,34 @@ struct sgp_model_file {
     void *metadata; /* private */
 };
 
-/* Read a file, or the bytes of one (`name` is what messages call them). Only files written by this
- * library are read, since the digest is checked. SGP_E_FILE with one line if it is damaged or of
- * another kind, SGP_E_LIMIT, -ENOMEM, -errno. */
+/* Read a file, or the bytes of a file; messages call the bytes `name`. Only files that this library
+ * wrote can be read, since the digest is checked. SGP_E_FILE with one line if the file is damaged
+ * or of another kind, SGP_E_LIMIT, -ENOMEM, -errno. */
 int sgp_safetensors_read(
     const char *path, struct sgp_error *error, struct sgp_model_file **ret_file);
 int sgp_safetensors_decode(const void *bytes, size_t size, const char *name,
     struct sgp_error *error, struct sgp_model_file **ret_file);
 
-/* The tensors and tags alone, from the head of a file of which `data_bytes` of values follow: any safetensors file of
- * float32 tensors that begins with its __metadata__; no digest is asked for, and `values` is NULL. `name` is what
- * messages call it. SGP_E_FILE, SGP_E_LIMIT, -ENOMEM. */
+/* Read the tensors and tags only, from the head of a file. `data_bytes` of values follow the head.
+ * Any safetensors file of float32 tensors that begins with its __metadata__ is accepted. No digest
+ * is required, and `values` is NULL. Messages call the file `name`. SGP_E_FILE, SGP_E_LIMIT,
+ * -ENOMEM. */
 int sgp_safetensors_layout(const void *head, size_t head_bytes, uint64_t data_bytes,
     const char *name, struct sgp_error *error, struct sgp_model_file **ret_file);
 
-/* Where each tensor of the file ends: ret_ends has file->tensor_count entries. Values from `values_from` on are no
- * parameters of a matrix, whatever their shape. */
+/* Where each tensor of the file ends. ret_ends has file->tensor_count entries. Values from
+ * `values_from` on do not count as matrix parameters, whatever their shape. */
 void sgp_model_file_tensors(
     const struct sgp_model_file *file, uint64_t values_from, struct sgp_tensor_end *ret_ends);
 
-/* The value of a tag, or NULL; valid as long as the file. */
+/* The value of a tag, or NULL; valid until the file is destroyed. */
 const char *sgp_model_file_tag(const struct sgp_model_file *file, const char *key);
 
 /* Free; NULL is fine. */
 void sgp_model_file_destroy(struct sgp_model_file *file);
 
-/* Write the tensors as a .npz (zip, stored) that numpy.load reads; tags are left out. At most 4 GiB:
- * SGP_E_LIMIT beyond. -errno, -ENOMEM. */
+/* Write the tensors as a .npz (zip, stored) that numpy.load reads. Tags are left out. A file above
+ * 4 GiB is refused with SGP_E_LIMIT. -errno, -ENOMEM. */
 int sgp_npz_write(
     const struct sgp_model_contents *contents, const char *path, struct sgp_error *error);
 

@@ -15,44 +15,46 @@
  *   lamb       p, s, r of g                  x -= rate * |z| / |d| * d
  *              with d = r + weight_decay * z
  *
- * In step t of Adam and its relatives, with squares and roots of each value:
+ * In step t of Adam and of rules derived from it, with squares and roots of each value:
  *
  *   p = beta1 * p + (1 - beta1) * g          s = beta2 * s + (1 - beta2) * g^2
  *   r = p / (1 - beta1^t) / (sqrt(s / (1 - beta2^t)) + epsilon)
  *
- * Noise of a fleet. The gradient of one batch is that of all data and noise of variance V. The mean
- * of n nodes' gradients has V / n. So s of a node is larger than that of one process with the
- * batches of all, and steps divided by its root are too short. With noise_fraction f = 1 / n the
- * rest of V is left out of what a step is divided by: n nodes that average after each step then take
- * about the steps of that process at the same rate.
+ * Noise of a fleet. The gradient of one batch is the gradient of all data plus noise of variance V.
+ * The mean of n nodes' gradients has noise V / n. So s of a node is larger than the s of one
+ * process that computes the batches of all nodes. Steps divided by its root are too short. With
+ * noise_fraction f = 1 / n, the rest of V is left out of the divisor. Then n nodes that average
+ * after each step take about the steps of that process at the same rate.
  *
- * V is seen in the deviation D of the gradient, whose square has the expectation V. With the mean of
- * two halves, ga of a rows and gb of b rows, D = (ga - gb) sqrt(a b) / (a + b). McCandlish et al.
- * 2018, appendix A, measure the noise of a norm so. With a mean h of D^2 as s is one of g^2:
+ * V is estimated from the deviation D of the gradient, whose square has the expectation V. With the
+ * mean of two halves, ga of a rows and gb of b rows, D = (ga - gb) sqrt(a b) / (a + b). McCandlish
+ * et al. 2018, appendix A, measure the noise of a norm in this way. With h the mean of D^2, as s is
+ * the mean of g^2:
  *
  *   h = beta2 * h + (1 - beta2) * D^2, in rmsprop with alpha
- *   s    has the larger of f * s and s - (1 - f) * h in its place, where a root is taken
+ *   s    is replaced by the larger of f * s and s - (1 - f) * h, where a root is taken
  *   |g|  of lars and of clip_norm: |g|^2 less (1 - f) |D|^2, at least f * |g|^2
- *   |d|  of lamb: its square less the noise of r, at least f times what it was. That noise is
- *        (1 - f) c times the sum of h / (1 - beta2^t) over the squares of what r is divided by,
- *        and c is the variance of p / (1 - beta1^t) in parts of V:
+ *   |d|  of lamb: its square less the noise of r, at least f times the original square. That
+ *        noise is (1 - f) c times the sum of h / (1 - beta2^t) over the squares of the divisors
+ *        of r, and c is the variance of p / (1 - beta1^t) in parts of V:
  *        (1 - beta1) (1 + beta1^t) / ((1 + beta1) (1 - beta1^t))
  *
- * A step without D leaves h as it is. With f = 1 nothing of this is computed. The other rules are
- * linear in the gradient, and need none of it.
+ * A step without D leaves h unchanged. With f = 1 none of this is computed. The other rules are
+ * linear in the gradient, and do not need it.
  *
- * Sources: rmsprop Tieleman, Hinton 2012; adam Kingma, Ba 2015; adamw Loshchilov, Hutter 2019; lars You,
- * Gitman, Ginsburg 2017; lamb You et al. 2020.
+ * Sources: rmsprop Tieleman, Hinton 2012; adam Kingma, Ba 2015; adamw Loshchilov, Hutter 2019; lars
+ * You, Gitman, Ginsburg 2017; lamb You et al. 2020.
  *
- * The norms of lars and lamb are those of one tensor. A ratio of norms of which one is 0 is taken for
- * 1. So is the ratio of a tensor with one dimension (biases). lars keeps `trust` there: local = trust.
- * Weight decay spares such tensors in adamw, lars and lamb, and reaches all parameters in the others.
+ * The norms of lars and lamb are computed for each tensor. If one of the norms is 0, their ratio is
+ * replaced by 1. So is the ratio of a tensor with one dimension (biases). In lars, local is then
+ * `trust`. Weight decay spares such tensors in adamw, lars and lamb, and applies to all parameters
+ * in the other rules.
  *
- * Before the rule the gradient is clipped: first each value to clip_value in magnitude, then all
- * values together to a norm of clip_norm.
+ * The gradient is clipped before the rule. First each value is clipped to clip_value in magnitude,
+ * then all values together to a norm of clip_norm.
  *
- * The rate is applied to x as it is, without a factor w. What a rule keeps from step to step is local
- * to the node and never shared. One fused pass over memory, two where norms are needed; every
+ * The rate is applied to x directly, without a factor w. The state of a rule is local to the node
+ * and never shared. A step is one fused pass over memory, or two where norms are needed. Every
  * instruction set gives the same bits.
  *
  * Thread: an optimizer belongs to the thread of its trainer. */
@@ -73,12 +75,12 @@ enum sgp_optimizer_kind {
 };
 #define SGP_OPTIMIZER_WORDS                                                                        \
     "sgd|momentum|nesterov|adam|adamw|rmsprop|lars|lamb" /* their names, in the same order */
-#define SGP_OPTIMIZER_VECTORS_MAX 3u                     /* that a rule keeps */
+#define SGP_OPTIMIZER_VECTORS_MAX 3u                     /* most vectors that a rule keeps */
 
 #define SGP_EPSILON_MIN 1e-30
 #define SGP_TRUST_MIN 1e-9
 #define SGP_TRUST_MAX 1e3
-#define SGP_NOISE_MIN 1e-6 /* of noise_fraction: a million nodes */
+#define SGP_NOISE_MIN 1e-6 /* least noise_fraction: a million nodes */
 #define SGP_CLIP_MIN 1e-30 /* a bound on the gradient is 0 for none, or from this */
 #define SGP_CLIP_MAX 1e30  /* to that */
 
@@ -90,11 +92,12 @@ struct sgp_optimizer_settings {
     double epsilon;             /* SGP_EPSILON_MIN..1 */
     double trust;               /* SGP_TRUST_MIN..SGP_TRUST_MAX */
     double clip_norm, clip_value;
-    /* SGP_NOISE_MIN..1: the part of V that the mean over nodes has, 1 / n of n alike; 1 for one node */
+    /* SGP_NOISE_MIN..1: the part of V that the mean over nodes has. The value is 1 / n for n equal
+     * nodes, and 1 for one node. */
     double noise_fraction;
 };
 
-/* The settings that only some rules have, as bits. A rule does not look at others. */
+/* The settings that only some rules use, as bits. A rule ignores all others. */
 enum sgp_optimizer_use {
     SGP_USES_MOMENTUM = 1,
     SGP_USES_BETAS = 2,
@@ -108,42 +111,46 @@ struct sgp_optimizer {
     struct sgp_optimizer_settings settings;
     struct sgp_tensors tensors; /* of the parameters */
     uint64_t parameters;
-    uint64_t steps; /* taken, of rules that correct their bias by it */
-    float *
-        vectors[SGP_OPTIMIZER_VECTORS_MAX]; /* that the rule keeps, parameters values each, owned */
+    uint64_t steps; /* steps taken, for rules that correct their bias by this count */
+    /* the rule's vectors of `parameters` values each, owned */
+    float *vectors[SGP_OPTIMIZER_VECTORS_MAX];
 };
 
 /* Whether the settings are in range: 0, or SGP_E_CONFIG with *error filled. */
 int sgp_optimizer_check(const struct sgp_optimizer_settings *settings, struct sgp_error *error);
 
-/* Its word. */
+/* The word for a rule. */
 const char *sgp_optimizer_name(enum sgp_optimizer_kind kind);
 
-/* How many vectors of its own, as long as x, a rule keeps from step to step, with settings that are checked. */
+/* How many vectors, as long as x, a rule keeps from step to step. The settings must be checked. */
 uint32_t sgp_optimizer_vectors(const struct sgp_optimizer_settings *settings);
 
 /* The bits of enum sgp_optimizer_use. */
 unsigned sgp_optimizer_uses(enum sgp_optimizer_kind kind);
 
-/* Start with vectors of zeros. The settings must be checked. The tensors' ends are borrowed. Returns 0,
- * SGP_E_LIMIT (parameters not in 1..SGP_PARAMETERS_MAX) or -ENOMEM; on failure *optimizer is all zero. */
+/* Start with vectors of zeros. The settings must be checked. The tensors' ends are borrowed.
+ * Returns 0, SGP_E_LIMIT (parameters not in 1..SGP_PARAMETERS_MAX) or -ENOMEM. On failure
+ * *optimizer is all zero. */
 int sgp_optimizer_init(struct sgp_optimizer *optimizer,
     const struct sgp_optimizer_settings *settings, uint64_t parameters,
     const struct sgp_tensors *tensors);
 void sgp_optimizer_finish(struct sgp_optimizer *optimizer);
 
-/* Whether a step uses the deviation of its gradient: the rule leaves out noise, and there is some to leave out. */
+/* Whether a step uses the deviation of its gradient. This is so if the rule leaves out noise, and
+ * noise_fraction is below 1. */
 bool sgp_optimizer_needs_deviation(const struct sgp_optimizer_settings *settings);
 
-/* One step with the gradient of the loss at x / weight (weight > 0), at a learning rate >= 0. The
- * gradient must be finite; it is clipped in place. `deviation`: D of the gradient, finite, shortened with it; NULL if it is
- * not known, as of a batch of one row, or not used. Then what was seen of it before is left out. */
+/* Take one step with the gradient of the loss at x / weight (weight > 0), at a learning rate >= 0.
+ * The gradient must be finite; it is clipped in place. `deviation` is D of the gradient, finite,
+ * and is clipped by the same factor. NULL: D is not used, or not known, as for a batch of one row.
+ * Without D, the noise is estimated from earlier steps. */
 void sgp_optimizer_step(struct sgp_optimizer *optimizer, float *x, float *gradient,
     float *deviation, double weight, double rate);
 
-/* Add what the rule keeps to *state, borrowed until the next step. */
+/* Add the rule's vectors and counter to *state, borrowed until the next step. */
 void sgp_optimizer_state(const struct sgp_optimizer *optimizer, struct sgp_trainer_state *state);
-/* Go on with what *state has of it, which is copied; zeros if that is not all of it. */
+/* Resume from the rule's part of *state, which is copied. If that part is incomplete, the rule
+ * starts with zeros. */
 void sgp_optimizer_resume(struct sgp_optimizer *optimizer, const struct sgp_trainer_state *state);
 
 #endif
