@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bias and activation of a layer, and back. Any thread; no state. */
+/* Bias and activation of a layer, forward and backward. Any thread; no state. */
 #include "activation.h"
 
 #include "sgp/kernels.h"
@@ -47,7 +47,7 @@ void sgp_activation_backward(enum sgp_activation activation, float *delta, float
         }
 }
 
-#define STRIP 256u /* values that are done at once, as columns without a bias */
+#define STRIP 256u /* values processed together, as columns without a bias */
 
 void sgp_activation_plain(enum sgp_activation activation, float *y, size_t count)
 {

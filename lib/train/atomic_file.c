@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replacing a file at once: see atomic_file.h. */
+/* Replaces a file atomically, see atomic_file.h. */
 #include "atomic_file.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ int sgp_atomic_open(
         file->temporary = NULL;
         return sgp_fail(error, -ENOMEM, "%s: out of memory", path);
     }
-    (void)unlink(file->temporary); /* its mode would stay */
+    (void)unlink(file->temporary); /* an existing file would keep its mode */
     file->fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (file->fd < 0) {
         int code = -errno;
@@ -55,7 +55,7 @@ static int directory_sync(const char *path)
     free(directory);
     if (fd < 0)
         return -errno;
-    /* Some file systems cannot sync a directory and say EINVAL: they need not be asked. */
+    /* Some file systems cannot sync a directory and return EINVAL. They need no such sync. */
     int status = fsync(fd) < 0 && errno != EINVAL ? -errno : 0;
     close(fd);
     return status;

@@ -14,14 +14,14 @@
 struct sgp_attached {
     struct sgp_vector_trainer vector; /* first */
     uint64_t values_from;
-    float *given; /* z of the turn; then what the program added to it */
+    float *given; /* z of the turn; later that plus the program's change */
     uint64_t steps;
-    bool jumped; /* x was replaced since z was given last */
+    bool jumped; /* x was replaced since z was last handed out */
 };
 
 /* ---- turns ---- */
 
-/* What is worked on at one time, so that each vector passes through the cache once. */
+/* The values of one block, so that each vector passes through the cache once. */
 static uint64_t run_from(uint64_t count, uint64_t at)
 {
     return count - at < SGP_KERNELS_RUN ? count - at : SGP_KERNELS_RUN;
@@ -48,9 +48,9 @@ static uint64_t first_unsound(const float *values, uint64_t count)
     return i;
 }
 
-/* given[i] = x[i] + factor times what the program added at i. Returns how many of the run were sound: all, or those up to
- * the first that was not. Another process may write to `memory` at any time: what is looked at is what was read, and is
- * taken. */
+/* given[i] = x[i] + factor times the program's change at i. Returns how many values of the run were
+ * finite and in range: all, or those before the first that was not. Another process may write to
+ * `memory` at any time, so each value is read once, checked, and used. */
 static uint64_t add_run(struct sgp_attached *attached, const float *x, float factor, uint64_t at,
     uint64_t run, const float *memory)
 {
@@ -65,7 +65,7 @@ static uint64_t add_run(struct sgp_attached *attached, const float *x, float fac
     return run;
 }
 
-/* x stays as it is until all is sound; then it is what was `given`. */
+/* x is unchanged until all values have passed. Then x and `given` are exchanged. */
 int sgp_attached_take_back(struct sgp_attached *attached, double weight, double pace, bool assigned,
     const float *memory, uint64_t *ret_update, uint64_t *ret_first)
 {

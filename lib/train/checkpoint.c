@@ -111,7 +111,8 @@ int sgp_checkpoint_write(
     uint64_t digest = XXH3_64bits_digest(output.hash);
     sgp_atomic_write(&output.file, &digest, sizeof digest);
     (void)XXH3_freeState(output.hash);
-    sgp_atomic_sync(&output.file); /* the former ones move up for one that is sound */
+    /* older files are renamed only after the new file is on the disk */
+    sgp_atomic_sync(&output.file);
     if (output.file.status == 0)
         output.file.status = keep_the_last(path, error);
     return sgp_atomic_commit(&output.file, error);
@@ -141,7 +142,7 @@ static const char *wrong(const struct header *header, uint64_t parameters, uint6
     return NULL;
 }
 
-/* What stands between the header and the digest. */
+/* The part between the header and the digest. */
 struct content {
     struct entry entries[ENTRIES_MAX];
     size_t entry_count;
@@ -149,7 +150,7 @@ struct content {
     size_t value_count;
 };
 
-/* The content and the digest behind a sound header; the file must end right there. */
+/* Read the content and the digest behind a valid header. The file must end there. */
 static const char *read_content(FILE *file, const struct header *header, struct content *content)
 {
     uint64_t digest;
@@ -177,7 +178,7 @@ static const char *read_content(FILE *file, const struct header *header, struct 
     return NULL;
 }
 
-/* The state whose x, vectors and counters the content is. */
+/* Fill in the state from the x, vectors and counters of the content. */
 static void fill_in(
     const struct header *header, const struct content *content, struct sgp_trainer_state *ret_state)
 {

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #define SEPARATORS " \t,"
-#define DIGITS "0123456789.eE+-" /* strtod alone would take hexadecimal, "inf" and "nan" too */
+#define DIGITS "0123456789.eE+-" /* strtod would also accept hexadecimal, "inf" and "nan" */
 
-/* The number at *text, which is not at its end. */
+/* Read the number at *text, which is not at its end. */
 static int read_weight(const char **text, struct sgp_error *error, float *weight)
 {
     char *end;
@@ -28,8 +28,8 @@ static int read_weight(const char **text, struct sgp_error *error, float *weight
 int sgp_class_weights_parse(
     const char *text, struct sgp_error *error, float **ret_weights, uint32_t *ret_count)
 {
-    float *weights =
-        malloc((strlen(text) / 2 + 1) * sizeof *weights); /* of two bytes with a separator */
+    /* each number takes at least two bytes with its separator */
+    float *weights = malloc((strlen(text) / 2 + 1) * sizeof *weights);
     uint32_t count = 0;
     int code = weights ? 0 : sgp_fail(error, -ENOMEM, "out of memory");
     while (code == 0 && *(text += strspn(text, SEPARATORS))) {

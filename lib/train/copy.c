@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a worker does with its copy, and an owner with an update or an estimate; see sgp/copy.h. Thread: that of the trainer. */
+/* A worker's operations on its copy, and an owner's on an update or an estimate; see sgp/copy.h.
+ * Thread: that of the trainer. */
 #include "sgp/copy.h"
 
 #include "sgp/kernels.h"
 
 #include <string.h>
 
-/* A part of x: zeros, to which it is added. */
+/* Set a part of x: make it zeros, then add the values. */
 static void put(
     struct sgp_trainer *trainer, const float *values, double factor, struct sgp_slice slice)
 {
@@ -92,7 +93,8 @@ void sgp_copy_collect(float *update, const float *token, float fraction, uint64_
         update[i] = fraction > 0 ? token[i] + fraction * update[i] : token[i];
 }
 
-/* The update as it was told is (collected - token) / fraction; what x has moved since is beside it. */
+/* The update as received is (collected - token) / fraction. The movement of x since then is beside
+ * it. */
 void sgp_copy_visit(float *copy, struct sgp_trainer *trainer, float **token, const float *collected,
     float fraction, bool computes)
 {

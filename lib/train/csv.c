@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RFC 4180 records: see csv.h. Fails by one line `FILE:LINE: ...`; after a failure the reader may
- * only be finished. */
+/* RFC 4180 records, see csv.h. A failure is one line `FILE:LINE: ...`. After a failure the caller
+ * may only finish the reader. */
 #include "csv.h"
 
 #include <errno.h>
@@ -70,8 +70,8 @@ static int field_begin(struct sgp_csv *csv, struct sgp_error *error)
     return 0;
 }
 
-/* Next character of the file: a carriage return counts only with the line feed after it, and both
- * together are '\n'. A zero byte is refused: it would end a field early. */
+/* Read the next character of the file. A carriage return counts only with the line feed after it,
+ * and both together are '\n'. A zero byte is refused, because it would end a field early. */
 static int next_character(struct sgp_csv *csv, struct sgp_error *error)
 {
     int character = sgp_source_byte(&csv->source, error);
@@ -94,7 +94,7 @@ static bool is_delimiter(int character)
     return character == ',' || character == '\n' || character == SGP_SOURCE_END;
 }
 
-/* The rest of a field after its opening quote. Returns the delimiter after it. */
+/* Read the rest of a field after its opening quote. Returns the delimiter after it. */
 static int quoted_read(struct sgp_csv *csv, size_t begin, struct sgp_error *error)
 {
     const uint64_t opened = csv->line_end;
@@ -125,7 +125,7 @@ static int quoted_read(struct sgp_csv *csv, size_t begin, struct sgp_error *erro
     }
 }
 
-/* One field. Returns the delimiter after it, or a negative code. */
+/* Read one field. Returns the delimiter after it, or a negative code. */
 static int field_read(struct sgp_csv *csv, struct sgp_error *error)
 {
     int status = field_begin(csv, error);
@@ -154,7 +154,7 @@ static int field_read(struct sgp_csv *csv, struct sgp_error *error)
     return status < 0 ? status : character;
 }
 
-/* Step over a byte order mark at the very beginning. */
+/* Skip a byte order mark at the very beginning. */
 static int skip_mark(struct sgp_csv *csv, struct sgp_error *error)
 {
     struct sgp_source *source = &csv->source;
@@ -202,7 +202,7 @@ static const char *skip_blanks(const char *text)
 
 bool sgp_csv_number(const char *field, double *ret_number)
 {
-    /* strtod alone would take 0x1p3, inf and nan. Nobody in this project calls setlocale, so the
+    /* strtod would also accept 0x1p3, inf and nan. Nothing in this project calls setlocale, so the
      * decimal point is a point. */
     const char *begin = skip_blanks(field);
     const size_t length = strspn(begin, "+-.0123456789eE");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turns CSV records into a dataset: which field is which feature, and what a missing or unknown
- * value means. Owns nothing after it returns. Errors are one line, `FILE:LINE: column 'C': ...`. */
+/* Turns CSV records into a dataset. It decides which field is which feature, and handles missing
+ * and unknown values. Owns nothing after it returns. Errors are one line, `FILE:LINE: column 'C':
+ * ...`. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -27,8 +28,8 @@ struct numeric {
 /* One feature column, bound to a field of the record. */
 struct binding {
     uint32_t field;
-    uint32_t feature;                         /* its first */
-    const struct sgp_scaling_column *scaling; /* NULL: as it is */
+    uint32_t feature;                         /* the column's first feature */
+    const struct sgp_scaling_column *scaling; /* NULL: not scaled */
     struct entry *entries;                    /* categories by word */
 };
 
@@ -40,7 +41,7 @@ struct reading {
     uint32_t binding_count;
     char **label_names;
     uint32_t label_count;
-    uint32_t *label_fields; /* where they stand in the record */
+    uint32_t *label_fields; /* their positions in the record */
     bool *is_label;         /* by field */
     struct entry *classes;
     struct numeric *numerics; /* the classes that are numbers */
@@ -48,7 +49,7 @@ struct reading {
     struct sgp_dataset parts;
     size_t float_capacity;
     size_t label_capacity;
-    uint64_t block_rows; /* rows after which `take` gets them; 0: all are kept */
+    uint64_t block_rows; /* rows per block for `take`; 0: all rows are kept */
     sgp_csv_take *take;
     void *context;
 };
@@ -80,7 +81,7 @@ static int no_memory(const struct reading *reading, struct sgp_error *error)
         (unsigned long long)reading->csv.line);
 }
 
-/* Bind every column but the label, as it is; the digest is that of their names in order. */
+/* Bind every column except the labels, without scaling. The digest covers their names in order. */
 static int bind_plain(struct reading *reading, struct sgp_error *error)
 {
     size_t bytes = 0;
@@ -151,7 +152,7 @@ static int numeric_compare(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Classes that are numbers are looked up as numbers too: 0.0 is 0. */
+/* Classes that are numbers can also be looked up as numbers: 0.0 is 0. */
 static int bind_numerics(struct reading *reading, struct sgp_error *error)
 {
     const struct sgp_csv_options *options = reading->options;
@@ -198,7 +199,7 @@ static int bind_classes(struct reading *reading, struct sgp_error *error)
     return bind_numerics(reading, error);
 }
 
-/* Whether the label columns are there. */
+/* Whether the file has the label columns. */
 static bool has_labels(const struct reading *reading)
 {
     uint32_t found = 0;
@@ -208,7 +209,7 @@ static bool has_labels(const struct reading *reading)
     return found == reading->label_count;
 }
 
-/* Where the columns stand that `label` names. */
+/* Find the positions of the columns that `label` names. */
 static int bind_columns(struct reading *reading, struct sgp_error *error)
 {
     reading->label_fields = calloc(reading->label_count, sizeof *reading->label_fields);
@@ -228,7 +229,7 @@ static int bind_columns(struct reading *reading, struct sgp_error *error)
     return 0;
 }
 
-/* The names of the label columns. */
+/* Split `label` into the names of the label columns. */
 static int split_label(struct reading *reading, struct sgp_error *error)
 {
     struct sgp_error why = {0};
@@ -244,7 +245,8 @@ static int split_label(struct reading *reading, struct sgp_error *error)
     return status < 0 ? sgp_fail(error, status, "label: %s", why.text) : 0;
 }
 
-/* The label columns and the classes. Nodes may call a single column of numbers what they like. */
+/* Bind the label columns and the classes. A single column of numbers may have another name on each
+ * node. */
 static int bind_labels(struct reading *reading, struct sgp_error *error)
 {
     reading->is_label = calloc(reading->header.count, sizeof *reading->is_label);
@@ -294,7 +296,7 @@ static int missing_handle(const struct reading *reading, uint32_t field, struct 
         reading, field, error, "is a missing value", "give it, or set missing = drop or mean");
 }
 
-/* A word that is no value of the column. */
+/* Report a word that is not a value of the column. */
 static int category_fail(
     const struct reading *reading, const struct binding *binding, struct sgp_error *error)
 {
@@ -311,7 +313,8 @@ static int category_fail(
         reading, binding->field, error, "is not among the values that the model knows", list);
 }
 
-/* One field into its features (zeroed before). 0, 1 to drop the row, or a negative code. */
+/* Read one field into its features (zeroed before). Returns 0, 1 to drop the row, or a negative
+ * code. */
 static int feature_read(const struct reading *reading, const struct binding *binding,
     float *features, struct sgp_error *error)
 {
@@ -323,7 +326,7 @@ static int feature_read(const struct reading *reading, const struct binding *bin
         features[binding->feature + entry->number] = 1;
         return 0;
     }
-    /* The mean of a scaled number is 0, and a missing category sets none: zeros already. */
+    /* A scaled mean is 0, and a missing category sets no feature: the zeros are already there. */
     if (sgp_csv_missing(field))
         return missing_handle(reading, binding->field, error);
     if (binding->entries)
@@ -343,7 +346,7 @@ static int feature_read(const struct reading *reading, const struct binding *bin
     return 0;
 }
 
-/* The class of a field by its name, or by its number; false if it is none. */
+/* Find the class of a field by its name or by its number; false if there is none. */
 static bool class_find(const struct reading *reading, const char *field, uint32_t *ret_class)
 {
     const struct entry *entry = entry_find(reading->classes, reading->parts.classes, field);
@@ -362,7 +365,7 @@ static bool class_find(const struct reading *reading, const char *field, uint32_
     return true;
 }
 
-/* Label column `i` of the record into row `rows`. As feature_read. */
+/* Read label column `i` of the record into row `rows`. Returns as feature_read. */
 static int label_read(struct reading *reading, uint32_t i, struct sgp_error *error)
 {
     const uint32_t index = reading->label_fields[i];
@@ -389,7 +392,7 @@ static int label_read(struct reading *reading, uint32_t i, struct sgp_error *err
     return 0;
 }
 
-/* Room for one more row. */
+/* Reserve memory for one more row. */
 static int row_reserve(struct reading *reading, struct sgp_error *error)
 {
     struct sgp_dataset *parts = &reading->parts;
@@ -423,7 +426,7 @@ static int row_reserve(struct reading *reading, struct sgp_error *error)
     return 0;
 }
 
-/* Hand the rows over that are there, and forget them. */
+/* Pass the present rows to `take`, then drop them. */
 static int block_give(struct reading *reading, struct sgp_error *error)
 {
     if (reading->parts.rows == 0)
@@ -473,7 +476,7 @@ static int reading_run(struct reading *reading, struct sgp_error *error)
     return status == 0 ? rows_read(reading, error) : status;
 }
 
-/* All but the rows. */
+/* Free everything except the rows. */
 static void reading_finish(struct reading *reading)
 {
     for (uint32_t i = 0; i < reading->binding_count; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first line of a CSV file, which gives the columns their names; see csv.h. */
+/* The first line of a CSV file, which names the columns; see csv.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ void sgp_csv_header_finish(struct sgp_csv_header *header)
     *header = (struct sgp_csv_header){.count = 0};
 }
 
-/* Refuse two columns of one name: which one is meant could not be said. */
+/* Refuse two columns of the same name, because the name would be ambiguous. */
 static int names_check(
     const struct sgp_csv_header *header, const struct sgp_csv *csv, struct sgp_error *error)
 {
@@ -36,7 +36,7 @@ static int names_check(
     return status;
 }
 
-/* One column whose name holds what other programs put between fields. */
+/* Refuse a file with one column whose name contains other programs' field separators. */
 static int separators_check(const struct sgp_csv *csv, struct sgp_error *error)
 {
     const char *name = sgp_csv_field(csv, 0);

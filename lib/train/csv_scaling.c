@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Computes a scaling from a CSV file in two passes, so that memory is a few numbers a column and the
- * values of the categorical ones alone. Fails as the CSV reader. */
+/* Computes a scaling from a CSV file in two passes. So memory holds only a few numbers per column,
+ * and the values of the categorical columns. Fails as the CSV reader. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,8 +11,8 @@
 #include "scaling.h"
 #include "table.h"
 
-/* What is known of a column: Welford's running moments while it has been all numbers, or its
- * distinct values in order. */
+/* The survey of a column. While all values are numbers, it holds Welford's running moments.
+ * Otherwise it holds the distinct values in order. */
 struct survey {
     bool used;
     bool category;
@@ -32,7 +32,7 @@ static void number_add(struct survey *survey, double number)
     survey->squares += before * (number - survey->mean);
 }
 
-/* First pass: moments, and which columns hold something else than numbers. */
+/* First pass: compute the moments, and find the columns that do not hold only numbers. */
 static int pass_numbers(struct sgp_csv *csv, const struct sgp_csv_header *header,
     struct survey *surveys, struct sgp_error *error)
 {
@@ -52,7 +52,7 @@ static int pass_numbers(struct sgp_csv *csv, const struct sgp_csv_header *header
     return status;
 }
 
-/* Put a value where it belongs among the distinct ones. */
+/* Insert a value into the sorted distinct values. */
 static int value_add(struct survey *survey, const char *field, const struct sgp_csv *csv,
     const char *column, struct sgp_error *error)
 {
@@ -87,7 +87,7 @@ static int value_add(struct survey *survey, const char *field, const struct sgp_
     return 0;
 }
 
-/* Second pass: the values of the categorical columns. */
+/* Second pass: collect the values of the categorical columns. */
 static int pass_values(struct sgp_csv *csv, const struct sgp_csv_header *header,
     struct survey *surveys, struct sgp_error *error)
 {
@@ -105,7 +105,7 @@ static int pass_values(struct sgp_csv *csv, const struct sgp_csv_header *header,
     return status;
 }
 
-/* Surveys to columns; what moves over is no longer the survey's. */
+/* Convert surveys to columns. Memory that moves to the columns no longer belongs to the surveys. */
 static int columns_make(const struct sgp_csv_header *header, struct survey *surveys,
     const char *name, struct sgp_error *error, struct sgp_scaling **ret_scaling)
 {
@@ -144,7 +144,7 @@ static int columns_make(const struct sgp_csv_header *header, struct survey *surv
     return sgp_scaling_create(columns, count, name, error, ret_scaling);
 }
 
-/* The label columns are no features. */
+/* Leave out the label columns, which are not features. */
 static int leave_out(const struct sgp_csv *csv, const struct sgp_csv_header *header,
     struct survey *surveys, const char *label, struct sgp_error *error)
 {
@@ -162,7 +162,7 @@ static int leave_out(const struct sgp_csv *csv, const struct sgp_csv_header *hea
     return status;
 }
 
-/* Read the whole file once with one of the passes. The header is read the first time only. */
+/* Read the whole file once with one of the passes. The header is read only the first time. */
 static int pass_run(FILE *file, const char *name, struct sgp_csv_header *header,
     struct survey **surveys, const char *label, struct sgp_error *error)
 {
@@ -173,7 +173,7 @@ static int pass_run(FILE *file, const char *name, struct sgp_csv_header *header,
     if (status == 0)
         status = sgp_csv_header_read(&csv, error, &first);
     if (status == 0 && *surveys) {
-        /* A file that changed between the passes could have fewer columns now. */
+        /* If the file changed between the passes, it may have fewer columns now. */
         bool same = first.count == header->count;
         sgp_csv_header_finish(&first);
         status = same ? pass_values(&csv, header, *surveys, error)

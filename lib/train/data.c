@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Carries out the section [data]: reads files, keeps this node's rows, finds what to evaluate on.
- * Blocks on files. Owns the whole training table only until the node's part has been copied. */
+/* Carries out the section [data]: reads files, keeps this node's rows, and finds the evaluation
+ * rows. Blocks on files. Owns the whole training table only until the node's part has been
+ * copied. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +37,7 @@ static int options_check(const struct sgp_data_options *options, struct sgp_erro
     return 0;
 }
 
-/* Read one table. For IDX, class_count may have become known from the training labels. */
+/* Read one table. For IDX, class_count may already be known from the training labels. */
 static int table_read(const struct sgp_data_options *options, const struct sgp_scaling *scaling,
     const char *path, const char *label_path, uint32_t class_count, struct sgp_error *error,
     struct sgp_dataset **ret_dataset)
@@ -53,7 +54,7 @@ static int table_read(const struct sgp_data_options *options, const struct sgp_s
     return sgp_dataset_read_csv(path, &csv, error, ret_dataset);
 }
 
-/* Replace the whole table by this node's rows. */
+/* Replace the whole table with this node's rows. */
 static int keep_own(
     const struct sgp_data_options *options, struct sgp_error *error, struct sgp_data *data)
 {
@@ -80,7 +81,7 @@ static int keep_own(
     return 0;
 }
 
-/* The test table, which must be like the training table; or rows held out of that. */
+/* Read the test table, which must be like the training table, or hold out training rows. */
 static int find_test(const struct sgp_data_options *options, const struct sgp_scaling *scaling,
     struct sgp_error *error, struct sgp_data *data)
 {

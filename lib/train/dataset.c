@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns a dataset's memory: making it, taking rows out of it, and its digests. No I/O; gathering
- * does not allocate and may run on any thread. */
+/* Owns a dataset's memory: creates datasets, takes rows out of them, and computes digests. No I/O.
+ * Gathering does not allocate and may run on any thread. */
 #include "table.h"
 
 #include <errno.h>
@@ -14,10 +14,10 @@
 #include "sgp/random.h"
 
 #define CACHE_LINE 64u
-#define ROWS_AHEAD 4u      /* of the one that is being gathered */
-#define STRETCH_BYTES 256u /* of a row, widened at once */
+#define ROWS_AHEAD 4u      /* rows prefetched ahead of the row being gathered */
+#define STRETCH_BYTES 256u /* bytes of a row that are widened together */
 
-/* Purposes of random streams drawn from the fleet's seed; a node's stream is added to it. */
+/* Purposes of random streams drawn from the fleet's seed. A node's stream number is added. */
 #define STREAM_HOLDOUT ((uint64_t)0x686f6c64 << 32)
 
 void *sgp_grow(void *array, size_t *capacity, size_t size, size_t count, size_t limit)
@@ -41,7 +41,7 @@ uint64_t sgp_classes_digest(const char *const *names, uint32_t count)
         char number[16];
         snprintf(number, sizeof number, "%u", i);
         const char *name = names ? names[i] : number;
-        /* The terminating zero belongs to it: {"ab"} is not {"a", "b"}. */
+        /* The digest covers the terminating zero: {"ab"} is not {"a", "b"}. */
         digest = XXH3_64bits_withSeed(name, strlen(name) + 1, digest);
     }
     return digest;
@@ -96,7 +96,7 @@ void sgp_dataset_destroy(struct sgp_dataset *dataset)
     free(dataset);
 }
 
-/* The name behind one of the names. */
+/* The name that follows a name. */
 static const char *next_name(const char *name)
 {
     return name + strlen(name) + 1;
@@ -110,7 +110,8 @@ static uint64_t names_bytes(const struct sgp_dataset *dataset)
     return end ? (uint64_t)(end - dataset->names) : 0;
 }
 
-/* A copy of count elements of size bytes; NULL for NULL, or with *failed set. */
+/* A copy of count elements of size bytes. NULL for NULL; also NULL, with *failed set, without
+ * memory. */
 static void *copy_array(const void *array, uint64_t count, size_t size, bool *failed)
 {
     if (!array)
@@ -184,8 +185,8 @@ int sgp_dataset_create_memory(const float *features, const uint32_t *labels, con
     return 0;
 }
 
-/* Widen a row, and between its stretches ask for those of a row that is wanted soon: rows are drawn from
- * all over memory, and the processor can only wait for so many lines at once. */
+/* Widen a row, and prefetch a later row between its stretches. Rows are spread over all memory, and
+ * the processor can wait for only a few cache lines at a time. */
 static void widen_row(const struct sgp_kernels *kernels, float *features, const uint8_t *row,
     const uint8_t *later, size_t width)
 {
@@ -219,7 +220,8 @@ void sgp_dataset_gather(const struct sgp_dataset *dataset, float *features, uint
     }
 }
 
-/* The named rows of `size` bytes each out of an array; NULL for NULL, or with *failed set. */
+/* The named rows of `size` bytes each, copied from an array. NULL for NULL; also NULL, with *failed
+ * set, without memory. */
 static void *pick_rows(
     const void *array, const uint32_t *indices, uint64_t count, size_t size, bool *failed)
 {
@@ -262,8 +264,8 @@ int sgp_dataset_subset(const struct sgp_dataset *dataset, const uint32_t *indice
     return 0;
 }
 
-/* Choose `held` of `rows` rows by selection sampling (Knuth, TAOCP 3.4.2, algorithm S), so both
- * parts come out in order: order[0..held) the held ones, order[held..rows) the others. */
+/* Choose `held` of `rows` rows by selection sampling (Knuth, TAOCP 3.4.2, algorithm S). So both
+ * parts are in order: order[0..held) holds the chosen rows, order[held..rows) the others. */
 static void choose_held(uint32_t *order, uint64_t rows, uint64_t held, struct sgp_random *random)
 {
     uint64_t chosen = 0;

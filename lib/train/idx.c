@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads IDX files: a magic number (0, 0, type, dimensions), the sizes as big-endian 32-bit numbers,
- * then the elements. Owns nothing after it returns. What the header announces is believed only as far
- * as bytes follow: arrays grow with what was read. Every failure is one line with the byte. */
+ * then the elements. Owns nothing after it returns. The sizes in the header are not trusted: arrays
+ * grow with the bytes that were really read. Every failure is one line with the byte offset. */
 #include "idx.h"
 
 #include <errno.h>
@@ -99,7 +99,7 @@ static int header_read(
     return 0;
 }
 
-/* Read the elements, and see that the file ends with them. *ret_bytes is the caller's to free. */
+/* Read the elements, and check that the file ends after them. The caller frees *ret_bytes. */
 static int elements_read(struct sgp_source *source, const struct idx_header *header,
     struct sgp_error *error, uint8_t **ret_bytes)
 {
@@ -144,7 +144,7 @@ static int elements_read(struct sgp_source *source, const struct idx_header *hea
     return 0;
 }
 
-/* One whole file. */
+/* Read one whole file. */
 static int file_read(FILE *file, const char *name, struct sgp_error *error,
     struct idx_header *ret_header, uint8_t **ret_bytes)
 {
@@ -162,7 +162,7 @@ static int file_read(FILE *file, const char *name, struct sgp_error *error,
     return status;
 }
 
-/* All zero if a row is no image. */
+/* The shape of a row; all zero if a row is not an image. */
 static struct sgp_shape shape_of(const struct idx_header *header)
 {
     const uint32_t *sizes = header->sizes;
@@ -197,7 +197,7 @@ static int labels_widen(const uint8_t *bytes, uint32_t rows, const char *name, u
     return 0;
 }
 
-/* The label file: one dimension, as many as there are rows. */
+/* Read the label file: one dimension, as many labels as there are rows. */
 static int labels_read(FILE *file, const char *name, uint32_t rows, const char *rows_name,
     uint32_t class_count, struct sgp_error *error, uint32_t **ret_labels, uint32_t *ret_classes)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The IDX reader on open files, so that tests and fuzzers can hand it bytes. */
+/* The IDX reader on open files, so that tests and fuzzers can pass bytes. */
 #ifndef SGP_TRAIN_IDX_H
 #define SGP_TRAIN_IDX_H
 
@@ -7,7 +7,7 @@
 
 #include "sgp/dataset.h"
 
-/* As sgp_dataset_read_idx; the files stay the caller's, the names are what messages call them. */
+/* As sgp_dataset_read_idx. The caller still owns the files. Messages use the names. */
 int sgp_idx_read(FILE *file, const char *name, FILE *label_file, const char *label_name,
     const char *const *class_names, uint32_t class_count, struct sgp_error *error,
     struct sgp_dataset **ret_dataset);
