@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions as matrix products (Chellapilla, Puri, Simard 2006): the windows of a block of
- * pixels are written down as lines of a matrix, which is multiplied by the weights. A block has
- * at most BLOCK_FLOATS, so its memory does not grow with the batch, and it stays in the cache. */
+/* Convolutions as matrix products (Chellapilla, Puri, Simard 2006). The windows of a block of
+ * pixels become lines of a matrix, which is multiplied by the weights. A block has at most
+ * BLOCK_FLOATS floats. So its memory does not grow with the batch, and the block stays in the
+ * cache. */
 #include "activation.h"
 #include "layer.h"
 #include "windows.h"
@@ -49,19 +50,19 @@ static uint64_t positions(const struct sgp_layer *layer)
     return (uint64_t)layer->window.height * layer->window.width;
 }
 
-/* Values that enter a sum. */
+/* The number of values in a sum. */
 static uint64_t taps(const struct sgp_layer *layer)
 {
     return positions(layer) * layer->input.channels;
 }
 
-/* The values of a pixel are its window. */
+/* Whether the values of a pixel are its window. */
 static bool is_direct(const struct sgp_layer *layer)
 {
     return positions(layer) == 1 && layer->stride.height == 1 && layer->stride.width == 1;
 }
 
-/* Weights lie plane after plane, and are wanted pixel after pixel. */
+/* Weights are stored plane after plane, and are needed pixel after pixel. */
 static bool is_ordered(const struct sgp_layer *layer)
 {
     return layer->input.channels > 1 && positions(layer) > 1;
@@ -102,7 +103,7 @@ static uint64_t conv_scratch(const struct sgp_layer *layer, uint64_t rows)
 static bool conv_product(
     const struct sgp_layer *layer, uint32_t rows, bool back, struct sgp_blas_layer *ret_product)
 {
-    (void)back; /* gradients of blocks are added, by OpenBLAS */
+    (void)back; /* OpenBLAS adds the gradients of blocks */
     *ret_product = (struct sgp_blas_layer){
         (uint32_t)pixels_at_once(layer, rows), (uint32_t)taps(layer), layer->units};
     return true;
@@ -110,7 +111,7 @@ static bool conv_product(
 
 /* ---- windows as lines ---- */
 
-/* to[o][position][channel] = from[o][channel][position] of one output after the other */
+/* to[o][position][channel] = from[o][channel][position], one output after the other. */
 static void order_weights(const struct sgp_layer *layer, float *to, const float *from)
 {
     size_t channels = layer->input.channels, count = (size_t)positions(layer);
@@ -120,7 +121,7 @@ static void order_weights(const struct sgp_layer *layer, float *to, const float 
                 to[i * channels + c] = from[c * count + i];
 }
 
-/* The reverse. */
+/* The reverse of order_weights. */
 static void restore_weights(const struct sgp_layer *layer, float *to, const float *from)
 {
     size_t channels = layer->input.channels, count = (size_t)positions(layer);
@@ -154,7 +155,7 @@ static void go_on(const struct sgp_layer *layer, struct place *place)
     place->row++;
 }
 
-/* Copies of a few floats, for which a call of memcpy is slow. */
+/* Copy a few floats, for which a call of memcpy is slow. */
 static void copy_few(float *to, const float *from, size_t count)
 {
     if (count > 16)
@@ -164,7 +165,7 @@ static void copy_few(float *to, const float *from, size_t count)
             to[i] = from[i];
 }
 
-/* Write one window to a line of taps(layer) values; 0 where it lies outside of the image. */
+/* Write one window to a line of taps(layer) values; 0 outside the image. */
 static void write_line(const struct sgp_layer *layer, float *line, const float *image,
     struct sgp_extent down, struct sgp_extent across)
 {
@@ -182,7 +183,7 @@ static void write_line(const struct sgp_layer *layer, float *line, const float *
     }
 }
 
-/* Add such a line to the image that it came from. */
+/* Add a line of write_line to the image of its window. */
 static void add_line(const struct sgp_layer *layer, float *image, const float *line,
     struct sgp_extent down, struct sgp_extent across)
 {
@@ -211,7 +212,8 @@ static struct sgp_extent extent_across(const struct sgp_layer *layer, const stru
         place->x, layer->window.width, layer->stride.width, layer->same, layer->input.width);
 }
 
-/* The windows of `count` pixels from number `first` on, one a line. Returns the lines. */
+/* Write the windows of `count` pixels from number `first` on, each to one line. Returns the
+ * lines. */
 static const float *write_lines(
     const struct sgp_pass *pass, float *lines, size_t first, size_t count)
 {
@@ -237,7 +239,7 @@ static void add_lines(const struct sgp_pass *pass, const float *line, size_t fir
 
 /* ---- passes ---- */
 
-/* The weights, pixel after pixel. */
+/* Returns the weights, pixel after pixel. */
 static const float *weights_of(const struct sgp_pass *pass)
 {
     const float *weights = pass->x + pass->layer->weights;
@@ -265,7 +267,7 @@ static void conv_forward(const struct sgp_pass *pass)
     }
 }
 
-/* Of a block of pixels: gradients of weights and biases, and with respect to the input. */
+/* The gradients of a block of pixels: of weights and biases, and with respect to the input. */
 static void conv_backward_block(
     const struct sgp_pass *pass, const float *weights, float *gradient, size_t first, size_t count)
 {

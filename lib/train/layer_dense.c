@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dense layers: y = activation(W a + b). The row a of an image is taken plane after plane, so
- * that the weights are those of PyTorch. */
+/* Dense layers: y = activation(W a + b). The row a of an image is read plane after plane, so that
+ * the weights equal those of PyTorch. */
 #include "activation.h"
 #include "layer.h"
 #include "order.h"
@@ -27,7 +27,7 @@ static void dense_write(const struct sgp_layer *layer, struct sgp_text *text)
 static int dense_suit(struct sgp_layer *layer, uint32_t number, struct sgp_error *error)
 {
     (void)error;
-    if (number == 1) /* rows come plane after plane */
+    if (number == 1) /* the dataset's rows are in planes */
         layer->input = (struct sgp_shape){layer->inputs, 1, 1};
     layer->output = (struct sgp_shape){layer->units, 1, 1};
     return 0;
@@ -45,7 +45,7 @@ static uint32_t dense_tensors(const struct sgp_layer *layer,
     return 2;
 }
 
-/* The rows as planes, or nothing where that is the same. */
+/* Memory for the rows as planes; none if pixels and planes have the same order. */
 static uint64_t dense_kept(const struct sgp_layer *layer, uint64_t rows)
 {
     return sgp_shape_is_ordered(layer->input) ? rows * layer->inputs : 0;
@@ -56,7 +56,7 @@ static bool dense_product(
 {
     *ret_product = (struct sgp_blas_layer){rows, layer->inputs, layer->outputs};
     return layer->outputs > SGP_NARROW_OUTPUTS_MAX ||
-           back; /* back by OpenBLAS even if it is narrow */
+           back; /* OpenBLAS computes the backward pass even if the layer is narrow */
 }
 
 static void dense_forward(const struct sgp_pass *pass)
@@ -85,7 +85,7 @@ static void dense_backward(const struct sgp_pass *pass)
         ordered ? pass->kept : pass->input, false);
     if (!pass->below)
         return;
-    float *planes = ordered ? pass->kept : pass->below; /* the rows are not needed any more */
+    float *planes = ordered ? pass->kept : pass->below; /* the rows are no longer needed */
     sgp_product_back(
         pass->product, &shape, planes, pass->delta, pass->x + layer->weights, pass->scale);
     if (ordered)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dropout (Srivastava et al. 2014): in training each value is 0 by chance, and the others are
- * larger, so that the mean stays. Which ones follows from the place alone (node, step, layer,
- * number in the batch), so a step that is taken again after a restart drops the same values, and
- * backward asks once more. */
+/* Dropout (Srivastava et al. 2014): in training, values are set to 0 at random. The others are
+ * enlarged, so that the mean is preserved. The choice depends only on node, step, layer and number
+ * in the batch. So a step that is repeated after a restart drops the same values, and backward
+ * recomputes the choice. */
 #include "layer.h"
 
 #include "sgp/random.h"
@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PLACES 4u    /* values that share 64 bits of chance */
-#define RANGE 65536u /* of the chance of one value */
-#define STEPS 1e6    /* in which a rate is told, six digits */
+#define PLACES 4u    /* values that share 64 random bits */
+#define RANGE 65536u /* of the random number of one value */
+#define STEPS 1e6    /* a rate is written with six digits */
 
 static int dropout_read(struct sgp_words *words, struct sgp_layer *layer)
 {
@@ -48,14 +48,14 @@ static int dropout_suit(struct sgp_layer *layer, uint32_t number, struct sgp_err
     return 0;
 }
 
-/* A value is dropped if its chance is below this; at most all but one. */
+/* A value is dropped if its random number is below this bound. The bound is below RANGE. */
 static uint32_t bound_of(const struct sgp_layer *layer)
 {
     uint32_t bound = (uint32_t)(layer->rate * RANGE + 0.5);
     return bound < RANGE ? bound : RANGE - 1;
 }
 
-/* to[i] = from[i], dropped or enlarged. */
+/* to[i] = from[i], set to 0 or enlarged. */
 static void drop(const struct sgp_pass *pass, float *to, const float *from)
 {
     size_t count = pass->rows * pass->layer->inputs;

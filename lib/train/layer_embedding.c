@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Embeddings: each feature is a whole number, and the row of that number in a table of vectors
- * is what comes of it. Only the first layer, for nothing leads back through a whole number. */
+/* Embeddings: each feature is a whole number, and selects that row of a table of vectors. An
+ * embedding must be the first layer, because a whole number has no gradient. */
 #include "layer.h"
 
 #include <string.h>
@@ -58,8 +58,8 @@ static uint32_t embedding_tensors(const struct sgp_layer *layer,
     return 1;
 }
 
-/* Where the vector of a feature begins. Of what is no number of the table, the nearest one's; data
- * to train on are looked at before. */
+/* Where the vector of a feature begins. A feature outside the table selects the nearest vector.
+ * Training data are checked before. */
 static size_t vector_of(const struct sgp_layer *layer, float feature)
 {
     float last = (float)(layer->vocabulary - 1);

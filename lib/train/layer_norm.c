@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Normalisation: (a - mean) / sqrt(variance + epsilon) * scale + shift, then the activation.
- *
- * Mean and variance are those of a group of channels over the lines of a slab. `norm batch` has one
- * slab, all pixels of all rows, and groups of one channel; `norm layer` and `norm group` have one
+/* Normalisation: (a - mean) / sqrt(variance + epsilon) * scale + shift, then the activation. Mean
+ * and variance are those of a group of channels over the lines of a slab. `norm batch` has one
+ * slab, all pixels of all rows, and groups of one channel. `norm layer` and `norm group` have one
  * slab for each row. Everything else is the same.
  *
- * Running statistics (norm batch) are values of x: averaged with the fleet's as all parameters
- * are, they stay z = x / w times w. A step moves z by part of the way to the batch's statistic,
- * as a gradient step at a rate of its own would: x += momentum * (statistic - z). As with
- * gradients there is no factor w, so that every node counts alike in the mean of the fleet.
- * Below w = 2 * momentum that step would swing past its aim, so it is at most half of the way
- * there. */
+ * Running statistics (norm batch) are values of x. They are averaged with the fleet's as all
+ * parameters are, so they remain z = x / w times w. A step moves z a part of the way to the batch's
+ * statistic, as a gradient step with its own rate would: x += momentum * (statistic - z). As with
+ * gradients there is no factor w, so that every node has equal weight in the mean of the fleet. If
+ * w is below 2 * momentum, a full step would overshoot. So a step is at most half of the way. */
 #include "activation.h"
 #include "layer.h"
 #include "sgp/kernels.h"
@@ -18,7 +16,7 @@
 #include <math.h>
 #include <string.h>
 
-#define RUN_LINES 256u /* lines that are summed in a row, so that sums over many lines stay exact */
+#define RUN_LINES 256u /* lines summed in sequence, so that sums over many lines stay exact */
 
 static int norm_read(struct sgp_words *words, struct sgp_layer *layer)
 {
@@ -75,8 +73,8 @@ static uint32_t norm_tensors(const struct sgp_layer *layer,
 /* ---- slabs ---- */
 
 struct slabs {
-    size_t count, lines, columns; /* of them, and the lines and columns of each */
-    size_t groups, group;         /* of a slab, and the channels of each */
+    size_t count, lines, columns; /* the number of slabs, and the lines and columns of each */
+    size_t groups, group;         /* the groups of a slab, and the channels of each group */
 };
 
 static struct slabs slabs_of(const struct sgp_layer *layer, size_t rows)
@@ -87,8 +85,8 @@ static struct slabs slabs_of(const struct sgp_layer *layer, size_t rows)
     return (struct slabs){rows, pixels, columns, layer->groups, columns / layer->groups};
 }
 
-/* Of each slab: means and inverse deviations of its groups. norm batch: two statistics to
- * settle. */
+/* For each slab, the means and inverse deviations of its groups. norm batch also keeps two
+ * statistics for settle. */
 static uint64_t norm_kept(const struct sgp_layer *layer, uint64_t rows)
 {
     struct slabs slabs = slabs_of(layer, (size_t)rows);
@@ -109,7 +107,7 @@ static float *scratch_line(const struct sgp_pass *pass, size_t number)
     return pass->scratch + number * pass->layer->input.channels;
 }
 
-/* What is kept of a slab. */
+/* The kept values of a slab. */
 static float *means_of(const struct sgp_pass *pass, const struct slabs *slabs, size_t slab)
 {
     return pass->kept + 2 * slab * slabs->groups;
@@ -136,7 +134,7 @@ static void add(float *sums, const float *part, size_t columns)
         sums[c] += part[c];
 }
 
-/* The lines of a run that begins at `first`. */
+/* The number of lines in a run that begins at `first`. */
 static size_t run_after(const struct slabs *slabs, size_t first)
 {
     return slabs->lines - first < RUN_LINES ? slabs->lines - first : RUN_LINES;
@@ -190,8 +188,8 @@ static float inverse_of(float variance)
     return 1.0f / sqrtf((variance > 0 ? variance : 0.0f) + SGP_NORM_EPSILON);
 }
 
-/* Means and inverse deviations of the groups of a slab; leaves the means spread in line 0, and the
- * variances of norm batch in line 1. */
+/* Compute means and inverse deviations of the groups of a slab. Leaves the means spread in line 0,
+ * and the variances of norm batch in line 1. */
 static void measure(const struct sgp_pass *pass, const struct slabs *slabs, size_t slab)
 {
     const float *values = pass->input + slab * slabs->lines * slabs->columns;
@@ -208,7 +206,7 @@ static void measure(const struct sgp_pass *pass, const struct slabs *slabs, size
         inverses[g] = isnan(variances[g]) ? NAN : inverse_of(variances[g]);
 }
 
-/* The running statistics in place of those of the batch. */
+/* Use the running statistics instead of the batch's. */
 static void recall(const struct sgp_pass *pass, const struct slabs *slabs)
 {
     const float *x = pass->x + pass->layer->biases + slabs->columns;
@@ -220,8 +218,8 @@ static void recall(const struct sgp_pass *pass, const struct slabs *slabs)
     spread(scratch_line(pass, 0), means, slabs);
 }
 
-/* Ready what the running statistics will be. The variance is the unbiased one, which a batch of one
- * line does not have; then they stay. */
+/* Compute the new running statistics. The variance is the unbiased variance, which a batch of one
+ * line does not have. In that case the statistics do not change. */
 static void ready_statistics(const struct sgp_pass *pass, const struct slabs *slabs)
 {
     const float *x = pass->x + pass->layer->biases + slabs->columns;
@@ -277,8 +275,8 @@ static void norm_forward(const struct sgp_pass *pass)
     }
 }
 
-/* Sums of delta, which is led back through the activation, in line 2, and of delta times the
- * normalised value in line 3. */
+/* Propagate delta back through the activation. Sum delta in line 2, and delta times the normalised
+ * value in line 3. */
 static void sum_deltas(const struct sgp_pass *pass, const struct slabs *slabs, size_t slab,
     const float *means, const float *inverses)
 {
@@ -302,7 +300,7 @@ static void sum_deltas(const struct sgp_pass *pass, const struct slabs *slabs, s
         products[c] *= inverses[c];
 }
 
-/* below = factor * delta - b - e * (value - mean), with b and e of the groups. */
+/* below = factor * delta - b - e * (value - mean), where b and e belong to the groups */
 static void lead_back(const struct sgp_pass *pass, const struct slabs *slabs, size_t slab,
     const float *means, const float *inverses)
 {
@@ -317,7 +315,7 @@ static void lead_back(const struct sgp_pass *pass, const struct slabs *slabs, si
     }
     gather(b, b, each, slabs);
     gather(e, e, each, slabs);
-    for (size_t c = columns; c-- > 0;) { /* from the end, for b[c / group] comes before b[c] */
+    for (size_t c = columns; c-- > 0;) { /* from the end, because b[c / group] comes before b[c] */
         b[c] = inverses[c] * b[c / slabs->group];
         e[c] = inverses[c] * inverses[c] * e[c / slabs->group];
         factors[c] *= inverses[c];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pooling: the greatest value or the mean of each window, channel by channel. What lies outside
- * of the image is left out. The gradient of a greatest value goes to the first of equals. */
+/* Pooling: the greatest value or the mean of each window, for each channel. Positions outside the
+ * image are left out. The gradient of a greatest value goes to the first of equal values. */
 #include "layer.h"
 #include "windows.h"
 
@@ -45,7 +45,7 @@ static int pool_suit(struct sgp_layer *layer, uint32_t number, struct sgp_error 
                : sgp_windows_suit(layer, number, layer->input.channels, error);
 }
 
-/* The part of the image that a pixel of the output is made of. */
+/* The part of the image that contributes to a pixel of the output. */
 struct area {
     struct sgp_extent down, across;
 };
@@ -71,7 +71,7 @@ static size_t pixel_at(const struct sgp_layer *layer, uint32_t y, uint32_t x)
     return ((size_t)y * layer->input.width + x) * layer->input.channels;
 }
 
-/* A NaN stays one. */
+/* A NaN remains a NaN. */
 static void take_greater(float *restrict output, const float *restrict input, size_t channels)
 {
     for (size_t c = 0; c < channels; c++) {
@@ -116,7 +116,7 @@ static void pool_forward(const struct sgp_pass *pass)
             }
 }
 
-/* Give what is left of delta to the values that are the greatest. */
+/* Add the remaining delta to the values that are the greatest. */
 static void give_greatest(float *restrict below, float *restrict left, const float *restrict input,
     const float *restrict output, size_t channels)
 {
@@ -127,7 +127,7 @@ static void give_greatest(float *restrict below, float *restrict left, const flo
     }
 }
 
-/* The image of one row; delta is used up. */
+/* Compute the gradient of the image of one row. delta is overwritten. */
 static void give_back(const struct sgp_layer *layer, float *below, float *delta, const float *input,
     const float *output, const struct area *area)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Residual connections (He et al. 2016): what the last `span` layers put out, plus what entered
- * the first of them. The gradient goes both ways; the network adds the one that leads around,
- * which lies in `kept`, where it reaches that place. */
+/* Residual connections (He et al. 2016): the output of the last `span` layers, plus the input of
+ * the first of them. The gradient goes both ways. The gradient that skips the layers lies in
+ * `kept`. The network adds it when the backward pass reaches the first layer of the span. */
 #include "activation.h"
 #include "layer.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns a model in training: x, optimiser, gradient, the batch on its way through, and the order of
- * the rows. Thread: the one of the trainer. Nothing allocates after create. */
+/* Owns a model in training: x, optimiser, gradient, the batch in the network, and the order of the
+ * rows. Thread: the trainer's. Nothing allocates after creation. */
 #include "sgp/learner.h"
 
 #include "network.h"
@@ -15,12 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows that are evaluated or predicted at once: enough to keep BLAS busy, unless rows are so wide
- * that this many would take more memory than training does. */
+/* Rows that are evaluated or predicted together. They are enough to keep BLAS busy, unless the rows
+ * are very wide. In that case fewer rows are used, so that evaluation takes no more memory than
+ * training. */
 #define BLOCK_ROWS 256u
 #define BLOCK_FLOATS (1u << 22)
 
-#define STREAM_CHANCE ((uint64_t)0x64726f70 << 32) /* of dropout; a node's index is added */
+#define STREAM_CHANCE ((uint64_t)0x64726f70 << 32) /* for dropout; a node's index is added */
 
 struct sgp_learner {
     struct sgp_vector_trainer vector; /* first */
@@ -30,15 +31,15 @@ struct sgp_learner {
     struct sgp_tensor_end ends[SGP_MODEL_TENSORS_MAX]; /* of the model's tensors */
     float *gradient;
     float *deviation;       /* of the gradient; NULL: the rule does not need it */
-    uint64_t steps;         /* taken since the start: the position, and all of it */
-    uint64_t ordered_epoch; /* the epoch that `order` holds */
+    uint64_t steps;         /* taken since the start: the whole position in data and schedule */
+    uint64_t ordered_epoch; /* the epoch of `order` */
     uint32_t *order;        /* the rows of that epoch */
     uint32_t *block;        /* row numbers of an evaluation block */
     uint32_t *labels;       /* of a batch; NULL for regression */
     float *values;          /* of a batch; NULL for classes */
 };
 
-/* Where the learner is in its data, and in its schedule. */
+/* The learner's position in its data and its schedule. */
 static struct sgp_schedule_place place_of(const struct sgp_learner *learner)
 {
     const struct sgp_learner_settings *settings = &learner->settings;
@@ -74,21 +75,21 @@ static void gather_rows(struct sgp_learner *learner, const struct sgp_dataset *d
         dataset, features, learner->labels, learner->values, indices, rows, following);
     if (sgp_model_vocabulary(model) == 0 || !dataset->bytes)
         return;
-    for (size_t i = 0; i < rows * model->inputs; i++) /* whole numbers again */
+    for (size_t i = 0; i < rows * model->inputs; i++) /* back to whole numbers */
         features[i] = rintf(255.0f * features[i]);
 }
 
 /* --- training --- */
 
-/* What is dropped in a step depends on its number, and on the node. */
+/* The dropped values of a step depend on its number and on the node. */
 static uint64_t chance_of(const struct sgp_learner *learner)
 {
     uint64_t node = sgp_random_at(learner->settings.seed, STREAM_CHANCE + learner->settings.node);
     return sgp_random_at(node, learner->steps);
 }
 
-/* The gradient of the mean loss over order[first..first + rows), and the sum of their losses.
- * `rest`: rows that follow. */
+/* Compute the gradient of the mean loss over order[first..first + rows), and the sum of their
+ * losses. `rest`: the rows that follow in the epoch. */
 static int differentiate(struct sgp_learner *learner, double weight, uint64_t first, size_t rows,
     uint64_t rest, uint64_t chance, float *gradient, double *loss)
 {
@@ -107,7 +108,8 @@ static int differentiate(struct sgp_learner *learner, double weight, uint64_t fi
     return 0;
 }
 
-/* The gradient of two halves, and its deviation: sgp/optimizer.h. Rows: 2 and more. */
+/* Compute the gradient of two halves, and its deviation: sgp/optimizer.h. There must be 2 rows or
+ * more. */
 static int differentiate_halves(struct sgp_learner *learner, double weight, uint64_t first,
     size_t rows, uint64_t rest, double *loss)
 {
@@ -131,7 +133,7 @@ static int differentiate_halves(struct sgp_learner *learner, double weight, uint
     return 0;
 }
 
-/* One step; nothing has changed if it fails. */
+/* Take one step. If the step fails, nothing changes. */
 static int step(
     struct sgp_learner *learner, double weight, double pace, struct sgp_training *training)
 {
@@ -158,7 +160,8 @@ static int step(
     if (training->learning_rate > 0) /* a step at rate 0 changes nothing */
         sgp_network_settle(
             &learner->network, x, weight, deviation != NULL ? rows - rows / 2 : rows);
-    if (training->learning_rate > 0) /* the gradient, which what it keeps and x follow from */
+    /* the gradient, because x and the optimiser's vectors follow from it */
+    if (training->learning_rate > 0)
         training->update = sgp_update_digest(
             learner->gradient, NULL, settings->model.parameters, training->update);
     learner->steps++;
@@ -308,7 +311,7 @@ static const struct sgp_trainer_methods methods = {.train = learner_train,
     .go_to = learner_go_to,
     .destroy = learner_destroy};
 
-/* Whether the rows have what the loss takes: a class, or values. */
+/* Check that the rows have the targets of the loss: a class, or values. */
 static int check_targets(enum sgp_loss loss, const struct sgp_dataset *dataset, const char *what,
     struct sgp_error *error)
 {
@@ -332,7 +335,7 @@ static int check_targets(enum sgp_loss loss, const struct sgp_dataset *dataset, 
     return 0;
 }
 
-/* Whether a dataset has what the model takes in and is judged by. */
+/* Check that a dataset has the model's inputs and targets. */
 static int check_dataset(const struct sgp_model *model, const struct sgp_dataset *dataset,
     const char *what, struct sgp_error *error)
 {
@@ -406,7 +409,7 @@ static int check_settings(const struct sgp_learner_settings *settings, struct sg
     return status;
 }
 
-/* Rows that go through the network at one time, for training or evaluation. */
+/* Rows that pass through the network at one time, for training or evaluation. */
 static uint32_t rows_at_once(const struct sgp_learner_settings *settings)
 {
     uint64_t rows = settings->train ? settings->train->rows : 1;
@@ -449,8 +452,8 @@ int sgp_learner_check(
     return 0;
 }
 
-/* Set the memory of a checked learner aside. What was allocated before a failure is the caller's
- * to destroy. */
+/* Allocate the memory of a checked learner. After a failure, the caller destroys what was
+ * allocated. */
 static int allocate(struct sgp_learner *learner)
 {
     const struct sgp_learner_settings *settings = &learner->settings;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the table of losses: of each its word, what it takes, its function over a row, and what
- * its outputs say. Any thread; no state. */
+/* Owns the table of losses. For each loss it has the word, the targets, the function over a row,
+ * and the meaning of its outputs. Any thread; no state. */
 #include "loss.h"
 
 #include <errno.h>
@@ -16,11 +16,11 @@ const struct sgp_loss_settings sgp_loss_defaults = {.huber_delta = 1.0};
 struct row {
     const struct sgp_loss_settings *settings;
     float *delta;         /* out: the gradient, times `share` */
-    const float *outputs; /* columns of them, like the next */
-    const float *values;  /* NULL: the label counts */
+    const float *outputs; /* `columns` values, as in the next array */
+    const float *values;  /* NULL: the label is the target */
     size_t label;
     size_t columns;
-    float share; /* of a row in the mean of the batch */
+    float share; /* weight of a row in the mean of the batch */
 };
 
 struct loss {
@@ -46,7 +46,7 @@ static float weight_of(const struct sgp_loss_settings *settings, size_t column)
     return settings->class_weights ? settings->class_weights[column] : 1.0f;
 }
 
-/* What the truth says of one output. */
+/* The target value of one output. */
 static float target_of(const struct row *row, size_t column)
 {
     return row->values ? row->values[column] : (column == row->label ? 1.0f : 0.0f);
@@ -54,8 +54,8 @@ static float target_of(const struct row *row, size_t column)
 
 /* ---- cross-entropy ---- */
 
-/* Softmax of one row; returns log of the sum of the exponentials, which is the loss plus the
- * label's logit. The greatest logit is taken out first, so that no exponential overflows. */
+/* Softmax of one row. Returns the log of the sum of the exponentials, which is the loss plus the
+ * label's logit. The greatest logit is subtracted first, so that no exponential overflows. */
 static double softmax(float *probabilities, const float *logits, size_t columns)
 {
     float peak = logits[greatest(logits, columns)];
@@ -69,7 +69,7 @@ static double softmax(float *probabilities, const float *logits, size_t columns)
     return (double)peak + log((double)sum);
 }
 
-/* With smoothing: m[c] = w[c] q[c] is what class c counts, and the gradient is p[c] * (sum of m)
+/* With smoothing, m[c] = w[c] q[c] is the weight of class c, and the gradient is p[c] * (sum of m)
  * - m[c]. */
 static double smoothed_row(const struct row *row, double log_sum)
 {
@@ -122,7 +122,7 @@ static double squared_row(const struct row *row)
     return sum / (double)row->columns;
 }
 
-/* The comparisons are such that NaN goes through: as the gradient, and into the sum. */
+/* The comparisons let a NaN pass into the gradient and into the sum. */
 static double huber_row(const struct row *row)
 {
     const double limit = row->settings->huber_delta;
@@ -145,15 +145,15 @@ static void plain_predict(float *predictions, const float *outputs, size_t colum
 
 /* ---- binary cross-entropy ---- */
 
-/* 1 / (1 + exp(-x)); the exponential overflows to infinity, which is what the quotient needs. */
+/* 1 / (1 + exp(-x)). If the exponential overflows to infinity, the quotient is still correct. */
 static float sigmoid(float x)
 {
     return 1.0f / (1.0f + expf(-x));
 }
 
-/* -log of the probability of a 1 is softplus(-z), and of a 0 softplus(z), where softplus(z) =
- * log(1 + exp(z)) = max(z, 0) + log1p(exp(-|z|)), which does not overflow. Each side's slope is
- * a sigmoid, so that neither cancels. */
+/* -log of the probability of a 1 is softplus(-z), and of a 0 softplus(z). softplus(z) = log(1 +
+ * exp(z)) = max(z, 0) + log1p(exp(-|z|)) does not overflow. The slope of each side is a sigmoid, so
+ * that neither cancels. */
 static double binary_row(const struct row *row)
 {
     double sum = 0.0;
@@ -268,7 +268,7 @@ int sgp_loss_check(enum sgp_loss loss, const struct sgp_loss_settings *settings,
                : 0;
 }
 
-/* Text, so that machines of either byte order agree. */
+/* The digest covers text, so that machines of either byte order agree. */
 static uint64_t add_number(uint64_t digest, const char *name, double number)
 {
     char text[64];
@@ -335,7 +335,7 @@ void sgp_loss_predict(
 
 /* ---- outputs that are all zero ---- */
 
-/* By class, since that is all that rows of labels differ in. */
+/* Sums by class, because rows of labels differ only in their class. */
 static double zeros_of_labels(const struct loss *loss, const struct row *row,
     const struct sgp_dataset *dataset, uint64_t *counts)
 {

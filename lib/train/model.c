@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptions of models: reading, writing, digests, first parameters. What a layer is stands in
- * its own file (layer.h). Any thread; no state. */
+/* Descriptions of models: reading, writing, digests, initial parameters. Each kind of layer has a
+ * file of its own (layer.h). Any thread; no state. */
 #include "sgp/model.h"
 
 #include "layer.h"
@@ -11,11 +11,12 @@
 #include <string.h>
 #include <xxhash.h>
 
-#define STREAM_PARAMETERS UINT64_C(0x6d6f64656c) /* keeps these draws apart from others of a seed */
+/* separates these draws from other draws of a seed */
+#define STREAM_PARAMETERS UINT64_C(0x6d6f64656c)
 
 /* ---- reading ---- */
 
-/* "input CxHxW," if the text begins with it. */
+/* Read "input CxHxW," if the text begins with it. */
 static int read_input(struct sgp_words *words, struct sgp_model *model)
 {
     const char *begin = words->cursor;
@@ -111,7 +112,8 @@ static int find_input(struct sgp_model *model, struct sgp_shape input, struct sg
     return 0;
 }
 
-/* The values of a tensor; more than all parameters may be, if it has too many. */
+/* The number of values of a tensor. If the tensor is too large, the result is above
+ * SGP_PARAMETERS_MAX. */
 static uint64_t count_values(const struct sgp_model_tensor *tensor)
 {
     uint64_t count = 1;
@@ -134,7 +136,7 @@ static uint32_t tensors_of(const struct sgp_layer *layer,
     return count;
 }
 
-/* Give a layer the next parameters. */
+/* Assign the next parameters to a layer. */
 static int place_parameters(
     struct sgp_model *model, struct sgp_layer *layer, struct sgp_error *error)
 {
@@ -202,7 +204,7 @@ int sgp_model_init(struct sgp_model *model, const char *layers, enum sgp_loss lo
 
 /* ---- writing ---- */
 
-/* Whether a layer goes by the shape of the rows; behind a dense layer no shape is left. */
+/* Whether a layer depends on the shape of the rows. Behind a dense layer rows have no shape. */
 static bool goes_by_input(const struct sgp_model *model)
 {
     uint32_t l = 0;

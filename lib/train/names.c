@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names to a text and back; see names.h. */
+/* Converts names to a text and back; see names.h. */
 #include "names.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 
 #define BLANKS " \t"
 
-/* The name behind an opening quote at *text, into `name`, which is as long as the rest of the
+/* Read the name behind an opening quote at *text into `name`. `name` is as long as the rest of the
  * text. */
 static int read_quoted(const char **text, struct sgp_error *error, char *name)
 {
@@ -37,7 +37,7 @@ static int read_quoted(const char **text, struct sgp_error *error, char *name)
     return 0;
 }
 
-/* The name at *text, which is not at its end. */
+/* Read the name at *text, which is not at its end. */
 static int read_name(const char **text, const char *separators, struct sgp_error *error, char *name)
 {
     if (**text == '"')
@@ -68,7 +68,8 @@ int sgp_names_split(const char *text, const char *separators, struct sgp_error *
 {
     size_t length = strlen(text);
     char *name = malloc(length + 1);
-    char **names = calloc(length / 2 + 1, sizeof *names); /* of two bytes with a separator */
+    /* each name takes at least two bytes with its separator */
+    char **names = calloc(length / 2 + 1, sizeof *names);
     uint32_t count = 0;
     int code = name && names ? 0 : sgp_fail(error, -ENOMEM, "out of memory");
     while (code == 0 && *(text = skip(text, separators))) {
@@ -96,7 +97,7 @@ void sgp_names_free(char **names, uint32_t count)
     free(names);
 }
 
-/* One more character, if there is room for it and the zero at the end. */
+/* Append a character, if there is room for it and the zero at the end. */
 static void put(char *text, size_t capacity, size_t *used, char character)
 {
     if (*used + 1 < capacity)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the memory of a batch on its way through a model and back. Thread: the trainer's. */
+/* Owns the memory of a batch during the forward and backward pass of a model. Thread: the
+ * trainer's. */
 #include "network.h"
 
 #include "layer.h"
@@ -51,14 +52,14 @@ static uint64_t widest_floats(const struct sgp_model *model, uint32_t rows_max)
     return widest;
 }
 
-/* Features come as planes, which a dense layer wants. */
+/* Memory for features as pixels. Features are in planes, which a dense layer can use directly. */
 static uint64_t ordered_floats(const struct sgp_model *model, uint32_t rows_max)
 {
     bool ordered = sgp_shape_is_ordered(model->input) && model->layers[0].kind != SGP_LAYER_DENSE;
     return ordered ? floats(rows_max, model->inputs) : 0;
 }
 
-/* What the products of all layers take at once. */
+/* The room that the products of all layers need. */
 static struct sgp_product_room room_of(const struct sgp_model *model, uint32_t rows_max)
 {
     struct sgp_product_room room = {0};
@@ -148,7 +149,7 @@ void sgp_network_finish(struct sgp_network *network)
 
 /* ---- passes ---- */
 
-/* What entered layer l. */
+/* The input of layer l. */
 static const float *entered(const struct sgp_network *network, uint32_t l)
 {
     return l == 0 && network->ordered ? network->ordered : network->activations[l];
@@ -208,8 +209,8 @@ struct sgp_loss_sum sgp_network_loss(
         network->activations[model->layer_count], labels, values, rows, model->outputs);
 }
 
-/* delta, with respect to what entered layer l, is that of layer l alone. Add what came around,
- * from the residual connections that begin here. */
+/* delta is the gradient with respect to the input of layer l, through layer l alone. Add the
+ * gradients of the residual connections that begin here. */
 static void add_arounds(const struct sgp_network *network, uint32_t l, float *delta, size_t rows)
 {
     const struct sgp_model *model = network->model;
