@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes .npz: a zip archive, stored without compression, of one .npy file a tensor. Blocks on the
- * disk; fails with one line. Sizes are 32 bits in a zip without extensions: more is refused. */
+/* Writes .npz: a zip archive, stored without compression, with one .npy file for each tensor.
+ * Blocks on the disk; fails with one line. A zip without extensions has sizes of 32 bits, so a
+ * larger archive is refused. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -33,7 +34,7 @@ static unsigned char *put32(unsigned char *at, uint32_t value)
 /* The header of a .npy file, version 1.0, padded so that data begins at a multiple of 64. */
 static void npy_header(unsigned char header[NPY_HEADER_BYTES], const struct sgp_file_tensor *tensor)
 {
-    char shape[64] = ""; /* the product of the sizes is a number of parameters */
+    char shape[64] = ""; /* the product of the sizes is at most SGP_PARAMETERS_MAX */
     const uint32_t dimensions = sgp_st_dimensions(tensor);
     for (uint32_t i = 0, at = 0; i < dimensions; i++)
         at += (uint32_t)snprintf(shape + at, sizeof shape - at, "%s%" PRIu64 "%s", i ? " " : "",
@@ -49,7 +50,8 @@ static void npy_header(unsigned char header[NPY_HEADER_BYTES], const struct sgp_
     header[NPY_HEADER_BYTES - 1] = '\n';
 }
 
-/* What both records of a member have in common: from "version needed" to the extra field's length. */
+/* Write the fields that both records of a member share: from "version needed" to the extra field's
+ * length. */
 static unsigned char *member_fields(
     unsigned char *at, uint32_t crc, uint32_t size, size_t name_size)
 {
@@ -65,7 +67,8 @@ static unsigned char *member_fields(
     return put16(at, 0);
 }
 
-/* Write one member, and put its entry of the central directory at *directory, moving that on. */
+/* Write one member. Put its entry of the central directory at *directory, and advance
+ * *directory. */
 static void member_write(struct sgp_atomic_file *file, const struct sgp_file_tensor *tensor,
     const float *values, uint32_t *offset, unsigned char **directory)
 {
@@ -97,7 +100,7 @@ static void member_write(struct sgp_atomic_file *file, const struct sgp_file_ten
     *offset += LOCAL_BYTES + (uint32_t)name_size + size;
 }
 
-/* The bytes that the members and the directory together can take, from above. */
+/* An upper bound for the bytes of the members and the directory together. */
 static uint64_t archive_size_max(const struct sgp_model_contents *contents, uint64_t values)
 {
     return 4 * values + END_BYTES +

@@ -15,7 +15,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
     "the kernel to_bfloat writes little-endian bytes, and oneDNN reads numbers");
 
-/* What is used of the library, by its names in dnnl.h. */
+/* The functions of the library that are used, by their names in dnnl.h. */
 #define FUNCTIONS(X)                                                                               \
     X(dnnl_get_effective_cpu_isa)                                                                  \
     X(dnnl_engine_create)                                                                          \
@@ -44,7 +44,7 @@ static struct {
     FUNCTIONS(X)
 #undef X
     void (*omp_set_num_threads)(
-        int threads); /* of the OpenMP run time that oneDNN is linked with */
+        int threads); /* from the OpenMP runtime that oneDNN is linked with */
 } calls;
 
 struct sgp_onednn {
@@ -53,7 +53,7 @@ struct sgp_onednn {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     dnnl_primitive_t products[SGP_ONEDNN_FORMS];
-    bool planned; /* oneDNN has the product that was prepared last; making its code is next */
+    bool planned; /* oneDNN has accepted the last product; generating its code is next */
 };
 
 /* ---- the library ---- */
@@ -78,7 +78,7 @@ static int load(struct sgp_error *error)
                : sgp_fail(error, SGP_E_CONFIG, "%s is another oneDNN than version 2.6", LIBRARY);
 }
 
-/* oneDNN's own judgement, which also heeds DNNL_MAX_CPU_ISA. */
+/* Ask oneDNN itself, which also obeys DNNL_MAX_CPU_ISA. */
 static int check_processor(struct sgp_error *error)
 {
     const unsigned wanted = dnnl_cpu_isa_avx512_core_bf16;
@@ -90,8 +90,8 @@ static int check_processor(struct sgp_error *error)
 
 /* ---- products ---- */
 
-/* OpenMP's number is that of the calling thread, and oneDNN reads it where it prepares and where it
- * multiplies. */
+/* OpenMP's number of threads belongs to the calling thread. oneDNN reads it when it prepares and
+ * when it multiplies. */
 static void set_threads(const struct sgp_onednn *onednn)
 {
     if (calls.omp_set_num_threads != NULL)
@@ -103,7 +103,7 @@ static bool a_is_transposed(enum sgp_onednn_form form)
     return form == SGP_ONEDNN_A_TRANSPOSED || form == SGP_ONEDNN_A_TRANSPOSED_ADDED;
 }
 
-/* The matrices of a product by their sizes, or DNNL_RUNTIME_DIM_VAL. */
+/* Describe the matrices of a product by their sizes, or by DNNL_RUNTIME_DIM_VAL. */
 static dnnl_status_t describe(const struct sgp_onednn *onednn, enum sgp_onednn_form form,
     dnnl_dim_t rows, dnnl_dim_t columns, dnnl_dim_t inner, dnnl_memory_desc_t ret_matrices[3])
 {
@@ -118,7 +118,7 @@ static dnnl_status_t describe(const struct sgp_onednn *onednn, enum sgp_onednn_f
     return status;
 }
 
-/* That the product is added to what c holds. The caller destroys *ret_attribute. */
+/* Describe that the product is added to the content of c. The caller destroys *ret_attribute. */
 static dnnl_status_t describe_sum(dnnl_primitive_attr_t *ret_attribute)
 {
     dnnl_post_ops_t sum = NULL;
@@ -134,8 +134,8 @@ static dnnl_status_t describe_sum(dnnl_primitive_attr_t *ret_attribute)
     return status;
 }
 
-/* One primitive for all sizes: batches differ at the end of an epoch, and nothing is to be
- * prepared in a step. */
+/* Prepare one primitive for all sizes. Batches differ at the end of an epoch, and a step must not
+ * prepare anything. */
 static dnnl_status_t prepare(struct sgp_onednn *onednn, enum sgp_onednn_form form)
 {
     const dnnl_dim_t any = DNNL_RUNTIME_DIM_VAL;
@@ -221,8 +221,8 @@ static dnnl_status_t begin(struct sgp_onednn *onednn)
     return status;
 }
 
-/* oneDNN makes its code when a product is prepared, or at the first one, and cannot where memory
- * may not be made executable. */
+/* oneDNN generates its code when a product is prepared, or at the first product. It cannot if
+ * memory may not be made executable. */
 static int fail_code(struct sgp_error *error)
 {
     return sgp_fail(error, SGP_E_CONFIG,

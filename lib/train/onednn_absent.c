@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In the place of onednn.c where the build does not know oneDNN: nothing can be created, so nothing
- * multiplies. */
+/* Replaces onednn.c in a build without oneDNN: creation fails, so no product is ever requested. */
 #include "onednn.h"
 
 int sgp_onednn_create(enum sgp_onednn_operands operands, uint32_t threads, struct sgp_error *error,

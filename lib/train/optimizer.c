@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what an optimiser keeps from step to step. Thread: the one of its trainer. */
+/* Owns an optimiser's state from step to step. Thread: the trainer's. */
 #include "sgp/optimizer.h"
 
 #include "rule.h"
@@ -12,10 +12,10 @@
 
 struct rule {
     const char *name;
-    const char
-        *vectors[SGP_OPTIMIZER_VECTORS_MAX]; /* their names in a checkpoint; those in use first */
-    bool counts;                             /* its steps */
-    unsigned uses;                           /* enum sgp_optimizer_use */
+    /* the vectors' names in a checkpoint; those in use come first */
+    const char *vectors[SGP_OPTIMIZER_VECTORS_MAX];
+    bool counts;   /* whether the rule counts its steps */
+    unsigned uses; /* enum sgp_optimizer_use */
     sgp_rule_step *step;
 };
 
@@ -85,7 +85,8 @@ static uint32_t vectors_of(const struct rule *rule)
     return count;
 }
 
-/* Where the mean of squares has noise to be left out, the rule keeps that, too, as its last vector. */
+/* Whether noise is left out of the mean of squares. Then the rule keeps the noise, too, as its last
+ * vector. */
 static bool keeps_noise(const struct sgp_optimizer_settings *settings)
 {
     return sgp_optimizer_needs_deviation(settings) && rules[settings->kind].uses & SGP_USES_EPSILON;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the two vectors of outer steps. Thread: the one of its trainer. */
+/* Owns the two vectors of outer steps. Thread: the trainer's. */
 #include "sgp/outer.h"
 
 #include "sgp/buffer.h"

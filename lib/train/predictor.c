@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns a model file, what its tags say, and the memory of a block of rows on its way through the
- * model; see sgp/predictor.h. The tags are hostile: a file's digest tells damage, not intent. */
+/* Owns a model file, the content of its tags, and the memory of a block of rows in the model; see
+ * sgp/predictor.h. The tags are untrusted: a file's digest detects damage, not intent. */
 #include "sgp/predictor.h"
 
 #include "csv.h"
@@ -40,7 +40,8 @@ static int fail_tag(const struct sgp_predictor *predictor, const char *tag, cons
     return sgp_fail(error, SGP_E_FILE, "%s: tag '%s' %s", predictor->name, tag, what);
 }
 
-/* The number of inputs; a file of an earlier build does not say it, but its first matrix does. */
+/* Read the number of inputs. A file of an earlier build does not state it; then the first matrix
+ * gives it. */
 static int read_inputs(
     const struct sgp_predictor *predictor, struct sgp_error *error, uint32_t *ret_inputs)
 {
@@ -53,7 +54,7 @@ static int read_inputs(
     return 0;
 }
 
-/* Whether the tensors of the file are those of the model. */
+/* Check that the tensors of the file are those of the model. */
 static int check_tensors(const struct sgp_predictor *predictor, struct sgp_error *error)
 {
     struct sgp_tensor_end own[SGP_MODEL_TENSORS_MAX];
@@ -102,7 +103,7 @@ static int read_names(const struct sgp_predictor *predictor, const char *tag,
     return 0;
 }
 
-/* What the outputs are. */
+/* Read the meaning of the outputs. */
 static int read_outputs(struct sgp_predictor *predictor, struct sgp_error *error)
 {
     const uint32_t outputs = predictor->model.outputs;
@@ -285,7 +286,7 @@ int sgp_predictor_run(struct sgp_predictor *predictor, FILE *file, const char *n
     sgp_predictor_take *take, void *context, struct sgp_error *error, struct sgp_score *ret_score)
 {
     const struct sgp_predictor_view view = sgp_predictor_view(predictor);
-    /* Classes without names are those of images, whose labels are in a file of their own. */
+    /* Classes without names belong to images, whose labels are in a separate file. */
     const bool labelled = view.labels && (view.classes || !view.classifies);
     const struct sgp_csv_options options = {
         .label = labelled ? sgp_model_file_tag(predictor->file, "label") : NULL,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The matrix products of layers: float32, bfloat16, and bfloat16's slow reference; see
+/* The matrix products of layers: float32, bfloat16, and the slow reference for bfloat16; see
  * product.h. */
 #include "product.h"
 
@@ -47,7 +47,7 @@ void sgp_product_fit(struct sgp_product_room *room, const struct sgp_product_sha
     room->right = greater(room->right, inputs * greater(outputs, rows));
 }
 
-/* Floats that so many rounded values take: a bfloat16 is half a float. */
+/* The floats that so many rounded values need: a bfloat16 is half a float. */
 static uint64_t room_for(enum sgp_precision precision, uint64_t values)
 {
     if (precision == SGP_PRECISION_FLOAT32)
@@ -78,7 +78,7 @@ void sgp_product_finish(struct sgp_product *product)
 
 /* ---- operands ---- */
 
-/* The nearest bfloat16 of each scale * from[i]: as bfloat16, or as the float32 of the same
+/* The nearest bfloat16 of each scale * from[i], stored as bfloat16, or as the float32 of the same
  * value. */
 static void round_values(
     const struct sgp_product *product, float *to, const float *from, float scale, size_t count)
@@ -96,8 +96,8 @@ static void round_values(
     }
 }
 
-/* One product by oneDNN. If it fails, for want of memory, no number is right: the result has none,
- * and the loss tells. */
+/* Compute one product by oneDNN. If it fails for lack of memory, no number would be right. So the
+ * result is filled with NaN, which the loss then shows. */
 static void multiply_rounded(struct sgp_product *product, enum sgp_onednn_form form, float *c,
     size_t rows, size_t columns, size_t inner)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the quadratic trainer: a centre, a step size, a count of steps. Thread: the one of the
- * trainer. */
+/* Owns the quadratic trainer: a centre, a step size, a count of steps. Thread: the trainer's. */
 #include "sgp/quadratic.h"
 
 #include "sgp/buffer.h"

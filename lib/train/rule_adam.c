@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps of Adam, AdamW and RMSprop, which divide by the root of a mean square. Thread: the one of the trainer; no state. */
+/* Steps of Adam, AdamW and RMSprop, which divide by the root of a mean square. Thread: the
+ * trainer's; no state. */
 #include "rule.h"
 
 #include <math.h>
 
-/* base^exponent by multiplications alone. The library's pow may differ in the last bit from one
- * processor to the next. */
+/* base^exponent by multiplications alone. The library's pow may differ in the last bit between
+ * processors. */
 static double power(double base, uint64_t exponent)
 {
     double result = 1;
@@ -15,7 +16,7 @@ static double power(double base, uint64_t exponent)
     return result;
 }
 
-/* What of the noise of a gradient is left out. */
+/* Set the constants for leaving out the noise of a gradient. */
 static void leave_out_noise(
     struct sgp_adam *adam, const struct sgp_optimizer *optimizer, const float *deviation)
 {

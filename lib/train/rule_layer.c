@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps of LARS and LAMB, whose length is in proportion to the parameters of each tensor. Thread: the one of the trainer;
- * no state. */
+/* Steps of LARS and LAMB, whose length is proportional to the parameters of each tensor. Thread:
+ * the trainer's; no state. */
 #include "rule.h"
 
 #include <float.h>
 #include <math.h>
 
-/* The greatest float is enough for a tensor whose gradient has all but vanished. */
+/* The factor as a float. If the gradient of a tensor is almost 0, the greatest float is enough. */
 static float nearest(double factor)
 {
     return factor < (double)FLT_MAX ? (float)factor : FLT_MAX;
 }
 
-/* You, Gitman, Ginsburg 2017, equation 6. Their velocity has the rate in it. Here the rate is applied
- * afterwards, as in the other rules, so that a step at rate 0 changes nothing. */
+/* You, Gitman, Ginsburg 2017, equation 6. Their velocity includes the rate. Here the rate is
+ * applied afterwards, as in the other rules. So a step at rate 0 changes nothing. */
 static void lars_tensor(const struct sgp_optimizer *optimizer, struct sgp_rule_tensor tensor,
     float *x, const float *gradient, const float *deviation, double weight, float rate)
 {
@@ -63,7 +63,7 @@ void sgp_rule_lamb(struct sgp_optimizer *optimizer, float *x, const float *gradi
         adam.decay = (float)(optimizer->settings.weight_decay / weight);
         kernels->lamb_moments(&sums, mean, square, noise, x + tensor.first, gradient + tensor.first,
             seen + tensor.first, &adam, tensor.count);
-        /* as it is of the mean over nodes */
+        /* d|^2 of the mean over nodes */
         double d = fmax(sums.r - sums.q, optimizer->settings.noise_fraction * sums.r);
         if (sums.x > 0 && d > 0)
             adam.rate = nearest(rate * (sqrt(sums.x) / weight / sqrt(d)));

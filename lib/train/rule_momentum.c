@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps along the gradient or a velocity. Thread: the one of the trainer; no state. */
+/* Steps along the gradient or a velocity. Thread: the trainer's; no state. */
 #include "rule.h"
 
 static float decay_of(const struct sgp_optimizer *optimizer, double weight)

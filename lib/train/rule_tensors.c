@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tensors that steps by layer go over, and the norm of a gradient. Pure. Any thread. */
+/* The tensors of steps by layer, and the norm of a gradient. Pure. Any thread. */
 #include "rule.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file `run` of a state directory, and the move of a run's files; see sgp/run.h. */
+/* The file `run` of a state directory, and the move of a run's files to and from a directory; see
+ * sgp/run.h. */
 #include "sgp/run.h"
 
 #include "atomic_file.h"
@@ -19,7 +20,7 @@
 #define LINE_BYTES 256u
 #define SUFFIXES_MAX 1000u
 
-/* A run's files. `run` moves last: until then an interrupted move goes on with the same names. */
+/* A run's files. `run` moves last, so that an interrupted move continues with the same names. */
 static const char *const files[] = {"ledger", "checkpoint", "checkpoint.1", "model.safetensors",
     "history.csv", "layout", "ledger.left", "checkpoint.left", "checkpoint.1.left", "run"};
 #define FILES (sizeof files / sizeof *files)
@@ -76,7 +77,7 @@ static bool take_line(char *line, struct sgp_run *run, unsigned *seen)
     return false;
 }
 
-/* 0, -ENOENT, SGP_E_DATA or -errno. */
+/* Returns 0, -ENOENT, SGP_E_DATA or -errno. */
 static int read_run(const char *directory, struct sgp_error *error, struct sgp_run *ret_run)
 {
     char path[PATH_BYTES], line[LINE_BYTES];
@@ -114,7 +115,7 @@ int sgp_run_write(const char *directory, const struct sgp_run *run, struct sgp_e
         code = sgp_atomic_open(&file, path, SGP_ATOMIC_PRIVATE, error);
     if (code < 0)
         return code;
-    if (stat(directory, &owner) == 0) /* root may write it for the daemon's user */
+    if (stat(directory, &owner) == 0) /* if root writes the file, the daemon's user must own it */
         (void)!fchown(file.fd, owner.st_uid, owner.st_gid);
     sgp_atomic_write(&file, head, sizeof head - 1);
     for (size_t i = 0; i < FIELDS; i++) {
@@ -139,7 +140,7 @@ static bool has(const char *directory, const char *within, const char *name)
     return lstat(path, &found) == 0;
 }
 
-/* A directory that was made by a move which did not end, and can take the rest. */
+/* Whether an interrupted move made this directory, and the rest of the files can go there. */
 static bool goes_on_there(const char *directory, const char *name)
 {
     bool clash = has(directory, name, "run");
@@ -148,7 +149,7 @@ static bool goes_on_there(const char *directory, const char *name)
     return !clash;
 }
 
-/* A directory for the run, with a name that no other run has. */
+/* Create a directory for the run, with a name that no other run has. */
 static int make_room(const char *directory, const struct sgp_run *run, struct sgp_error *error,
     char name[SGP_RUN_NAME_BYTES])
 {
@@ -202,7 +203,8 @@ static int set_aside(const char *directory, const struct sgp_run *run, struct sg
 
 /* ---- plans ---- */
 
-/* What makes another model of it, or NULL. A run that was begun by a reset has no model yet. */
+/* The difference that makes this another model, or NULL. A run that a reset began has no model
+ * yet. */
 static const char *difference(const struct sgp_run *run, const struct sgp_run *model)
 {
     return run->shape == 0                  ? NULL
@@ -213,7 +215,7 @@ static const char *difference(const struct sgp_run *run, const struct sgp_run *m
                                             : NULL;
 }
 
-/* The run that the present one took the place of, if it was of this model. */
+/* Find the run that the present run replaced, if that run was of this model. */
 static bool find_former(const char *directory, const struct sgp_run *present,
     const struct sgp_run *model, struct sgp_run *ret_former)
 {
@@ -281,9 +283,9 @@ int sgp_run_follow(const char *directory, const struct sgp_run_plan *plan, struc
         (void)snprintf(former, sizeof former, "%s/run-%" PRIu64, directory, plan->run.number);
         code = move_files(former, directory, true, error);
         if (code == 0)
-            (void)rmdir(former); /* what others put there stays */
+            (void)rmdir(former); /* fails if the directory has other files, which are kept */
     }
-    /* One that goes on as it is has no need of room on the disk. */
+    /* A run that continues unchanged is not written again, so it works with a full disk. */
     if (code < 0 || is_same(&plan->run, &plan->former))
         return code;
     return sgp_run_write(directory, &plan->run, error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes safetensors; the layout is in safetensors.h. Owns nothing after it returns but what it hands
- * out. Blocks on the disk; fails with one line. */
+/* Writes safetensors; the layout is in safetensors.h. Owns nothing after it returns, except what
+ * the caller receives. Blocks on the disk; fails with one line. */
 #include "safetensors.h"
 
 #include <errno.h>
@@ -65,7 +65,7 @@ static json_t *tensor_json(const struct sgp_file_tensor *tensor)
         (json_int_t)(4 * tensor->first), (json_int_t)(4 * (tensor->first + tensor->count)));
 }
 
-/* The header's JSON, the digest still zeros. */
+/* The header's JSON, whose digest is still zeros. */
 static int header_json(
     const struct sgp_model_contents *contents, struct sgp_error *error, json_t **ret_root)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads safetensors; the layout is in safetensors.h. The bytes are hostile: the header's length is
- * checked against the size of the file before memory is taken, every tensor against the data, and the
- * digest last. Blocks on the disk; fails with one line that names the file. */
+/* Reads safetensors; the layout is in safetensors.h. The bytes are untrusted. The header's length
+ * is checked against the size of the file before memory is allocated. Each tensor is checked
+ * against the data, and the digest last. Blocks on the disk; fails with one line that names the
+ * file. */
 #include "safetensors.h"
 
 #include <errno.h>
@@ -43,7 +44,7 @@ static int no_memory(const char *name, struct sgp_error *error)
     return sgp_fail(error, -ENOMEM, "%s: out of memory", name);
 }
 
-/* Where the data begins, from the first bytes of a file of `size` bytes. */
+/* Find where the data begins, from the first bytes of a file of `size` bytes. */
 static int head_size_read(const unsigned char *bytes, uint64_t size, const char *name,
     struct sgp_error *error, size_t *ret_head_size)
 {
@@ -69,7 +70,8 @@ static int head_size_read(const unsigned char *bytes, uint64_t size, const char 
     return 0;
 }
 
-/* A JSON array of at most `most` integers from `least` to SGP_PARAMETERS_MAX * 4. Returns how many, or -1. */
+/* Read a JSON array of at most `most` integers from `least` to SGP_PARAMETERS_MAX * 4. Returns how
+ * many, or -1. */
 static int numbers_parse(const json_t *array, int64_t least, size_t most, uint64_t *numbers)
 {
     const size_t count = json_array_size(array);
@@ -120,7 +122,7 @@ static int tensor_compare(const void *left, const void *right)
     return (a->first > b->first) - (a->first < b->first);
 }
 
-/* The tensors of the header, sorted, and that they tile the data. */
+/* Read the tensors of the header, sort them, and check that they tile the data. */
 static int tensors_parse(struct sgp_model_file *file, json_t *root, uint64_t data_size,
     const char *name, struct sgp_error *error)
 {
@@ -157,7 +159,7 @@ static int tensors_parse(struct sgp_model_file *file, json_t *root, uint64_t dat
     return 0;
 }
 
-/* Everything of the header. `file` is fresh; what it got is freed by its destroy. */
+/* Read the whole header. `file` is fresh. Its destroy function frees what was read. */
 static int header_parse(struct sgp_model_file *file, const unsigned char *head, size_t head_size,
     uint64_t data_size, const char *name, struct sgp_error *error)
 {
@@ -194,7 +196,8 @@ static int digest_check(const struct sgp_model_file *file, const unsigned char *
     return 0;
 }
 
-/* Head at hand, data at hand or still in the stream (then `data` is NULL). */
+/* Build the file from a head in memory. The data is in memory, or still in the stream (then `data`
+ * is NULL). */
 static int file_build(const unsigned char *head, size_t head_size, const unsigned char *data,
     uint64_t data_size, FILE *stream, const char *name, struct sgp_error *error,
     struct sgp_model_file **ret_file)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns scalings: the JSON file that fixes features, their order and their numbers for all nodes.
- * Reading and writing block on the file and fail with one line that names it. */
+ * Reading and writing block on the file, and fail with one line that names it. */
 #include "scaling.h"
 
 #include <errno.h>
@@ -77,7 +77,7 @@ int sgp_values_compare(const void *left, const void *right)
     return strcmp(*(char *const *)left, *(char *const *)right);
 }
 
-/* The first of two equal strings, NULL if all are distinct. *failed without memory. */
+/* The first of two equal strings; NULL if all are distinct. Sets *failed without memory. */
 static const char *repeated(char *const *values, uint32_t count, bool *failed)
 {
     char **sorted = malloc((count ? count : 1) * sizeof *sorted);
@@ -173,7 +173,7 @@ int sgp_scaling_create(struct sgp_scaling_column *columns, uint32_t column_count
     return 0;
 }
 
-/* The "values" of a column into strings. */
+/* Convert the "values" of a column to strings. */
 static int values_parse(const json_t *values, const char *where, struct sgp_error *error,
     struct sgp_scaling_column *column)
 {
@@ -198,7 +198,7 @@ static int values_parse(const json_t *values, const char *where, struct sgp_erro
     return 0;
 }
 
-/* One element of "columns". What it has allocated so far is in *column, also on failure. */
+/* Read one element of "columns". On failure, too, *column holds what was allocated. */
 static int column_parse(const json_t *object, size_t number, const char *where,
     struct sgp_error *error, struct sgp_scaling_column *column)
 {
@@ -331,7 +331,7 @@ int sgp_scaling_text(const struct sgp_scaling *scaling, bool lines, const char *
         }
     }
     json_t *root = json_pack("{s:i, s:o}", "sgp_scaling", FORMAT_VERSION, "columns", list);
-    /* 17 digits are what a double needs to come back equal. */
+    /* A double needs 17 digits to be read back equal. */
     char *text =
         json_dumps(root, (lines ? JSON_INDENT(1) : JSON_COMPACT) | JSON_REAL_PRECISION(17));
     json_decref(root);

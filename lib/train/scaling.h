@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the scaling file, the CSV reader and the digest know of a column. Immutable once made. */
+/* A column, for the scaling file, the CSV reader and the digest. Immutable once made. */
 #ifndef SGP_TRAIN_SCALING_H
 #define SGP_TRAIN_SCALING_H
 
@@ -14,18 +14,19 @@ struct sgp_scaling_column {
 };
 
 struct sgp_scaling {
-    char *name; /* of the file that it is from */
+    char *name; /* name of the scaling's file */
     struct sgp_scaling_column *columns;
     uint32_t column_count;
     uint32_t features;
 };
 
-/* Take over an array of columns (each owned by the scaling from now on, failure included) and check
- * it: names and values distinct, deviations above 0, limits. `where` begins the message; it is kept as the scaling's name. */
+/* Take over an array of columns, and check it: names and values distinct, deviations above 0,
+ * limits. The scaling owns each column from now on, even on failure. `where` begins the message,
+ * and is kept as the scaling's name. */
 int sgp_scaling_create(struct sgp_scaling_column *columns, uint32_t column_count, const char *where,
     struct sgp_error *error, struct sgp_scaling **ret_scaling);
 
-/* From the JSON text of a scaling file. */
+/* Create a scaling from the JSON text of a scaling file. */
 int sgp_scaling_parse(const char *text, size_t size, const char *name, struct sgp_error *error,
     struct sgp_scaling **ret_scaling);
 
@@ -34,7 +35,7 @@ uint64_t sgp_scaling_digest(const struct sgp_scaling *scaling);
 /* For qsort: the order by bytes of an array of `char *`. */
 int sgp_values_compare(const void *left, const void *right);
 
-/* Add a name to a list of names (at first ""), separated by ", "; a list that is full ends in "...". */
+/* Add a name to a list of names (initially ""), separated by ", ". A full list ends in "...". */
 void sgp_list_add(char *list, size_t bytes, const char *name);
 
 void sgp_scaling_columns_free(struct sgp_scaling_column *columns, uint32_t column_count);

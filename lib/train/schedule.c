@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Learning rate and batch as functions of the epoch: one row for each schedule. No state. Any thread. */
+/* Learning rate and batch as functions of the epoch: the table has one row for each schedule. No
+ * state. Any thread. */
 #include "sgp/schedule.h"
 
 #include <math.h>
@@ -39,7 +40,7 @@ static double rate_cosine(const struct sgp_schedule *schedule, double epoch)
                : 0.0;
 }
 
-/* Vaswani et al. 2017, equation 3: the warm-up below is its other branch. */
+/* Vaswani et al. 2017, equation 3. The warm-up below is the other branch of that equation. */
 static double rate_inverse_sqrt(const struct sgp_schedule *schedule, double epoch)
 {
     double warmup = schedule->warmup_epochs;
@@ -62,7 +63,7 @@ static double rate_cyclic(const struct sgp_schedule *schedule, double epoch)
     return schedule->learning_rate * (low + (1.0 - low) * triangle);
 }
 
-/* Smith, Topin 2018, section 3: a cycle, and then below the rate that it began with. */
+/* Smith, Topin 2018, section 3: a cycle, then a fall below the initial rate. */
 static double rate_one_cycle(const struct sgp_schedule *schedule, double epoch)
 {
     double period = schedule->period_epochs, low = schedule->low_fraction;
@@ -74,7 +75,7 @@ static double rate_one_cycle(const struct sgp_schedule *schedule, double epoch)
     return schedule->learning_rate * (low + (schedule->final_fraction - low) * part);
 }
 
-/* Smith et al. 2018, section 5: where the batch grows, the rate stays. */
+/* Smith et al. 2018, section 5: while the batch grows, the rate does not change. */
 static double rate_growing(const struct sgp_schedule *schedule, double epoch)
 {
     double rate = schedule->learning_rate;
@@ -265,7 +266,7 @@ double sgp_schedule_rate(const struct sgp_schedule *schedule, double epoch)
     return rate;
 }
 
-/* After so many of the milestones. */
+/* The batch after so many of the milestones. */
 static uint32_t batch_after(const struct sgp_schedule *schedule, uint32_t batch, uint32_t count)
 {
     double grown = batch;
@@ -281,7 +282,7 @@ uint32_t sgp_schedule_batch(const struct sgp_schedule *schedule, uint32_t batch,
     return batch_after(schedule, batch, milestones_until(schedule, epoch));
 }
 
-/* Epochs of one batch: between two milestones. */
+/* Epochs with the same batch, between two milestones. */
 struct stretch {
     uint64_t from, until; /* epochs */
     uint64_t steps;       /* of an epoch */

@@ -55,7 +55,7 @@ struct sgp_score sgp_score_of(const struct sgp_score_sum *sum)
     score.r2 = score.absolute_error = 0;
     for (uint32_t c = 0; c < sum->outputs; c++) {
         const struct sgp_score_column *column = &sum->columns[c];
-        /* A column that is constant has no deviation to explain. */
+        /* A constant column has no deviation to explain. */
         const double part =
             column->squares > 0 ? 1 - column->squared_errors / column->squares : NAN;
         score.r2 += part / sum->outputs;

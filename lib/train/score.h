@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums over rows with labels, of which the measures of sgp/predictor.h are made. Any thread. */
+/* Sums over rows with labels, from which the measures of sgp/predictor.h are computed. Any
+ * thread. */
 #ifndef SGP_TRAIN_SCORE_H
 #define SGP_TRAIN_SCORE_H
 
@@ -23,7 +24,7 @@ struct sgp_score_sum {
 int sgp_score_begin(struct sgp_score_sum *sum, enum sgp_loss loss, uint32_t outputs);
 void sgp_score_finish(struct sgp_score_sum *sum);
 
-/* One more row: the outputs of the network, and what is true of it, as in sgp_loss_batch. */
+/* Add one row: the outputs of the network, and its label or values, as in sgp_loss_batch. */
 void sgp_score_row(
     struct sgp_score_sum *sum, const float *outputs, const uint32_t *label, const float *values);
 

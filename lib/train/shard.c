@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decides which rows of a common file a node owns. Pure: integers and exactly rounded arithmetic,
- * so every machine computes the same. */
+/* Decides which rows of a common file a node owns. The functions are pure: only integers and
+ * exactly rounded arithmetic are used, so every machine computes the same. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -68,9 +68,10 @@ static int sort_by_label(uint32_t *order, const uint32_t *labels, uint64_t rows,
     return 0;
 }
 
-/* owner[r] = the node of row r, drawn class by class from a Polya urn: with t rows of the class drawn,
- * the next goes to a node chosen uniformly with probability n alpha / (n alpha + t), else to the owner
- * of one of the t, chosen uniformly. `order` holds the rows by label. */
+/* owner[r] = the node of row r, drawn class by class from a Polya urn. With t rows of the class
+ * drawn, the next row goes to a uniformly chosen node with probability n alpha / (n alpha + t).
+ * Otherwise the row goes to the owner of one of the t rows, chosen uniformly. `order` holds the
+ * rows by label. */
 static void draw_owners(uint32_t *owner, const uint32_t *order, const uint32_t *labels,
     uint64_t rows, double alpha, uint32_t node_count, uint64_t seed)
 {
@@ -91,8 +92,8 @@ static void draw_owners(uint32_t *owner, const uint32_t *order, const uint32_t *
     }
 }
 
-/* The node's piece of `order` (NULL: file order) into owned; pieces are equal to a row. Returns how
- * many rows it has. */
+/* Copy the node's piece of `order` (NULL: file order) to owned. The sizes of pieces differ by at
+ * most one row. Returns how many rows the piece has. */
 static uint64_t own_piece(
     uint32_t *owned, const uint32_t *order, uint64_t rows, uint32_t node_index, uint32_t node_count)
 {
@@ -110,8 +111,8 @@ static int ascending(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Refuse a draw that leaves any node without a row, on every node alike: else the others would wait
- * for one that cannot start. */
+/* Refuse a draw that leaves any node without a row. Every node refuses it, because the others would
+ * otherwise wait for a node that cannot start. */
 static int owners_check(const uint32_t *owner, uint64_t rows, double alpha, uint32_t node_count,
     struct sgp_error *error)
 {
@@ -132,7 +133,7 @@ static int owners_check(const uint32_t *owner, uint64_t rows, double alpha, uint
     return 0;
 }
 
-/* Kinds that look at labels: the node's rows into owned, ascending, *ret_count of them. */
+/* For kinds that read labels, write the node's rows to owned, ascending, *ret_count of them. */
 static int shard_labelled(const struct sgp_shards *shards, const uint32_t *labels, uint64_t rows,
     uint32_t classes, uint32_t node_index, uint32_t node_count, uint64_t seed,
     struct sgp_error *error, uint32_t *owned, uint64_t *ret_count)
@@ -161,7 +162,7 @@ static int shard_labelled(const struct sgp_shards *shards, const uint32_t *label
     return status;
 }
 
-/* Kinds that only count. Returns how many rows are owned. */
+/* For kinds that only count rows. Returns how many rows are owned. */
 static uint64_t shard_counted(enum sgp_shard_kind kind, uint64_t rows, uint32_t node_index,
     uint32_t node_count, uint32_t *owned)
 {

@@ -52,7 +52,7 @@ int sgp_source_init(
         return (int)got;
     }
     if (got >= 2 && source->raw[0] == 0x1f && source->raw[1] == 0x8b) {
-        /* 15 window bits, and 16 more say: gzip, header and checksum included. */
+        /* 15 window bits; 16 more select gzip, header and checksum included. */
         if (inflateInit2(&source->inflater, 15 + 16) != Z_OK) {
             sgp_source_finish(source);
             return sgp_fail(error, -ENOMEM, "%s: out of memory", name);
@@ -84,7 +84,8 @@ static int gzip_damaged(const struct sgp_source *source, struct sgp_error *error
         source->inflater.msg ? source->inflater.msg : "not gzip");
 }
 
-/* Have compressed bytes at hand. Returns 1 if so, 0 at the end of the file. */
+/* Refill the compressed bytes if there are none. Returns 1 if there are some, 0 at the end of the
+ * file. */
 static int gzip_refill(struct sgp_source *source, struct sgp_error *error)
 {
     if (source->inflater.avail_in > 0)
@@ -97,7 +98,8 @@ static int gzip_refill(struct sgp_source *source, struct sgp_error *error)
     return got > 0;
 }
 
-/* Fill the empty data buffer from gzip, member after member. Leaves it empty at a proper end. */
+/* Fill the empty data buffer from gzip, member after member. At a valid end of the file the buffer
+ * stays empty. */
 static int gzip_fill(struct sgp_source *source, struct sgp_error *error)
 {
     while (source->end == 0) {
@@ -112,7 +114,7 @@ static int gzip_fill(struct sgp_source *source, struct sgp_error *error)
                 source->name, (unsigned long long)source->offset);
         }
         if (source->member_done) {
-            /* gzip files may be joined; whatever follows a member must be another. */
+            /* gzip files may be concatenated, so bytes after a member must be another member. */
             if (inflateReset(&source->inflater) != Z_OK)
                 return gzip_damaged(source, error);
             source->member_done = false;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file of bytes, plain or gzip, read front to back.
- *
- * Owns the buffers and the inflater, not the FILE. It never holds more than its two buffers, so a
- * compressed bomb costs its reader only what the reader agrees to keep. A failed read fills the
- * caller's error once, with the name and the offset in the (inflated) bytes. Any thread, one at a
- * time. */
+/* A file of bytes, plain or gzip, read front to back. Owns the buffers and the inflater, not the
+ * FILE. Memory is limited to the two buffers, so a decompression bomb costs its reader only what
+ * the reader keeps. A failed read fills the caller's error once, with the name and the offset in
+ * the (inflated) bytes. Any thread, one at a time. */
 #ifndef SGP_TRAIN_SOURCE_H
 #define SGP_TRAIN_SOURCE_H
 
@@ -17,18 +15,18 @@
 
 struct sgp_source {
     FILE *file;       /* borrowed */
-    const char *name; /* borrowed; as messages call it */
-    uint64_t offset;  /* bytes given out so far */
+    const char *name; /* borrowed; the name in messages */
+    uint64_t offset;  /* bytes returned so far */
     bool gzip;
     bool member_done; /* gzip: at a member's end, so the file may end here */
     z_stream inflater;
     unsigned char *raw;  /* gzip: compressed bytes read ahead */
-    unsigned char *data; /* bytes ready to be given out: data[first .. end) */
+    unsigned char *data; /* bytes ready to be returned: data[first .. end) */
     size_t first;
     size_t end;
 };
 
-/* Look at the first bytes of `file` and get ready to read. -ENOMEM, -errno. */
+/* Read the first bytes of `file` to detect gzip, and prepare for reading. -ENOMEM, -errno. */
 int sgp_source_init(
     struct sgp_source *source, FILE *file, const char *name, struct sgp_error *error);
 void sgp_source_finish(struct sgp_source *source);

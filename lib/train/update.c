@@ -4,8 +4,9 @@
 
 #include <xxhash.h>
 
-/* Place k of a sample of `count` values: all of them in order, or spread by a low-discrepancy sequence (multiples of the
- * golden ratio: Knuth, TAOCP 3, 6.4), which follows no stride of a layer. */
+/* Place k of a sample of `count` values. A small vector is sampled whole, in order. Otherwise the
+ * sample is spread by a low-discrepancy sequence (multiples of the golden ratio: Knuth, TAOCP 3,
+ * 6.4). Such a sequence follows no stride of a layer. */
 static uint64_t place(uint32_t k, uint64_t count)
 {
     if (count <= SGP_UPDATE_VALUES)

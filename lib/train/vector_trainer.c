@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns x, the flat vector behind a trainer. Thread: the one of the trainer.
+/* Owns x, the flat vector behind a trainer. Thread: the trainer's.
  *
- * What is published is not copied: the vector that was x is lent to the snapshot, and x is only known to be
- * `keep` times that until something changes it. Mostly that is the next share, which is as long: then the
- * sum is written over the share, whose memory becomes x: here, or while the share comes (`take`). Of a part of x the
- * same holds by ranges: what one is known to be is written when something is added to it, in the same pass. */
+ * A publication does not copy x. The vector of x is lent to the snapshot, and scaling x by `keep`
+ * is deferred until x next changes. The next change is mostly a share of the same length. Then the
+ * sum is written over the share, whose memory becomes x. The addition happens here, or while the
+ * share arrives (`take`). Parts of x are deferred by ranges. When a share is added to a deferred
+ * range, one pass scales and adds. */
 #include "vector_trainer.h"
 
 #include "sgp/buffer.h"
@@ -41,9 +42,9 @@ int sgp_vector_trainer_begin_outer(
     return status;
 }
 
-/* Values that stay in the cache from one look at them to the next. */
+/* Values that stay in the cache between two reads. */
 #define BLOCK_VALUES ((uint64_t)SGP_KERNELS_RUN)
-/* Values that a core's own cache does not keep. */
+/* So many values do not fit in a core's own cache. */
 #define STREAM_VALUES ((uint64_t)1 << 18)
 
 static uint64_t block_after(uint64_t at, uint64_t count)
@@ -51,9 +52,9 @@ static uint64_t block_after(uint64_t at, uint64_t count)
     return count - at < BLOCK_VALUES ? count - at : BLOCK_VALUES;
 }
 
-/* ---- what x is known to be ---- */
+/* ---- ranges of x whose scaling is deferred ---- */
 
-/* y[0..count) = x[first..first + count), which lies in the range. */
+/* y[0..count) = x[first..first + count), which lies in the deferred range. */
 static void write_range(const struct sgp_vector_trainer *vector,
     const struct sgp_vector_range *range, uint64_t first, uint64_t count, float *y)
 {
@@ -68,7 +69,7 @@ static bool holds(const struct sgp_vector_range *range, uint64_t first, uint64_t
     return range->first <= first && first + count <= range->first + range->count;
 }
 
-/* The range that holds all of these values, or NULL. */
+/* The deferred range that holds all of these values, or NULL. */
 static const struct sgp_vector_range *range_of(
     const struct sgp_vector_trainer *vector, uint64_t first, uint64_t count)
 {
@@ -78,7 +79,7 @@ static const struct sgp_vector_range *range_of(
     return NULL;
 }
 
-/* x is what is written there. */
+/* Drop all deferred ranges: the memory of x is valid. */
 static void forget(struct sgp_vector_trainer *vector)
 {
     vector->range_count = 0;
@@ -95,7 +96,7 @@ float *sgp_vector_trainer_x(struct sgp_vector_trainer *vector)
     return vector->x;
 }
 
-/* Where there are too many ranges, this one is written. */
+/* Add a deferred range. If there are too many ranges, write its values instead. */
 static void remember(struct sgp_vector_trainer *vector, struct sgp_vector_range range)
 {
     if (range.count == 0)
@@ -106,7 +107,7 @@ static void remember(struct sgp_vector_trainer *vector, struct sgp_vector_range 
         write_range(vector, &range, range.first, range.count, vector->x + range.first);
 }
 
-/* x[first..first + count) is about to be written: it is in no range any more. */
+/* x[first..first + count) is about to be written, so remove it from all deferred ranges. */
 static void cut(struct sgp_vector_trainer *vector, uint64_t first, uint64_t count)
 {
     for (uint32_t i = vector->range_count; i-- > 0;) {
@@ -124,7 +125,7 @@ static void cut(struct sgp_vector_trainer *vector, uint64_t first, uint64_t coun
     }
 }
 
-/* Of y[0..count) = x[first..first + count): what of that is known. */
+/* y[0..count) = x[first..first + count), but only the values in deferred ranges are written. */
 static void write_known(
     const struct sgp_vector_trainer *vector, uint64_t first, uint64_t count, float *y)
 {
@@ -138,7 +139,7 @@ static void write_known(
     }
 }
 
-/* x[first..first + count) as it is, to be read and written. */
+/* Make x[first..first + count) valid in memory, to be read and written. */
 static float *settle(struct sgp_vector_trainer *vector, uint64_t first, uint64_t count)
 {
     write_known(vector, first, count, vector->x + first);
@@ -146,7 +147,7 @@ static float *settle(struct sgp_vector_trainer *vector, uint64_t first, uint64_t
     return vector->x + first;
 }
 
-/* From now on x is keep times the source there. */
+/* Defer: from now on, these values of x are keep times the source. */
 static void know(struct sgp_vector_trainer *vector, uint64_t first, uint64_t count, float keep)
 {
     cut(vector, first, count);
@@ -175,7 +176,8 @@ static void compare(const struct sgp_kernels *kernels, struct sgp_comparison *co
     comparison->norm += norm;
 }
 
-/* x[first..first + count) += fraction * share, where x is known to be in that range, or is as it is. */
+/* x[first..first + count) += fraction * share, where x is deferred in `range`, or valid in memory
+ * if `range` is NULL. */
 static void add(struct sgp_vector_trainer *vector, const struct sgp_vector_range *range,
     const float *share, float fraction, uint64_t first, uint64_t count)
 {
@@ -185,11 +187,11 @@ static void add(struct sgp_vector_trainer *vector, const struct sgp_vector_range
     vector->kernels->absorb(x, share, fraction, count);
 }
 
-/* The same, written over the share. */
+/* As add, but the sum is written over the share. */
 static void add_over(
     struct sgp_vector_trainer *vector, float *share, float fraction, uint64_t first, uint64_t count)
 {
-    double squares; /* measured when it came */
+    double squares; /* not used: the share was measured when it arrived */
     (void)vector->kernels->fold(
         &squares, share, vector->source + first, vector->ranges[0].keep, fraction, count);
 }
@@ -201,7 +203,7 @@ void sgp_vector_trainer_absorb(struct sgp_trainer *trainer, float **share, float
     sgp_assert(first <= trainer->parameters && count <= trainer->parameters - first);
     const struct sgp_vector_range *known = range_of(vector, first, count);
     bool exchange = known != NULL && vector->source != NULL && count == trainer->parameters;
-    /* Zeros that leave the cache before anybody looks at them need not be read into it. */
+    /* Zeros that would leave the cache before their next use need not be read into the cache. */
     bool streams = known != NULL && known->keep <= 0 && !exchange && comparison == NULL &&
                    count >= STREAM_VALUES;
     struct sgp_vector_range range = known != NULL ? *known : (struct sgp_vector_range){0};
@@ -260,7 +262,7 @@ void sgp_vector_trainer_copy(
 {
     struct sgp_vector_trainer *vector = (struct sgp_vector_trainer *)trainer;
     sgp_assert(first <= trainer->parameters && count <= trainer->parameters - first);
-    if (*snapshot == vector->source) /* which is written to */
+    if (*snapshot == vector->source) /* the source is about to be written */
         (void)sgp_vector_trainer_x(vector);
     float *x = settle(vector, first, count);
     memcpy(*snapshot + first, x, count * sizeof *x);

@@ -30,7 +30,8 @@ int sgp_words_end(struct sgp_words *words, const char *behind)
         behind, words->cursor);
 }
 
-/* Read digits at *cursor, up to `most`; 0 if there are none, or they say 0 or more than that. */
+/* Read digits at *cursor, up to `most`. Returns 0 without digits, or for a number that is 0 or
+ * above `most`. */
 static uint32_t read_count(const char **cursor, uint32_t most)
 {
     uint64_t value = 0;
