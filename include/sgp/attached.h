@@ -8,9 +8,10 @@
  * 2019). An update, u = z' - z, counts once: x += pace u. A value replaces the previous value: x +=
  * w (z' - z).
  *
- * The trainer keeps two vectors beside x: the estimate handed out, and the memory itself. Thread:
- * as every trainer, see sgp/trainer.h. `train` is NULL; `evaluate` finds no rows; `go_to` does
- * nothing. */
+ * The trainer keeps two vectors beside x: the estimate handed out, and the memory itself.
+ *
+ * Thread: as every trainer, see sgp/trainer.h. `train` is NULL; `evaluate` finds no rows; `go_to`
+ * does nothing. */
 #ifndef SGP_ATTACHED_H
 #define SGP_ATTACHED_H
 

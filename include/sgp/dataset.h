@@ -8,9 +8,10 @@
  * may read it.
  *
  * All input is untrusted until checked. A dimension is accepted only as far as bytes really follow.
- * An input beyond a limit below is refused with the limit's name. An error is one line: `FILE:LINE:
- * ...` for text, and `FILE: byte N: ...` for binary files. Files may be gzip, which their first
- * bytes show. All functions may block on files; none keeps a file open. */
+ * If an input exceeds a limit below, it is refused, and the error names the limit. An error is one
+ * line: `FILE:LINE: ...` for text, and `FILE: byte N: ...` for binary files. Files may be gzip,
+ * which is detected from their first bytes. All functions may block on files; none keeps a file
+ * open. */
 #ifndef SGP_DATASET_H
 #define SGP_DATASET_H
 
@@ -33,8 +34,9 @@ struct sgp_dataset {
     uint32_t classes;       /* 0: the rows carry values */
     uint32_t targets; /* outputs per row; 1 for classes; 0 if the rows have no labels (predict) */
 
-    /* Private from here on. Exactly one of bytes and floats is set, and at most one of labels and
-     * values: `rows` rows of `features`, 1 and `targets` elements. */
+    /* The members below are private. Exactly one of bytes and floats is set, and at most one of
+     * labels and values. Each has `rows` rows: features have `features` elements, labels 1, and
+     * values `targets`. */
     uint8_t *bytes;
     float *floats;
     uint32_t *labels;
@@ -67,10 +69,10 @@ bool sgp_dataset_is_whole(
 void sgp_dataset_destroy(struct sgp_dataset *dataset);
 
 /* Collect `count` rows into a batch: features[count x features], labels[count] and values[count x
- * targets]. Labels and values may be NULL, and are left alone if the dataset has none. Every index
- * is below `rows` (asserted). Bytes become x / 255. Behind them, indices[count .. count +
- * following) may name the rows of the next call. The first of these rows are prefetched. Does not
- * allocate; any thread. */
+ * targets]. Labels and values may be NULL, and are not written if the dataset has none. Every index
+ * is below `rows` (asserted). Bytes become x / 255. The further indices[count .. count + following)
+ * may name rows that are needed next. The first of these rows are prefetched. Does not allocate;
+ * any thread. */
 void sgp_dataset_gather(const struct sgp_dataset *dataset, float *features, uint32_t *labels,
     float *values, const uint32_t *indices, size_t count, size_t following);
 

@@ -155,9 +155,9 @@ struct sgp_kernels {
     void (*bias)(float *y, const float *bias, float scale, size_t rows, size_t columns);
     /* y[r][c] = relu(y[r][c] + scale * bias[c]). A NaN remains a NaN. */
     void (*bias_relu)(float *y, const float *bias, float scale, size_t rows, size_t columns);
-    /* y[r][c] = tanh(y[r][c] + scale * bias[c]), or its sigmoid 1 / (1 + exp(-.)). The relative
-     * error is below 4e-7. The error of a sigmoid is below 4e-7 * 1e-31 where that is more. A NaN
-     * remains a NaN. */
+    /* y[r][c] = tanh(y[r][c] + scale * bias[c]), or its sigmoid 1 / (1 + exp(-.)). The error is
+     * below 4e-7 times the value. For a sigmoid below 1e-31, the error is below 4e-7 times 1e-31. A
+     * NaN remains a NaN. */
     void (*bias_tanh)(float *y, const float *bias, float scale, size_t rows, size_t columns);
     void (*bias_sigmoid)(float *y, const float *bias, float scale, size_t rows, size_t columns);
     /* sums[c] = delta[0][c] + delta[1][c] + ..., from the first row to the last */

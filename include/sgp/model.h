@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Models: a chain of layers, and their losses.
  *
- * A model is a description without any number learnt: plain data, copied by assignment. A text
+ * A model is a description without any learnt number: plain data, copied by assignment. A text
  * names its layers from input to output, separated by commas:
  *
  *   input CxHxW                     the shape of a row; only before the first layer
@@ -11,24 +11,24 @@
  *   pool [max|avg] WINDOW|all [stride S] [PAD]
  *                                   the greatest value or the mean of a window, of each channel
  *   norm batch|layer|group G [ACT]  (a - mean) / sqrt(variance + epsilon) * scale + shift
- *   dropout P                       in training each value is 0 with chance P, else 1 / (1 - P)
- *                                   times itself
+ *   dropout P                       in training each value is 0 with probability P, and is
+ *                                   otherwise multiplied by 1 / (1 - P)
  *   embedding V x D                 D values for each feature, a whole number below V
- *   residual K [ACT]                the output of the last K layers plus what entered the first
+ *   residual K [ACT]                the output of the last K layers plus the input of the first
  *
- * ACT is none, relu, tanh or sigmoid (none if left out). WINDOW and S are a number or HxW. PAD is
- * `same` or `valid`. With `same`, a window begins (window - 1) / 2 before its pixel, the output has
- * ceil(size / stride) pixels, and there are zeros around the image (pooling leaves them out). With
- * `valid` all windows lie within the image, which has floor((size - window) / stride) + 1 of them.
- * conv takes `same` if nothing is said and pool takes `valid`; the stride of conv is 1 and that of
- * pool its window. Cross-entropy brings its own softmax, so its last layer has no activation.
+ * ACT is none, relu, tanh or sigmoid; the default is none. WINDOW and S are a number or HxW. PAD is
+ * `same` or `valid`. With `same`, a window begins (window - 1) / 2 before its pixel, and the output
+ * has ceil(size / stride) pixels. Zeros surround the image, but pooling leaves them out. With
+ * `valid`, all windows lie within the image, which has floor((size - window) / stride) + 1 of them.
+ * The default of conv is `same`, and that of pool `valid`. The default stride of conv is 1, and
+ * that of pool its window. Cross-entropy includes a softmax, so its last layer has no activation.
  *
- * `norm batch` takes mean and variance of each channel over rows and pixels of the batch (Ioffe,
- * Szegedy 2015); `norm group G` of each row over the pixels of a group of channels (Wu, He 2018),
- * and `norm layer` is one group. For evaluation `norm batch` keeps running statistics. They are
- * values of the parameter vector, see sgp_model_tensor.statistic.
+ * `norm batch` uses the mean and variance of each channel over rows and pixels of the batch (Ioffe,
+ * Szegedy 2015). `norm group G` uses those of each row over the pixels of a group of channels (Wu,
+ * He 2018), and `norm layer` has one group. For evaluation `norm batch` keeps running statistics.
+ * They are values of the parameter vector, see sgp_model_tensor.statistic.
  *
- * Parameters are one flat float32 vector, layer after layer, tensor after tensor, row-major; shapes
+ * Parameters are one flat float32 vector, layer after layer, tensor after tensor, row-major. Shapes
  * and names are those of sgp_model_tensors, and of PyTorch. A row is read and written plane after
  * plane (channels x height x width).
  *

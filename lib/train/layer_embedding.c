@@ -59,7 +59,7 @@ static uint32_t embedding_tensors(const struct sgp_layer *layer,
 }
 
 /* Where the vector of a feature begins. A feature outside the table selects the nearest vector.
- * Training data are checked before. */
+ * Training data are checked earlier. */
 static size_t vector_of(const struct sgp_layer *layer, float feature)
 {
     float last = (float)(layer->vocabulary - 1);

@@ -257,7 +257,7 @@ void sgp_learner_destroy(struct sgp_learner *learner)
     free(learner);
 }
 
-/* --- what survives the process --- */
+/* --- state across restarts --- */
 
 static void learner_adopt(struct sgp_trainer *trainer, const float *values, double factor)
 {

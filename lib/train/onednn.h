@@ -27,7 +27,7 @@ enum sgp_onednn_operands {
 enum sgp_onednn_form {
     SGP_ONEDNN_B_TRANSPOSED,       /* a: rows x inner, b: columns x inner */
     SGP_ONEDNN_A_TRANSPOSED,       /* a: inner x rows, b: inner x columns */
-    SGP_ONEDNN_A_TRANSPOSED_ADDED, /* the same, and c = c + a b */
+    SGP_ONEDNN_A_TRANSPOSED_ADDED, /* a: inner x rows, b: inner x columns, and c = c + a b */
     SGP_ONEDNN_PLAIN,              /* a: rows x inner, b: inner x columns */
     SGP_ONEDNN_FORMS,
 };

@@ -43,7 +43,7 @@ struct sgp_rule_tensor {
     bool has_columns; /* two dimensions or more, so not biases */
 };
 
-/* rule_tensors.c: how many tensors there are, at least 1, and one of them. */
+/* rule_tensors.c: the number of tensors, at least 1, and one tensor. */
 uint32_t sgp_rule_tensors(const struct sgp_optimizer *optimizer);
 struct sgp_rule_tensor sgp_rule_tensor_at(const struct sgp_optimizer *optimizer, uint32_t index);
 

@@ -159,7 +159,7 @@ static int tensors_parse(struct sgp_model_file *file, json_t *root, uint64_t dat
     return 0;
 }
 
-/* Read the whole header. `file` is fresh. Its destroy function frees what was read. */
+/* Read the whole header. `file` is fresh. sgp_model_file_destroy frees the parts that were read. */
 static int header_parse(struct sgp_model_file *file, const unsigned char *head, size_t head_size,
     uint64_t data_size, const char *name, struct sgp_error *error)
 {

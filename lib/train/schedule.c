@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what each schedule makes of the rate ---- */
+/* ---- the rate of each schedule ---- */
 
 static uint32_t milestones_until(const struct sgp_schedule *schedule, double epoch)
 {
