@@ -29,7 +29,7 @@ struct door {
     bool closing;
     struct door_events events;
     void *context;
-    TAILQ_HEAD(, stranger) strangers; /* the oldest first */
+    TAILQ_HEAD(, stranger) strangers; /* oldest first */
     uint32_t count;
 };
 
@@ -52,7 +52,7 @@ static void on_stranger_closed(uv_handle_t *handle)
     free_if_closed(door);
 }
 
-/* Forget it; the socket is the caller's. */
+/* Forget the stranger. The socket is the caller's. */
 static int let_go(struct stranger *stranger)
 {
     int socket = stranger->socket;
@@ -102,7 +102,7 @@ static int read_hello(struct guest *guest, struct sgp_error *error)
     return code;
 }
 
-/* Which node this is, for a program that has no model yet. */
+/* Tell a program that has no model yet which node this is. */
 static void answer(struct door *door, int socket)
 {
     struct sgp_attach_frame frame = {.type = SGP_ATTACH_IDENTITY};
@@ -154,7 +154,7 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
     stranger->poll.data = stranger;
     TAILQ_INSERT_TAIL(&door->strangers, stranger, next);
     door->handles++;
-    if (++door->count > DOOR_STRANGERS_MAX) /* the oldest has had time enough for one frame */
+    if (++door->count > DOOR_STRANGERS_MAX) /* the oldest had time for one frame */
         (void)close(let_go(TAILQ_FIRST(&door->strangers)));
     (void)uv_poll_start(&stranger->poll, UV_READABLE, on_readable);
 }

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The socket at which a program attaches (sgp/attach.h): accepts it, and finds out what it brings.
+/* The socket at which a program attaches (sgp/attach.h). The door accepts the program and finds out
+ * what it brings.
  *
- * A stranger says hello in one frame with its memory, or asks which node this is: IDENTIFY, then IDENTITY, and the
- * connection ends. More than DOOR_STRANGERS_MAX that have not, and the oldest is
- * closed. Whoever does not speak the protocol, or brings a memory that is none, is told why in one line and costs one
- * connection. Fails: at open, with one line. Thread: the loop thread. */
+ * A stranger says hello in one frame with its memory. Or it asks which node this is with IDENTIFY;
+ * then the answer is IDENTITY, and the connection ends.
+ *
+ * If more than DOOR_STRANGERS_MAX strangers have sent nothing, the oldest is closed. A stranger
+ * that violates the protocol, or brings unusable memory, is told why in one line and loses its
+ * connection.
+ *
+ * Fails: at open, with one line. Thread: the loop thread. */
 #ifndef SGPD_DOOR_H
 #define SGPD_DOOR_H
 
@@ -17,7 +22,7 @@
 #define DOOR_STRANGERS_MAX 4u
 
 struct guest {  /* a program that has said hello */
-    int socket; /* does not block */
+    int socket; /* non-blocking */
     int pid;
     struct shared shared;
     struct sgp_attach_frame hello;
@@ -26,7 +31,7 @@ struct guest {  /* a program that has said hello */
 struct door; /* opaque */
 
 struct door_events {
-    /* Whoever attaches: the guest is the callee's, to be taken in or refused. */
+    /* A program attaches. The callee owns the guest, and takes it in or refuses it. */
     void (*entered)(void *context, struct guest *guest);
     /* Fill in IDENTITY for a program that asks which node this is. */
     void (*identify)(void *context, struct sgp_attach_frame *frame);
@@ -34,10 +39,10 @@ struct door_events {
 
 int door_open(uv_loop_t *loop, const char *path, const struct door_events *events, void *context,
     struct sgp_error *error, struct door **ret_door);
-/* The socket file is removed; the rest goes with the loop. NULL is fine. */
+/* The socket file is removed; the loop frees the rest. NULL is fine. */
 void door_close(struct door *door);
 
-/* Say no in one line, and close. */
+/* Refuse in one line, and close. */
 void door_refuse(struct guest *guest, int code, const char *why);
 
 #endif

@@ -16,7 +16,7 @@
 #include <xxhash.h>
 
 #define LENGTH_BYTES 8u
-#define PAGE_BYTES 4096u /* at a multiple of which the values begin */
+#define PAGE_BYTES 4096u /* values begin at a multiple of it */
 #define LAYOUT "the program's memory"
 
 /* ---- memory ---- */
@@ -38,7 +38,7 @@ static int check_seals(int descriptor, struct sgp_error *error, size_t *ret_byte
     return 0;
 }
 
-/* The header is copied before it is read: the program could change it meanwhile. */
+/* The header is copied before it is read, because the program could change it meanwhile. */
 static int copy_head(struct shared *shared, struct sgp_error *error)
 {
     uint64_t length;
@@ -149,7 +149,7 @@ static void describe(const struct sgp_file_tensor *tensor, char text[256])
         text + at - (tensor == NULL ? 2 : 0), 256 - (size_t)at, "%s", tensor != NULL ? "]" : "");
 }
 
-#define VALUES_FROM SGP_FILE_TENSORS_MAX /* the entry behind all that tensors may have */
+#define VALUES_FROM SGP_FILE_TENSORS_MAX /* the entry after all that tensors can have */
 #define FROZEN (VALUES_FROM + 1)
 _Static_assert(FROZEN + 1 == SGP_LAYOUT_ENTRIES, "entries of a layout");
 
@@ -243,7 +243,7 @@ int shared_read_layout(
     return code;
 }
 
-/* The header, and how many bytes of values belong to it. */
+/* Write the header, and say how many bytes of values belong to it. */
 int shared_write_layout(const char *path, const struct shared *shared, struct sgp_error *error)
 {
     struct sgp_atomic_file file;
