@@ -15,11 +15,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define TICK_MS 1000u    /* while any connection is open: libmicrohttpd's time-outs */
-#define WAKE_NS 10000u   /* what it takes to wake the loop, beside what is measured */
-#define REFUSED_MS 1000u /* a refused client has this long to read its answer */
-#define QUEUE 256        /* clients that are not accepted yet; a shorter queue is a shorter wait */
-#define ACCEPTS_PER_WAKE 16 /* so that a flood of clients does not own the loop */
+#define TICK_MS 1000u       /* while any connection is open: libmicrohttpd's time-outs */
+#define WAKE_NS 10000u      /* the cost of a wakeup of the loop, beside what is measured */
+#define REFUSED_MS 1000u    /* a refused client has this long to read its answer */
+#define QUEUE 256           /* clients not accepted yet; a shorter queue shortens the wait */
+#define ACCEPTS_PER_WAKE 16 /* so that a flood of clients does not occupy the loop */
 
 static void pump(struct control *control);
 
@@ -77,7 +77,7 @@ static uint32_t count(const struct control *control, const struct client *newcom
     return taken;
 }
 
-/* End the client of a kind that was silent longest. false: none is silent. */
+/* Close the client of a kind that was silent longest. Returns false if none is silent. */
 static bool evict(struct control *control, const struct client *newcomer,
     bool (*is_of_kind)(const struct client *client, const struct client *newcomer))
 {
@@ -94,7 +94,7 @@ static bool evict(struct control *control, const struct client *newcomer,
     return true;
 }
 
-/* A place for a newcomer, whoever has to go for it. */
+/* Find a place for a new client; another client may have to be closed for it. */
 static bool has_place(struct control *control, const struct client *newcomer)
 {
     bool privileged = http_is_privileged(newcomer);
@@ -107,7 +107,8 @@ static bool has_place(struct control *control, const struct client *newcomer)
     return true;
 }
 
-/* Say 503 and close a second later: closed at once, most clients would see a broken pipe instead. */
+/* Say 503 and close a second later. If the socket were closed at once, most clients would see a
+ * broken pipe instead. */
 static void refuse(struct control *control, int descriptor)
 {
     static const char body[] = "{\"error\":{\"status\":503,\"code\":\"busy\",\"message\":\"too "
@@ -126,7 +127,7 @@ static void refuse(struct control *control, int descriptor)
         (struct refused){descriptor, uv_now(control->loop)};
 }
 
-/* A client that connects and drops the connection costs little more than this call. */
+/* Whether the client has dropped its connection. Such a client costs little more than this call. */
 static bool has_gone(int descriptor)
 {
     char byte;
@@ -228,13 +229,15 @@ static void run_server(struct control *control)
     control->pumping = true;
     if (!control->closing)
         accept_some(control);
-    /* Twice: libmicrohttpd 0.9.75 closes in one run what it frees, and lets in, only in the next. */
+    /* Run twice: what libmicrohttpd 0.9.75 closes in one run, it frees only in the next, as it
+     * admits new connections only then. */
     (void)MHD_run(control->server);
     (void)MHD_run(control->server);
     control->pumping = false;
 }
 
-/* Accept and serve, unless that has taken all of its time: then nothing is read before it has some again. */
+/* Accept and serve, unless serving has used up its processor time. Then nothing is read before the
+ * allowance has recovered. */
 static uint64_t serve(struct control *control)
 {
     uint64_t wait = allowance_wait(&control->allowance, uv_hrtime());
@@ -288,7 +291,8 @@ static void pump(struct control *control)
         delay = least(delay, rest / 1000000u + 1);
     if (wait != UINT64_MAX)
         delay = least(delay, wait / 1000000u + 1);
-    /* Only ever sooner: clients that come more often than the tick must not put it off for ever. */
+    /* The timer is only moved forward: clients that come more often than the tick must not postpone
+     * it without end. */
     if (!uv_is_active((uv_handle_t *)&control->timer) ||
         delay < uv_timer_get_due_in(&control->timer))
         (void)uv_timer_start(&control->timer, on_tick, delay, 0);
@@ -345,7 +349,7 @@ int control_open(uv_loop_t *loop, const char *path, const struct view_actions *a
     int code = socket_file_listen(path, SOCK_STREAM, "[control] socket", error);
     if (code >= 0) {
         control->listener = code;
-        (void)listen(control->listener, QUEUE); /* it listens: that makes the queue shorter */
+        (void)listen(control->listener, QUEUE); /* already listening: this shortens the queue */
         code = start_server(control, error);
         if (code < 0) {
             (void)unlink(path);
@@ -375,7 +379,8 @@ static void on_closed(uv_handle_t *handle)
         closed(argument);
 }
 
-/* Answer everybody who waits for a job; the jobs go on alone and free themselves. */
+/* Answer all clients that wait for a job. The jobs continue without a request and free
+ * themselves. */
 static void orphan_jobs(struct control *control)
 {
     struct http_job *job;
@@ -413,7 +418,8 @@ void control_close(struct control *control, void (*closed)(void *argument), void
     control->closed = closed;
     control->closed_argument = argument;
     (void)unlink(control->path);
-    /* An order (stop) may close the server whose handler it came from: then the pump does the rest. */
+    /* An order (stop) may close the server whose handler it came from. Then the pump does
+     * the rest. */
     if (!control->pumping)
         shut_down(control);
 }

@@ -39,7 +39,7 @@ static json_t *list_of(json_t *by_name)
     return list;
 }
 
-/* Of which neighbours something holds: by name first, so that each is there once. */
+/* Which neighbours have a problem: sorted by name first, so that each is named once. */
 static void remark_on_peers(const struct view_actions *actions, json_t *root)
 {
 #define X(key, kind, holds, place, shown) (void)json_object_set_new(root, #key, json_object());
@@ -70,7 +70,7 @@ static void serve_status(struct request *request)
     http_answer_json(request, root);
 }
 
-/* Orders. The answer names the state after the order, as far as it has changed at once. */
+/* Orders. The answer names the state after the order, as far as the state has changed at once. */
 
 static void obey(struct request *request, int (*order)(void *context))
 {
@@ -175,7 +175,7 @@ static void on_left(void *argument, int code, const char *heir, double weight, d
     http_end_job(job);
 }
 
-/* Answered when the node has left; nobody need wait for that. */
+/* Answered when the node has left. A client does not have to wait for that. */
 static void serve_leave(struct request *request)
 {
     const struct view_actions *actions = &request->control->actions;
@@ -202,7 +202,8 @@ static void serve_restore(struct request *request)
         obey(request, actions->restore_token);
 }
 
-/* A model on its way out: the head of the file, then the values where they lie. */
+/* A model that is being downloaded: the head of the file, then the values from where they are
+ * stored. */
 struct download {
     struct control *control;
     void *head;
@@ -235,7 +236,7 @@ static ssize_t read_download(void *context, uint64_t position, char *buffer, siz
 
 #define DOWNLOAD_BLOCK_BYTES 65536u /* copied at a time, so that a download does not own the loop */
 
-/* Takes the values. */
+/* Takes ownership of the values. */
 static void answer_model(struct request *request, float *values, sgp_round round, double weight)
 {
     const struct view_model *model = &request->control->model;
@@ -288,7 +289,7 @@ static void on_estimated(
     http_end_job(job);
 }
 
-/* One that is being fetched is as large as one that is being made. */
+/* A model that is being fetched takes as much memory as a model that is being prepared. */
 static void serve_model(struct request *request)
 {
     const struct view_actions *actions = &request->control->actions;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A request from its first line to its answer; see http.h. Fails by answering with an error. */
+/* A request from its first line to its answer; see http.h. A failure is answered with an error. */
 #include "http.h"
 #include "render.h"
 
@@ -196,10 +196,12 @@ void http_end_job(struct http_job *job)
 
 /* Requests. */
 
-/* What the head says of the length of the body. libmicrohttpd has refused a length that is no number. */
+/* What the head says about the length of the body. libmicrohttpd has refused a length that is not a
+ * number. */
 struct framing {
-    unsigned fields; /* that tell the length */
-    bool odd;        /* another coding than chunked, or a name that others read in another way */
+    unsigned fields; /* that give the length */
+    /* a coding other than chunked, or a name that other parsers read differently */
+    bool odd;
     unsigned long long bytes;
 };
 
@@ -218,7 +220,7 @@ static enum MHD_Result read_framing(
     return MHD_YES;
 }
 
-/* Find the endpoint, and refuse before the body comes what will be refused anyway. */
+/* Find the endpoint. Refuse before the body arrives if the request will be refused anyway. */
 static void begin_request(struct request *request, const char *url, const char *method)
 {
     const struct control *control = request->control;
@@ -234,7 +236,7 @@ static void begin_request(struct request *request, const char *url, const char *
     (void)MHD_get_connection_values(request->connection, MHD_HEADER_KIND, read_framing, &framing);
     unsigned long long most =
         request->endpoint && request->endpoint->body ? CONTROL_BODY_BYTES_MAX : 0;
-    if (framing.odd || framing.fields > 1) /* where the next request begins, nobody can tell */
+    if (framing.odd || framing.fields > 1) /* the start of the next request is ambiguous */
         http_fail(request, MHD_HTTP_BAD_REQUEST,
             "the length of the body is not plain; give one Content-Length, or Transfer-Encoding: "
             "chunked, and not both");
@@ -251,7 +253,8 @@ static void begin_request(struct request *request, const char *url, const char *
             "the body is larger than the %llu bytes that %s takes", most, url);
 }
 
-/* A piece of the body. What is too much is read and dropped, so that the answer can be read. */
+/* A piece of the body. Excess bytes are read and dropped, so that the client can read the
+ * answer. */
 static void take_body(struct request *request, const char *data, size_t bytes)
 {
     size_t most = request->endpoint->body ? CONTROL_BODY_BYTES_MAX : 0;

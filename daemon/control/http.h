@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the control server: connections, requests, answers and jobs. Each file calls those below it:
+/* Inside the control server: connections, requests, answers and jobs. Each file calls those below
+ * it:
  *
- *   control.c   socket, accepting, places, the loop, the end
+ *   control.c   socket, accepting, places, the loop, closing
  *   endpoints.c what each path does, as a table that control.c hands down
  *   readers.c   what onlookers read: copied on the loop thread, rendered off it
  *   predict.c   rows from a body to the model's outputs
@@ -29,19 +30,20 @@ struct client {
     int descriptor;
     uid_t uid;             /* of the process that connected */
     uint64_t since;        /* uv_now when it connected, was last answered, or its answer began */
-    uint64_t answer_bytes; /* of the answer that it has not fetched to the end */
-    bool spoke;            /* the head of a request has come */
-    bool busy;             /* a whole request has come and is not answered to the end */
+    uint64_t answer_bytes; /* of the answer that the client has not fetched completely */
+    bool spoke;            /* the head of a request has arrived */
+    bool busy;             /* a whole request has arrived and its answer is not complete */
     bool waiting;          /* busy with a job: no deadline */
-    bool leaving;          /* shut down, and libmicrohttpd has not noticed yet: it has no place */
+    bool leaving;          /* shut down, but not yet noticed by libmicrohttpd: has no place */
 };
 
-/* A job suspends its request until it ends. What else it needs stands in a struct around it. */
+/* A job suspends its request until the job ends. Its other data are in a struct that contains this
+ * one. */
 struct http_job {
     LIST_ENTRY(http_job) next;
     struct control *control; /* NULL once the server has closed */
-    struct request *request; /* NULL once nobody waits for the answer */
-    bool heavy;              /* one of the CONTROL_JOBS_MAX */
+    struct request *request; /* NULL once no client waits for the answer */
+    bool heavy;              /* counts against CONTROL_JOBS_MAX */
     void (*destroy)(struct http_job *job);
 };
 
@@ -53,7 +55,7 @@ struct request {
     struct http_job *job; /* while suspended */
     char *body;
     size_t body_bytes;
-    unsigned body_status;          /* of the answer, if the body cannot be kept; else 0 */
+    unsigned body_status;          /* of the answer, if the body cannot be stored; else 0 */
     struct MHD_Response *response; /* the answer, once known */
     unsigned status;
 };
@@ -62,8 +64,8 @@ struct endpoint {
     const char *method;
     const char *path;
     bool changes; /* for root and the daemon's own user only */
-    bool body;    /* takes one */
-    /* Either answers (http_answer_*, http_fail) or begins a job. */
+    bool body;    /* accepts a body */
+    /* Answers (http_answer_*, http_fail) or begins a job. */
     void (*serve)(struct request *request);
 };
 
@@ -84,23 +86,23 @@ struct control {
     LIST_HEAD(, http_job) jobs;
     uint32_t job_count; /* heavy ones */
     struct offloads offloads;
-    uint32_t download_count; /* models that are being fetched, each a copy of the parameters */
+    uint32_t download_count;               /* models being fetched, each a copy of the parameters */
     void (*pump)(struct control *control); /* let libmicrohttpd work, and set its timer */
     bool closing;
 
-    /* control.c alone */
+    /* for control.c alone */
     struct MHD_Daemon *server;
     char *path;
     int listener;
     uv_poll_t accepting;
     uv_poll_t polling; /* libmicrohttpd's epoll descriptor */
     uv_timer_t timer;
-    unsigned handles;            /* open ones of the three */
+    unsigned handles;            /* how many of the three handles are open */
     struct allowance allowance;  /* of the loop thread's time */
     bool resting;                /* the allowance is overdrawn: nothing is read or accepted */
     bool accepting_paused;       /* out of descriptors until the next tick */
-    bool pumping;                /* libmicrohttpd is at work, perhaps in one of our handlers */
-    LIST_HEAD(, client) clients; /* http.c reads them */
+    bool pumping;                /* libmicrohttpd is running, perhaps in one of our handlers */
+    LIST_HEAD(, client) clients; /* http.c reads the list */
     uint32_t client_count;
     struct client *entering; /* while libmicrohttpd is given its connection */
     struct refused refused[CONTROL_REFUSED_MAX];
@@ -118,27 +120,31 @@ void http_completed(void *context, struct MHD_Connection *connection, void **req
 
 /* Answers. Each request gets exactly one. */
 void http_answer(struct request *request, unsigned status, struct MHD_Response *response,
-    uint64_t bytes, const char *content_type); /* takes the response; NULL: out of memory */
-/* 200; takes the text, which came from malloc; NULL: no memory. */
+    /* takes ownership of the response; NULL: out of memory */
+    uint64_t bytes, const char *content_type);
+/* Status 200. Takes ownership of the text, which came from malloc. NULL: no memory. */
 void http_answer_text(struct request *request, char *text, size_t bytes, const char *content_type);
-/* JSON as the text of an answer; takes root. NULL if root is, or without memory. Any thread. */
+/* JSON as the text of an answer. Takes ownership of root. Returns NULL if root is NULL or memory is
+ * out. Any thread. */
 char *http_dump(json_t *root, size_t *ret_bytes);
-void http_answer_json(struct request *request, json_t *root); /* 200; takes root; NULL: no memory */
+/* 200; takes ownership of root; NULL: no memory */
+void http_answer_json(struct request *request, json_t *root);
 void http_fail(struct request *request, unsigned status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-void http_fail_code(struct request *request, int code); /* an action refused or failed */
-/* The same with its line, if it has one: a conflict with what the node is. */
+void http_fail_code(struct request *request, int code); /* an action was refused or failed */
+/* The same, with the line of the error if there is one: a conflict with the state of the node. */
 void http_fail_error(struct request *request, const struct sgp_error *error);
 
 /* Whether the client is root or the daemon's own user. */
 bool http_is_privileged(const struct client *client);
 
-/* Whether the client's user may have one more large answer (without, the request is answered). */
+/* Whether the client's user may have one more large answer. If not, the request is answered. */
 bool http_room_for_answer(struct request *request);
 
-/* Jobs. A handler asks for room if its job is heavy (without, the request is answered), starts its work, and
- * begins the job, which suspends the request. `others` take room as heavy jobs do. The code that learns of the end
- * sets the answer, if job->request is still there, and ends the job, which destroys it. */
+/* Jobs. If its job is heavy, a handler asks for room first; without room, the request is answered.
+ * `others` take room as heavy jobs do. Then the handler starts its work and begins the job, which
+ * suspends the request. The code that learns of the end sets the answer, if job->request is still
+ * set. Then it ends the job, which destroys the job. */
 bool http_room_for_job(struct request *request, uint32_t others);
 void http_begin_job(struct request *request, struct http_job *job);
 void http_end_job(struct http_job *job);

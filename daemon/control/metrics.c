@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /metrics: the status and the peers in Prometheus' text format; see render.h.
  *
- * view.h lists the figures. An unknown figure is left out, as Prometheus would have it. */
+ * view.h lists the metrics. An unknown value is left out, as Prometheus expects. */
 #include "render.h"
 
 #include "sgp/version.h"
@@ -42,7 +42,7 @@ PEER_FIELDS(FIELD, LINK_METRIC, LINK_DERIVED)
 #undef DERIVED
 #undef LINK_DERIVED
 
-/* and the tables of them: the node's by their places, which leave gaps. */
+/* and the tables of these functions: the node's table is indexed by place, with gaps. */
 #define DERIVED(key, kind, value, place, shown, at, type, name, help, other)                       \
     [at] = {"sgpd_" #name, #type, help, node_##name, NULL},
 #define LINK_DERIVED(key, kind, value, shown, type, name, help, other)                             \
@@ -56,7 +56,7 @@ static void print_head(FILE *stream, const struct metric *metric)
         metric->type);
 }
 
-/* Node names come from a file: the format wants \ and " escaped. */
+/* Node names come from a file. The format requires that \ and " are escaped. */
 static void print_label(FILE *stream, const char *text)
 {
     for (const char *c = text; *c; c++) {
@@ -66,7 +66,7 @@ static void print_label(FILE *stream, const char *text)
     }
 }
 
-/* Which node this is: the others' lines leave that to whoever collects them. */
+/* Which node this is. The other lines do not name the node; the collector adds its name. */
 static void print_info(FILE *stream, const struct view_status *status)
 {
     static const struct metric metric = {"sgpd_info", "gauge",

@@ -41,5 +41,5 @@ uint64_t page_row(const struct page *page, uint32_t index)
 {
     sgp_assert(index < page->count);
     uint64_t number = page->first + index * page->every;
-    return number < page->total ? number : page->total - 1; /* the latest one of an overview */
+    return number < page->total ? number : page->total - 1; /* the latest row of an overview */
 }

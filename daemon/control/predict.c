@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* POST /v1/predict: rows from a body, through the model, to labels and outputs.
  *
- * A body that begins with { or [ is JSON, {"rows": [[...], ...]} or the array alone, of features as
- * the model takes them (image bytes divided by 255, columns scaled). Anything else is CSV like the
- * training data: a line of names, then rows, scaled as configured. A program takes numbers as they
- * are.
+ * A body that begins with { or [ is JSON: {"rows": [[...], ...]} or the array alone. Its features
+ * are as the model takes them (image bytes divided by 255, columns scaled). Any other body is CSV
+ * like the training data: a line of names, then rows, scaled as configured. A program takes numbers
+ * unchanged.
  *
- * Parsing and rendering run off the loop thread (offload.h) and touch their own struct and
- * constants alone; the rest runs on the loop thread. A body is hostile: it fails with 400 and the
- * line. */
+ * Parsing and rendering run off the loop thread (offload.h). They touch only their own struct and
+ * constants. The rest runs on the loop thread. The body is untrusted input: an invalid body fails
+ * with 400 and the line. */
 #include "endpoints.h"
 
 #include "render.h"
@@ -63,7 +63,7 @@ refuse(struct predict *predict, unsigned status, const char *format, ...)
     (void)sgp_fail(&predict->error, SGP_E_DATA, "%s", text);
 }
 
-/* Whether `rows` rows may be made, and memory for them. */
+/* Whether `rows` rows are allowed, and memory for them. */
 static bool make_room(struct predict *predict, uint64_t rows)
 {
     uint64_t inputs = predict->inputs;
@@ -132,7 +132,7 @@ static void parse_json(struct predict *predict)
     json_decref(root);
 }
 
-/* CSV (off the loop thread). The reader takes files, so the body becomes one in memory. */
+/* CSV (off the loop thread). The reader takes files, so the body becomes a file in memory. */
 
 static int body_as_file(const struct predict *predict)
 {
@@ -183,7 +183,8 @@ static void take_dataset(struct predict *predict, const struct sgp_dataset *data
 
 static void parse_csv(struct predict *predict)
 {
-    /* What could become too many features is refused before it is read; the first line is names. */
+    /* A body that could hold too many features is refused before it is read. The first line has the
+     * names. */
     uint64_t lines = count_lines(predict);
     if (lines - 1 > CONTROL_ROWS_MAX ||
         lines * predict->inputs * sizeof(float) > CONTROL_FEATURE_BYTES_MAX) {
@@ -237,7 +238,7 @@ static void parse_body(struct offload *offload)
         parse_csv(predict);
 }
 
-/* Outputs (off the loop thread). JSON has no word for an infinity. */
+/* Outputs (off the loop thread). JSON cannot represent an infinity. */
 
 static bool are_finite(struct predict *predict)
 {
@@ -263,7 +264,7 @@ static void render(struct offload *offload)
             &predict->bytes);
 }
 
-/* The way of a request, on the loop thread. */
+/* The steps of a request, on the loop thread. */
 
 static bool is_wanted(struct offload *offload)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What onlookers read, copied and then rendered; see endpoints.h.
  *
- * Fails: without memory for a copy or an answer the request is answered with 500. */
+ * Fails: if there is no memory for a copy or an answer, the request is answered with 500. */
 #include "endpoints.h"
 
 #include "render.h"
@@ -13,15 +13,15 @@
 
 #define JSON_TYPE "application/json"
 
-/* A copy of the node of one moment, and the answer that is made of it. */
+/* A copy of the node at one moment, and the answer that is rendered from it. */
 struct reading {
-    struct http_job job; /* first */
+    struct http_job job; /* must be first */
     struct offload offload;
     const struct reader *reader;
-    uint64_t since; /* of the history: what was asked for */
+    uint64_t since; /* of the history: as requested */
     uint64_t limit;
     struct view_status status;
-    struct sgp_topology *topology; /* its edges, too, unless they are too many; or NULL */
+    struct sgp_topology *topology; /* with its edges, unless there are too many; or NULL */
     struct view_peer *peers;
     uint32_t peer_count;
     struct page page;
@@ -82,7 +82,7 @@ static void free_topology(struct sgp_topology *topology)
     free(topology);
 }
 
-/* As far as render_topology reads it: a reload may destroy the original meanwhile. */
+/* What render_topology reads is copied, because a reload may destroy the original meanwhile. */
 static bool copy_topology(struct reading *reading, const struct view_actions *actions)
 {
     const struct sgp_topology *original = actions->topology(actions->context);
@@ -131,7 +131,7 @@ static char *show_metrics(const struct reading *reading, size_t *ret_bytes)
     return text;
 }
 
-/* ---- the way of a reading ---- */
+/* ---- the steps of a reading ---- */
 
 static struct reading *of_offload(struct offload *offload)
 {
@@ -169,7 +169,7 @@ static void end(struct offload *offload)
     else if (request)
         http_fail_code(request, -ENOMEM);
     if (request)
-        reading->text = NULL; /* the answer's now, if there was one */
+        reading->text = NULL; /* now owned by the answer, if there was a text */
     http_end_job(&reading->job);
 }
 
@@ -220,7 +220,7 @@ void readers_metrics(struct request *request)
     read_by(request, &reader);
 }
 
-/* ---- what is asked of the history ---- */
+/* ---- the query of the history ---- */
 
 /* A whole decimal number, or false. */
 static bool read_number(const char *text, uint64_t *ret_number)

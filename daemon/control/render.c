@@ -26,7 +26,7 @@ static json_t *as_count(uint64_t value)
     return json_integer((json_int_t)value);
 }
 
-/* A number from 1 on; 0: there is none. */
+/* A number from 1 on; 0 means none. */
 static json_t *as_ordinal(uint64_t value)
 {
     return value > 0 ? as_count(value) : json_null();
@@ -37,7 +37,7 @@ static json_t *as_flag(bool value)
     return json_boolean(value);
 }
 
-/* Text from outside: bytes that are not UTF-8 would make no JSON, so they become '?'. */
+/* Text from outside. Bytes that are not UTF-8 are not valid JSON, so they become '?'. */
 static json_t *as_name(const char *text)
 {
     json_t *string = json_string(text);
@@ -51,7 +51,7 @@ static json_t *as_name(const char *text)
     return json_string(plain);
 }
 
-/* The same; NULL or "": there is none. */
+/* The same; NULL or "" means none. */
 static json_t *as_text(const char *text)
 {
     return text != NULL && text[0] ? as_name(text) : json_null();
@@ -66,7 +66,8 @@ static json_t *as_identity(uint64_t value)
 
 #define as_json(value) (value)
 
-/* Adds a member; takes value. Without memory *object becomes NULL, and stays it. */
+/* Adds a member and takes ownership of value. If memory is out, *object becomes NULL and stays
+ * NULL. */
 static void put(json_t **object, const char *key, json_t *value)
 {
     if (json_object_set_new(*object, key, value) == 0)
@@ -85,7 +86,7 @@ static const char *link_state_name(const struct view_peer *peer)
     case SGP_LINK_CONNECTING:
         return "connecting";
     default:
-        return peer->core.retired ? "retired" : "down"; /* nobody expects a connection of it */
+        return peer->core.retired ? "retired" : "down"; /* no connection of this peer is expected */
     }
 }
 
@@ -107,7 +108,7 @@ static json_t *render_program(const struct view_program *program)
         "seconds", as_real(program->seconds), "overflows", (json_int_t)program->overflows);
 }
 
-/* Of a worker: which step of its owner it trains from, and for how long. */
+/* For a worker: from which step of its owner it trains, and for how long. */
 static json_t *render_copy(const struct view_status *status)
 {
     if (status->core.copy_label == SGP_ROUND_NONE)
@@ -116,7 +117,7 @@ static json_t *render_copy(const struct view_status *status)
         as_real(status->copy_seconds));
 }
 
-/* That it owns, if these are not all. */
+/* The parts that the node owns, if these are not all. */
 static json_t *render_parts(const struct sgp_topology_node *node)
 {
     if (node->own_part_count == 0)
@@ -124,14 +125,14 @@ static json_t *render_parts(const struct sgp_topology_node *node)
     return json_pack("[i, i]", node->own_part, node->own_part + node->own_part_count - 1);
 }
 
-/* The node of the file that it stands beside. */
+/* The node of the file with which this owner is colocated. */
 static json_t *render_beside(const struct sgp_topology *topology, uint32_t node)
 {
     const struct sgp_topology_node *it = &topology->nodes[node];
     return it->beside ? json_string(topology->nodes[it->trainer].name) : json_null();
 }
 
-/* The vector or parts of it, for as long as that stays. */
+/* Whether the node owns the vector or parts of it, permanently. */
 static json_t *render_owns(const struct sgp_topology *topology, const char *name)
 {
     int64_t self = sgp_topology_find(topology, name);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the control server says: views turned into JSON and Prometheus text.
  *
- * A NaN becomes null. 64-bit identities (incarnation, digests) are strings of 16 hexadecimal digits,
- * because most readers of JSON keep 53 bits of a number. A function returns NULL when memory is out.
+ * A NaN becomes null. 64-bit identities (incarnation, digests) are strings of 16 hexadecimal
+ * digits, because most readers of JSON keep 53 bits of a number. If memory is out, a function
+ * returns NULL.
  *
  * Any thread; pure. */
 #ifndef SGPD_RENDER_H
@@ -13,7 +14,7 @@
 
 #include <jansson.h>
 
-#define RENDER_EDGES_MAX 20000u /* a topology with more is rendered with counts instead of edges */
+#define RENDER_EDGES_MAX 20000u /* a larger topology is rendered with counts instead of edges */
 
 json_t *render_status(const struct view_status *view, const struct sgp_topology *topology);
 json_t *render_peer(const struct view_peer *view);
@@ -25,11 +26,12 @@ json_t *render_reload(const struct view_reload *reload);
 json_t *render_left(const char *heir, double weight, double owed);
 json_t *render_evaluation(const struct sgp_evaluation *evaluation, sgp_round round);
 
-/* outputs[rows x width]; with the greatest one's class where outputs are classes. */
+/* outputs[rows x width]. Where outputs are classes, the class of the greatest output is added. */
 json_t *render_prediction(
     const struct view_model *model, const float *outputs, uint64_t rows, uint64_t width);
 
-/* {"error": {"status": 404, "code": ..., "message": ..., `hints`}}; takes them; NULL: none. */
+/* {"error": {"status": 404, "code": ..., "message": ..., `hints`}}. Takes ownership of the hints;
+ * NULL: none. */
 json_t *render_error(unsigned status, const char *code, const char *message, json_t *hints);
 
 /* The answer of GET /v1/history: `rows` are those of the page. */
