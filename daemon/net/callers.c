@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pass over the nodes of the file, which takes the place of the one before when it is through; see callers.h. */
+/* A pass over the nodes of the file. When the pass is complete, its result replaces that of the
+ * pass before; see callers.h. */
 #include "callers.h"
 
 #include <netdb.h>
@@ -33,7 +34,7 @@ bool callers_expect(const struct callers *callers, const struct sockaddr *addres
            bsearch(&caller, callers->known, callers->count, sizeof caller, by_bytes) != NULL;
 }
 
-/* Without memory the pass knows fewer. */
+/* If memory is out, the pass knows fewer addresses. */
 static void add(struct callers *callers, struct caller caller)
 {
     if (callers->found_count == callers->found_capacity) {
@@ -58,7 +59,8 @@ static void sort(struct callers *callers)
     callers->found_count = kept;
 }
 
-/* What was found is known; while names fail, so is what was known before, up to a bound. */
+/* Publish what the pass found. While names fail, the addresses known before are kept as well, up to
+ * a bound. */
 static void publish(struct callers *callers, bool keep)
 {
     keep = keep && callers->count <= KEPT_MOST * (size_t)callers->topology->node_count;
@@ -76,7 +78,7 @@ static void publish(struct callers *callers, bool keep)
 
 static void go_on(struct callers *callers);
 
-/* Whose address in the file is one to be dialled; its host. */
+/* The host of a node's address in the file, if the address can be dialled. */
 static bool host_of(const struct callers *callers, uint32_t node, char host[SGP_ADDRESS_BYTES])
 {
     const struct sgp_topology *topology = callers->topology;
@@ -105,7 +107,7 @@ static void add_literals(struct callers *callers)
             add(callers, caller);
 }
 
-/* Nobody whose address is in the file waits for the names of others. */
+/* Literal addresses are published first, so that no node waits for the names of others. */
 static void begin(struct callers *callers)
 {
     callers->again = callers->failed = false;
@@ -139,7 +141,7 @@ static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *
         go_on(callers);
 }
 
-/* Up to the next name that must be resolved, or to the end. */
+/* Continue to the next name that must be resolved, or to the end. */
 static void go_on(struct callers *callers)
 {
     static const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
@@ -169,7 +171,7 @@ void callers_resolve(struct callers *callers, const struct sgp_topology *topolog
 {
     callers->topology = topology;
     callers->self = self;
-    callers->again = callers->resolving; /* by an index of the former file */
+    callers->again = callers->resolving; /* the index is of the former file */
     if (!callers->resolving)
         begin(callers);
 }

@@ -2,11 +2,11 @@
 /* From where neighbours call: the addresses to which the names of the topology file resolve.
  *
  * Literal addresses are known at once. Names are resolved in libuv's pool, one at a time, and again
- * every minute, since they may move. Until then, or if it calls from elsewhere, a neighbour is one
- * of the callers whom nobody expects (listener.h).
+ * every minute, since they may change. Until its name is resolved, or if it calls from another
+ * address, a neighbour counts as an unexpected caller (listener.h).
  *
- * Fails: if a name does not resolve, all known addresses stay until all do. Thread: the loop
- * thread. */
+ * Fails: if a name does not resolve, all known addresses are kept until all names resolve. Thread:
+ * the loop thread. */
 #ifndef SGPD_CALLERS_H
 #define SGPD_CALLERS_H
 
@@ -16,7 +16,7 @@
 
 #define CALLERS_AGAIN_MS 60000u
 
-struct caller { /* an IPv6 address; one of IPv4 is mapped */
+struct caller { /* an IPv6 address; an IPv4 address is mapped */
     uint8_t bytes[16];
 };
 
@@ -25,9 +25,9 @@ struct callers {
     uv_getaddrinfo_t resolver;
     const struct sgp_topology *topology;
     uint32_t self;
-    uint32_t next; /* node to be looked at */
+    uint32_t next; /* index of the next node to examine */
     bool resolving, again, closing;
-    bool failed;          /* in this pass: a name had no answer */
+    bool failed;          /* in this pass: a name did not resolve */
     struct caller *known; /* sorted */
     size_t count;
     struct caller *found; /* in this pass */
@@ -35,10 +35,10 @@ struct callers {
 };
 
 void callers_open(struct callers *callers, uv_loop_t *loop);
-/* Another file, from now on; the caller's, which it keeps. `self` does not call. */
+/* Use another file from now on. The caller owns the file and must keep it. `self` does not call. */
 void callers_resolve(struct callers *callers, const struct sgp_topology *topology, uint32_t self);
 bool callers_expect(const struct callers *callers, const struct sockaddr *address);
-/* The loop has to see the handles through; then callers_finish. */
+/* The loop must run until the handles are closed; then call callers_finish. */
 void callers_close(struct callers *callers);
 void callers_finish(struct callers *callers);
 

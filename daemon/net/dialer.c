@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Dialling; see dialer.h.
  *
- * A dial ends in three steps: it is decided (told to the owner, or given up), its timer is closed, and
- * it is freed when neither the timer nor the resolver holds it any longer. A link that fails to
- * connect closes by itself. */
+ * A dial ends in three steps. First it is decided: told to the owner, or given up. Then its timer
+ * is closed. It is freed when neither the timer nor the resolver holds it any longer. A link that
+ * fails to connect closes by itself. */
 #include "dialer.h"
 
 #include <netdb.h>
@@ -17,7 +17,7 @@ struct dial {
     uint32_t peer;
     uint32_t holders; /* timer, resolver, connection attempt */
     bool decided;
-    bool plainly; /* the cipher was offered in vain */
+    bool plainly; /* a cipher was offered without success */
     enum sgp_tls tls;
     struct sgp_topology_node node;
     struct sgp_cipher_settings settings;
@@ -44,7 +44,7 @@ static void on_timer_closed(uv_handle_t *handle)
     release(handle->data);
 }
 
-/* Whatever is under way ends; whoever is told is told by the caller. */
+/* End all pending work of the dial. The caller reports the result. */
 static void conclude(struct dial *dial)
 {
     LIST_REMOVE(dial, next);
@@ -53,7 +53,7 @@ static void conclude(struct dial *dial)
     uv_close((uv_handle_t *)&dial->timer, on_timer_closed);
 }
 
-/* The link that is being connected, if any, is none of this dial's any more. */
+/* Detach the link that is being connected, if any, from this dial. */
 static void give_up_link(struct dial *dial)
 {
     if (dial->link != NULL)
@@ -88,13 +88,13 @@ static void note(struct dial *dial, int code, const char *text)
 
 static void try_next(struct dial *dial);
 
-/* ---- a link before it is the owner's ---- */
+/* ---- a link before its owner takes it over ---- */
 
 static void on_message(struct link *link, const struct sgp_message *message)
 {
     (void)link;
     (void)message;
-    sgp_assert(false); /* it is the owner's as soon as there is anything to read */
+    sgp_assert(false); /* the owner has the link before any data can be read */
 }
 
 static void on_ciphered(struct link *link)
@@ -102,7 +102,7 @@ static void on_ciphered(struct link *link)
     succeed(link->context);
 }
 
-/* Of the handshake; the link closes by itself. */
+/* The handshake failed; the link closes by itself. */
 static void on_failed(struct link *link, int code, const char *text)
 {
     struct dial *dial = link->context;
@@ -124,14 +124,14 @@ static const struct link_events dial_events = {
 
 /* ---- one address after the other ---- */
 
-/* The connection stands. */
+/* The TCP connection is established. */
 static void begin(struct dial *dial)
 {
     bool ciphers = dial->tls != SGP_TLS_OFF && !dial->plainly;
     int code = ciphers ? link_cipher(dial->link, &dial->settings) : 0;
     if (code == 0)
         code = link_start(dial->link);
-    if (dial->link == NULL) /* it failed, and that was told */
+    if (dial->link == NULL) /* the link failed, and the failure was reported */
         return;
     if (code == 0) {
         if (!ciphers)
@@ -199,7 +199,7 @@ static void on_timeout(uv_timer_t *timer)
     fail(dial);
 }
 
-/* What cannot even begin is told from the timer, so never from within dialer_dial. */
+/* A dial that cannot begin is reported from the timer, so never from within dialer_dial. */
 static void on_stillborn(uv_timer_t *timer)
 {
     fail(timer->data);
@@ -236,7 +236,7 @@ bool dialer_dial(struct dialer *dialer, uint32_t peer, const struct sgp_topology
     *dial = (struct dial){.dialer = dialer, .peer = peer, .holders = 1};
     dial->tls = dialer->events.tls(dialer->events.context, peer, &dial->settings);
     dial->settings.dials = true;
-    (void)sgp_key_hold(dial->settings.key); /* a reload may bring another */
+    (void)sgp_key_hold(dial->settings.key); /* a reload may replace the key */
     dial->settings.context = &dial->node;
     dial->node = *node;
     LIST_INSERT_HEAD(&dialer->dials, dial, next);

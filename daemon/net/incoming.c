@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The payload that comes: where it goes, its sums, and what is looked at and folded while it is in the cache; see link.h. */
+/* The incoming payload: where its bytes are stored, and its checksums. Values are checked and
+ * folded while they are in the cache; see link.h. */
 #include "link.h"
 
 #include "sgp/codec.h"
@@ -20,11 +21,13 @@ void link_receive(struct link *link, float *into)
     link->squares = 0;
 }
 
-/* Folding that began late catches up by so many bytes for each that comes. So the loop is held up for as long as it takes to fold some
- * 16 MiB, and of a payload of which no more than three quarters had come nothing is left for its end. */
+/* If folding begins late, it catches up by so many bytes for each byte that arrives. So the loop is
+ * blocked for at most the time to fold some 16 MiB. If at most three quarters of a payload had
+ * arrived, nothing is left to fold at its end. */
 #define CATCH_UP 4u
 
-/* At every whole value that is there; at whole runs, if they are folded. So many are there since the last look. */
+/* Check every complete value; if values are folded, complete runs alone. `fresh` values have
+ * arrived since the last check. */
 static void look(struct link *link, uint64_t fresh)
 {
     uint64_t first = link->checked, values = link->decoding.decoded - first;
@@ -43,12 +46,12 @@ static void look(struct link *link, uint64_t fresh)
     link->checked += values;
 }
 
-/* Begins anew with looking, so that runs are whole. */
+/* Checking starts again from the beginning, so that runs are complete. */
 void link_fold(struct link *link, struct sgp_fold_work *fold)
 {
     sgp_assert(fold == NULL || (link->into != NULL && link->fold == NULL));
     link->fold = fold;
-    if (fold == NULL) { /* what is behind is not looked at: the share is refused */
+    if (fold == NULL) { /* the rest is not checked: the share is refused */
         link->checked = link->decoding.decoded;
         return;
     }
@@ -56,10 +59,10 @@ void link_fold(struct link *link, struct sgp_fold_work *fold)
     link->squares = 0;
 }
 
-/* Bytes that are in the nearest cache when they are looked at a second time. */
+/* So many bytes stay in the nearest cache until they are read a second time. */
 #define LOOK_BYTES 16384u
 
-/* `bytes` more have been read to their final place: sum them and look at them. */
+/* `bytes` more have been read to their final place: sum and check them. */
 int link_look_at(struct link *link, size_t bytes)
 {
     const uint8_t *base = link->place;

@@ -40,13 +40,14 @@ bool link_stands(const struct link *link)
     return !link->closing && link->failure == 0;
 }
 
-/* Bytes of the queue, from its head, that may be written. */
+/* Number of bytes at the head of the queue that may be written. */
 static size_t writable(const struct link *link)
 {
     return link->behind.waits ? link->behind.queued : link->queue_bytes;
 }
 
-/* The messages that no write has taken yet, in one piece or two: so many. */
+/* The queued messages that no write has taken yet, in one or two buffers. Returns the number of
+ * buffers. */
 static unsigned queued(const struct link *link, uv_buf_t buffers[2])
 {
     size_t flight = link->writing ? link->queue_flight : 0, bytes = writable(link) - flight;
@@ -57,7 +58,8 @@ static unsigned queued(const struct link *link, uv_buf_t buffers[2])
     return (unsigned)(first > 0) + (unsigned)(first < bytes);
 }
 
-/* Seal what is to be written, unless plain: so many buffers; 0: none, or the cipher is over. */
+/* Seal what is to be written, unless the link is plain. Returns the number of buffers; 0: none, or
+ * the cipher has ended. */
 static unsigned seal(struct link *link, uv_buf_t *buffers, unsigned count)
 {
     const uint8_t *bytes;
@@ -71,15 +73,16 @@ static unsigned seal(struct link *link, uv_buf_t *buffers, unsigned count)
     return waits > 0;
 }
 
-/* Nothing but its handshake may be written yet. */
+/* Whether the peer is unknown. Until then only the handshake may be written. */
 static bool is_unknown(const struct link *link)
 {
     return link->cipher != NULL && !link->known;
 }
 
-/* ---- the end ---- */
+/* ---- closing ---- */
 
-/* What waits, and goodbye, as far as the socket takes them; to an unknown peer the alert alone. */
+/* Write the queued messages and a goodbye, as far as the socket takes them. An unknown peer gets
+ * the alert alone. */
 static void say_last(struct link *link, const struct sgp_message *goodbye)
 {
     uint8_t frame[SGP_WIRE_FRAME_MAX];
@@ -99,7 +102,8 @@ void link_close(struct link *link, const struct sgp_message *goodbye)
     if (link->closing)
         return;
     link->closing = true;
-    /* Nothing else may stand before it; what libuv still holds of a write makes try_write fail. */
+    /* No other data may precede the goodbye. If libuv still holds part of a write,
+     * try_write fails. */
     if (!link->writing || link->queue_bytes == link->queue_flight)
         say_last(link, goodbye);
     uv_close((uv_handle_t *)&link->tcp, on_closed);
@@ -119,11 +123,11 @@ void link_end(struct link *link, int code, const char *text)
     fail(link, code, text);
 }
 
-/* ---- out ---- */
+/* ---- sending ---- */
 
 static void pump(struct link *link);
 
-/* The present write is through. */
+/* The present write is complete. */
 static void settle_write(struct link *link)
 {
     link->bytes_sent += link->flight;
@@ -153,19 +157,19 @@ static void take_up(struct link *link, const struct link_cargo *cargo)
     link->behind.waits = false;
 }
 
-/* The turn of what waits behind a payload, once that was handed to a write. */
+/* Once the payload was handed to a write, start what waits behind it. */
 static void take_turn(struct link *link)
 {
     if (link->behind.waits && link->cargo.bytes == 0)
         take_up(link, &link->behind.cargo);
 }
 
-/* The next chunk of the payload, which is used up by so many bytes. */
+/* The next chunk of the payload. So many bytes of the payload are consumed. */
 static const uint8_t *take_chunk(struct link *link, uint32_t *ret_bytes)
 {
     struct link_cargo *cargo = &link->cargo;
     const uint8_t *chunk = (const uint8_t *)cargo->values;
-    /* What is sealed lies in memory of its own until it is written. */
+    /* Sealed bytes are in a buffer of their own until they are written. */
     uint64_t bytes = link->cipher != NULL ? LINK_SEALED_BYTES : SGP_WIRE_CHUNK_MAX;
     bool coded = cargo->codec.compressor != SGP_COMPRESSOR_NONE;
     uint64_t count = coded ? LINK_CODED_VALUES : bytes / sizeof *cargo->values;
@@ -183,7 +187,8 @@ static const uint8_t *take_chunk(struct link *link, uint32_t *ret_bytes)
     return chunk;
 }
 
-/* The next write: all messages that wait, then the next chunk of the payload. So many buffers. */
+/* The next write: all queued messages, then the next chunk of the payload. Returns the number of
+ * buffers. */
 static unsigned load(struct link *link, uv_buf_t buffers[4])
 {
     take_turn(link);
@@ -193,7 +198,8 @@ static unsigned load(struct link *link, uv_buf_t buffers[4])
     if (link->cargo.bytes > 0) {
         uint32_t bytes;
         const uint8_t *chunk = take_chunk(link, &bytes);
-        /* Summed right before it is sent, which finds it in the cache. What is ciphered needs no sum. */
+        /* The checksum is computed right before sending, which then finds the chunk in the cache. A
+         * ciphered chunk needs no checksum. */
         uint32_t sum = link->cipher == NULL ? (uint32_t)XXH3_64bits(chunk, bytes) : 0;
         sgp_wire_chunk_header(bytes, sum, link->chunk_header);
         buffers[count++] = uv_buf_init((char *)link->chunk_header, SGP_WIRE_HEADER_BYTES);
@@ -204,7 +210,7 @@ static unsigned load(struct link *link, uv_buf_t buffers[4])
     return count;
 }
 
-/* The same as it goes on the line; `bytes` in all. */
+/* The same write as it goes on the wire; `bytes` in all. */
 static unsigned load_line(struct link *link, uv_buf_t buffers[4], size_t *bytes)
 {
     unsigned count = 0;
@@ -222,7 +228,7 @@ static unsigned load_line(struct link *link, uv_buf_t buffers[4], size_t *bytes)
     return count;
 }
 
-/* Leave out the first `bytes` of what is to be written. */
+/* Skip the first `bytes` of what is to be written. */
 static void pass(uv_buf_t *buffers, unsigned count, size_t bytes)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -233,7 +239,8 @@ static void pass(uv_buf_t *buffers, unsigned count, size_t bytes)
     }
 }
 
-/* A request to libuv costs a call back and two of the kernel more than a small write that the socket takes. */
+/* A small write is tried directly first: a request to libuv costs a callback and two system calls
+ * more. */
 static void pump(struct link *link)
 {
     uv_stream_t *stream = (uv_stream_t *)&link->tcp;
@@ -267,7 +274,8 @@ void link_flush(struct link *link)
     pump(link);
 }
 
-/* Copy a message's frame into the ring: so many bytes; 0 if the link failed for lack of room. */
+/* Copy a message's frame into the ring. Returns its number of bytes; 0 if the link failed for lack
+ * of room. */
 static size_t enqueue(struct link *link, const struct sgp_message *message)
 {
     uint8_t frame[SGP_WIRE_FRAME_MAX];
@@ -291,7 +299,8 @@ static size_t enqueue(struct link *link, const struct sgp_message *message)
     return bytes;
 }
 
-/* Of a promise that changes and changes back the peer is to hear both: it voids credits, here and there. */
+/* Whether a BEAT repeats the last promise. If a promise changes and changes back, the peer must get
+ * both messages. Each change voids credits on both sides. */
 static bool repeats(const struct link *link, const struct sgp_message *message)
 {
     return message->type == SGP_BEAT && message->pulse.next_round == link->next_round &&
@@ -301,7 +310,7 @@ static bool repeats(const struct link *link, const struct sgp_message *message)
 void link_send(struct link *link, const struct sgp_message *message)
 {
     bool crowded = link->behind.waits && link->queue_bytes > LINK_QUEUE_BYTES / 2;
-    if (message->type == SGP_SHARE) { /* without payload */
+    if (message->type == SGP_SHARE) { /* without a payload */
         link_send_payload(link, message, NULL, (struct sgp_codec){.compressor = 0});
         return;
     }
@@ -352,14 +361,14 @@ void link_send_payload(struct link *link, const struct sgp_message *message, con
         pump(link);
 }
 
-/* ---- in ---- */
+/* ---- receiving ---- */
 
-/* What is read before it is known what it is, and used up before anything else is read. */
+/* Bytes that are read before their kind is known. They are used up before anything else is read. */
 static _Thread_local uint8_t input[LINK_INPUT_BYTES];
-/* The same of what is ciphered. */
+/* The same for ciphered bytes. */
 static _Thread_local uint8_t line[LINK_WINDOW_BYTES];
 
-/* Where the next bytes of the present frame belong, and how many may. */
+/* Where the next bytes of the present frame belong, and how many may be read there. */
 static uv_buf_t wanted(struct link *link)
 {
     if (link->phase == LINK_HEADER)
@@ -372,8 +381,9 @@ static uv_buf_t wanted(struct link *link)
     return uv_buf_init((char *)link->place + link->received, window);
 }
 
-/* Or the buffer for many. Where payloads are large the next is likely to be so, and one whose first bytes were read with
- * the frames before them costs a link a tenth more of the processor (measured at 1 MiB). */
+/* Or the buffer for many frames. If payloads are large, the next frame is likely a large payload,
+ * too. A payload whose first bytes were read with the frames before it costs a link a tenth more
+ * processor time (measured at 1 MiB). */
 static uv_buf_t place_of(struct link *link)
 {
     uv_buf_t place = wanted(link);
@@ -388,7 +398,8 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
     *buffer = link->cipher != NULL ? uv_buf_init((char *)line, sizeof line) : place_of(link);
 }
 
-/* Whether the peer lets go of a payload that is still being read here: it cannot have it yet. */
+/* Whether the peer releases a payload that is still being read here. The peer cannot have received
+ * all of it yet. */
 static bool is_answered_unsent(const struct link *link, const struct sgp_message *message)
 {
     bool in_flight = link->writing && link->flight > link->queue_flight &&
@@ -456,7 +467,7 @@ static void take_header(struct link *link)
     (void)XXH3_64bits_reset(link->hash);
 }
 
-/* `bytes` more of the payload lie where they belong. */
+/* `bytes` more of the payload are in their place. */
 static void take_payload(struct link *link, size_t bytes)
 {
     int code = link_look_at(link, bytes);
@@ -487,7 +498,7 @@ static void take_part_of_header(struct link *link)
         take_header(link);
 }
 
-/* `count` bytes lie where they were wanted. */
+/* `count` bytes were stored where `wanted` said. */
 static void take(struct link *link, size_t count)
 {
     link->bytes_received += (uint64_t)count;
@@ -502,7 +513,7 @@ static void take(struct link *link, size_t count)
         take_body(link);
 }
 
-/* The owner may close the link in the middle. */
+/* The owner may close the link during the loop. */
 static void take_input(struct link *link, size_t count)
 {
     for (size_t taken = 0; taken < count && !link->closing;) {
@@ -514,7 +525,7 @@ static void take_input(struct link *link, size_t count)
     }
 }
 
-/* `count` bytes lie in a place of place_of. */
+/* `count` bytes were stored at a place of place_of. */
 static void take_placed(struct link *link, const char *place, size_t count)
 {
     if (place == (char *)input)
@@ -566,7 +577,8 @@ int link_cipher(struct link *link, const struct sgp_cipher_settings *settings)
     return sgp_cipher_create(settings, &link->cipher);
 }
 
-/* False: its owner has closed it. A cipher reads from `line`, while `input` is written. */
+/* Returns false if the owner has closed the link. A cipher reads from `line`, while `input` is
+ * written. */
 static bool begin(struct link *link, const char **bytes, size_t count)
 {
     link->begun = true;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- one line a stranger, and not too many ---- */
+/* ---- one line a stranger, up to a limit ---- */
 
 void listener_log(struct listener *listener, const struct link *link, const char *text)
 {
@@ -28,7 +28,7 @@ void listener_log(struct listener *listener, const struct link *link, const char
         link->remote, text);
 }
 
-/* By the file as it is now. */
+/* By the present topology file. */
 static enum sgp_tls tls_of(struct listener *listener, struct sgp_cipher_settings *ret_settings)
 {
     *ret_settings = (struct sgp_cipher_settings){.dials = false};
@@ -37,7 +37,8 @@ static enum sgp_tls tls_of(struct listener *listener, struct sgp_cipher_settings
                : SGP_TLS_OFF;
 }
 
-/* Where TLS is required, who speaks without it learns why it is not let in, and nothing of this node. */
+/* Where TLS is required, a caller without TLS learns why it is refused, and nothing about this
+ * node. */
 void listener_refuse(struct listener *listener, struct link *link, enum sgp_reason reason,
     const char *text, const char *told)
 {
@@ -94,7 +95,7 @@ static void arm(struct listener *listener)
     (void)uv_timer_start(&listener->timer, on_timeout, milliseconds, 0);
 }
 
-/* Nobody has said yet whether this will be ciphered. */
+/* At this point it is open whether the link will be ciphered. */
 static void on_first(struct link *link, uint8_t byte)
 {
     struct listener *listener = link->context;
@@ -147,7 +148,7 @@ static void on_failed(struct link *link, int code, const char *text)
         listener_log(listener, link, text);
 }
 
-/* A stranger leaves the list when its link is closed, so nothing is left to do when that is freed. */
+/* A stranger leaves the list when its link is closed, so `freed` has nothing to do. */
 static const struct link_events stranger_events = {
     .first = on_first,
     .message = on_message,
@@ -170,7 +171,7 @@ static bool is_expected(const struct listener *listener, const struct link *link
                                                (const struct sockaddr *)&address));
 }
 
-/* By its address; of IPv6 by the half that its owner cannot choose. */
+/* By its address; for IPv6, by the half that the caller cannot choose. */
 static uint8_t *rate_of(struct listener *listener, const struct link *link)
 {
     struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
@@ -188,7 +189,7 @@ static uint8_t *rate_of(struct listener *listener, const struct link *link)
     return &listener->rate_of[hash % LISTENER_ADDRESSES];
 }
 
-/* Whether one more of those whom nobody expects is one too many in this second. */
+/* Whether one more unexpected caller exceeds the limit of this second. */
 static bool is_flood(struct listener *listener, const struct link *link)
 {
     sgp_time now = (sgp_time)uv_hrtime();
@@ -204,7 +205,8 @@ static bool is_flood(struct listener *listener, const struct link *link)
     return listener->rate_count++ >= LISTENER_UNEXPECTED_RATE;
 }
 
-/* A place for one more: the oldest unexpected caller goes, or the oldest for an expected one. */
+/* Make room for one more: the oldest unexpected caller is closed, or, for an expected caller, the
+ * oldest caller. */
 static bool make_room(struct listener *listener, const struct link *link)
 {
     bool full = listener->stranger_count == LISTENER_STRANGERS_MAX;
@@ -239,7 +241,8 @@ static void on_connection(uv_stream_t *server, int status)
             listener->sink, SGP_LEVEL_WARNING, "event=accept error=\"%s\"", uv_strerror(status));
         return;
     }
-    /* A closed link keeps its memory until the turn ends: unbounded, callers took 45 MB. */
+    /* A closed link keeps its memory until the turn ends. Without this bound, callers took
+     * 45 MB. */
     if (listener->accepts == LISTENER_ACCEPTS_PER_TURN) {
         (void)uv_timer_start(&listener->retry, on_retry, 0, 0);
         return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernel says of a link's connection, and is told of it; see link.h. */
+/* The socket options and the kernel's figures of a link's connection; see link.h. */
 #include "link.h"
 
 #include <math.h>
@@ -17,14 +17,15 @@ static void name_remote(struct link *link)
     unsigned port = 0;
     if (uv_tcp_getpeername(&link->tcp, (struct sockaddr *)&address, &bytes) == 0) {
         (void)uv_ip_name(remote, host, sizeof host);
-        port = ntohs(((const struct sockaddr_in *)remote)->sin_port); /* of IPv6, too */
+        /* the port is at the same place for IPv6 */
+        port = ntohs(((const struct sockaddr_in *)remote)->sin_port);
     }
     bool bracket = address.ss_family == AF_INET6;
     (void)snprintf(link->remote, sizeof link->remote, "%s%s%s:%u", bracket ? "[" : "", host,
         bracket ? "]" : "", port);
 }
 
-/* Whether both ends have one address: what is sent does not leave this machine. */
+/* Whether both ends have one address: then bytes do not leave this machine. */
 static bool is_within(const struct sockaddr *a, const struct sockaddr *b)
 {
     char own[46], other[46];
@@ -32,8 +33,9 @@ static bool is_within(const struct sockaddr *a, const struct sockaddr *b)
            strcmp(own, other) == 0;
 }
 
-/* Within a machine nothing is lost, so nothing need be paced. bbr, where that is the kernel's default, paces all the same, and
- * takes half as long again. Every kernel has reno, and lets anybody choose it. */
+/* Within a machine no packet is lost, so pacing is of no use. Where bbr is the kernel's default, it
+ * paces all the same, and takes half as long again. Every kernel has reno, and allows every process
+ * to choose it. */
 static void spare_pacing(const struct link *link)
 {
     struct sockaddr_storage own, other;
