@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waiting for the first program; see awaiting_model.h. Thread: the loop thread, the only one. */
+/* Waiting for the first program; see awaiting_model.h. Thread: the loop thread, which is the only
+ * thread. */
 #include "awaiting_model.h"
 
 #include "control/control.h"
@@ -94,7 +95,8 @@ static int stop(void *context)
 
 /* ---- the program ---- */
 
-/* Take the program's layout and first parameters; these last, for to read fresh memory makes it. */
+/* Take the program's layout and first parameters. The parameters are read last, because reading
+ * allocates fresh memory. */
 static int take_model(struct prepared *prepared, const struct guest *guest, struct sgp_error *error)
 {
     struct sgp_model_file *layout = NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Without a model a node knows no length of a vector, so it listens for no neighbour yet. */
+/* Without a model, a node does not know the length of a vector. Therefore it does not listen for
+ * neighbours yet. */
 #ifndef SGPD_AWAITING_MODEL_H
 #define SGPD_AWAITING_MODEL_H
 
@@ -7,9 +8,9 @@
 #include "util/log.h"
 #include "setup/prepare.h"
 
-/* Wait for a program whose model the node can take: layout, finite values, memory. Others are
- * refused in one line. 0 with *ret_guest and the model in *prepared; 1: told to stop; or negative
- * with *error. */
+/* Wait for a program whose model the node can take: layout, finite values, memory. Other programs
+ * are refused in one line. Returns 0 with *ret_guest and the model in *prepared; 1 if told to stop;
+ * or negative with *error. */
 int awaiting_model_wait(const struct config *config, struct prepared *prepared, struct log *log,
     struct guest *ret_guest, struct sgp_error *error);
 

@@ -39,7 +39,8 @@
 
 /* ---- the end ---- */
 
-/* The node has ended, which whoever told it to leave waits for; the process may wait for the owner beside it. */
+/* The node has ended: answer a client that ordered it to leave. The process may still wait for the
+ * colocated owner. */
 static void part(struct daemon *daemon)
 {
     if (daemon->parted)
@@ -78,7 +79,8 @@ static void end(struct daemon *daemon)
         uv_close((uv_handle_t *)&daemon->signals[i], NULL);
 }
 
-/* A finished node exits only after a while: a neighbour may still disagree, and then all mix on. */
+/* A finished node exits only after a while. A neighbour may still disagree; then all continue
+ * averaging. */
 static bool work_is_done(const struct daemon *daemon)
 {
     if (daemon->config->when_done != CONFIG_EXIT || daemon->saves > 0 || daemon->stopping)
@@ -88,7 +90,7 @@ static bool work_is_done(const struct daemon *daemon)
            events_now() - daemon->finished_since >= lasts;
 }
 
-/* After each event: is it time? */
+/* After each event: check whether the node should end. */
 static void on_settled(struct daemon *daemon)
 {
     runs_settle(daemon);
@@ -128,7 +130,7 @@ static void on_signal(uv_signal_t *signal, int number)
         orders_stop(daemon);
 }
 
-/* Nobody waits for an answer: reload_topology has written to the journal. */
+/* No client waits for an answer: reload_topology has written to the journal. */
 static void on_hangup(uv_signal_t *signal, int number)
 {
     (void)number;
@@ -141,7 +143,7 @@ static void on_second(uv_timer_t *timer)
 {
     notes_lines_dropped(timer->data);
     notes_status_line(timer->data);
-    events_settle(timer->data); /* the end may be old enough */
+    events_settle(timer->data); /* the end may have lasted long enough */
 }
 
 static void on_watchdog(uv_timer_t *timer)
@@ -150,7 +152,7 @@ static void on_watchdog(uv_timer_t *timer)
     bool alive =
         beside_is_alive(daemon) &&
         notify_watchdog(&daemon->notify, daemon->worker.away == 0, worker_spent(&daemon->worker));
-    if (alive && daemon->stopping) /* a large model takes its time to be written */
+    if (alive && daemon->stopping) /* writing a large model takes long */
         notify_extend(30 * SGP_SECOND);
 }
 
@@ -161,8 +163,9 @@ static int cannot(struct sgp_error *error, int code, const char *what)
     return sgp_fail(error, code, "%s: %s", what, sgp_strerror(code));
 }
 
-/* A second process would replace the ledger, and the first one's commits go to a file without a
- * name. The lock ends with the process. A file system without locks is used without. */
+/* A second process would replace the ledger, and the first process would commit to a file without a
+ * name. The lock ends with the process. On a file system without locks, the directory is used
+ * without a lock. */
 static int lock_state_directory(struct daemon *daemon, struct sgp_error *error)
 {
     const char *directory = daemon->config->state_directory;
@@ -178,7 +181,7 @@ static int lock_state_directory(struct daemon *daemon, struct sgp_error *error)
     return 0;
 }
 
-/* What a process that was killed was about to put in the place of these: half of it, and it takes room. */
+/* Remove temporary files of a killed process. They are incomplete and take space. */
 static void sweep_state_directory(const struct daemon *daemon)
 {
     static const char *const names[] = {
@@ -323,7 +326,8 @@ static void start_timers(struct daemon *daemon)
     }
 }
 
-/* Everything that can fail; on failure no handle is open but those that the loop will see through. */
+/* All steps that can fail. On failure no handle is open except those that the loop will still
+ * close. */
 static int open_all(struct daemon *daemon, struct guest *guest, struct sgp_error *error)
 {
     char layout[CONFIG_TEXT_BYTES];
@@ -412,7 +416,7 @@ int daemon_run(const struct config *config, struct prepared *prepared, struct lo
             config->listen, config->socket, (unsigned long long)prepared->parameters, rows, blas,
             sgp_version(), (unsigned long long)daemon.seed);
         events_post(&daemon, (struct sgp_event){.type = SGP_EVENT_START});
-        if (guest != NULL) /* from which it begins again, whatever ends it */
+        if (guest != NULL) /* the node restarts from this model, for whatever reason it ends */
             (void)survive_checkpoint(&daemon);
         if (beside_is_ready(&daemon))
             notify_ready();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sgpd: options, configuration, exit statuses. What runs afterwards is daemon.c. */
+/* sgpd: options, configuration, exit statuses. daemon.c contains what runs afterwards. */
 #include "daemon.h"
 #include "node/beside.h"
 #include "node/early_stop.h"
@@ -43,7 +43,7 @@ struct options {
     bool check;
 };
 
-/* Returns -1 to go on, or the exit status. */
+/* Returns -1 to continue, or the exit status. */
 static int parse_options(int count, char **arguments, struct options *ret_options)
 {
     enum { CHECK = 256, HELP_CONFIG, VERSION };
@@ -88,14 +88,14 @@ static int parse_options(int count, char **arguments, struct options *ret_option
     return STATUS_USAGE;
 }
 
-/* Memory may be there at the next start; what else is wrong, people must mend. */
+/* Memory may be available at the next start. Any other error must be corrected by a person. */
 static int refuse(const struct sgp_error *error, bool check)
 {
     (void)fprintf(stderr, "sgpd: %s\n", error->text);
     return check ? STATUS_INVALID : error->code == -ENOMEM ? STATUS_FAILED : STATUS_CONFIG;
 }
 
-/* What would run, and where; *prepared is the caller's. */
+/* Print what would run, and where. *prepared is the caller's. */
 static int check(const struct config *config, const struct prepared *prepared)
 {
     struct sgp_error error = {0};
@@ -142,16 +142,16 @@ static int run(
                : daemon_run(config, prepared, log, &(struct company){.beside = beside});
 }
 
-/* ---- the owner beside a node that trains ---- */
+/* ---- the owner colocated with a node that trains ---- */
 
-/* NULL: the topology file names none beside this node. */
+/* NULL: the topology file names no owner beside this node. */
 static const char *owner_beside(const struct prepared *prepared)
 {
     uint32_t owner = sgp_topology_beside(prepared->topology, prepared->self);
     return owner == SGP_NODE_NONE ? NULL : prepared->topology->nodes[owner].name;
 }
 
-/* The child: nothing of the other node is its. */
+/* The child process. It must not use anything of the other node. */
 static int run_owner(const struct config *config, struct prepared *owner, struct prepared *trainer)
 {
     prepared_finish(trainer);
@@ -160,13 +160,14 @@ static int run_owner(const struct config *config, struct prepared *owner, struct
     return run(config, owner, &log, NULL);
 }
 
-/* Both, by what they are prepared for; the child has its end here, too. */
+/* Run both nodes, as they are prepared. The child process ends in this function, too. */
 static int run_both(const struct config *config, struct prepared *prepared, struct log *log,
     const struct config *owner_config, struct prepared *owner)
 {
     struct sgp_error error = {0};
     struct beside beside;
-    (void)mkdir(config->state_directory, 0750); /* the child, whose is within, says what is wrong */
+    /* the child reports errors: its directory is within */
+    (void)mkdir(config->state_directory, 0750);
     int code = beside_fork(&error, &beside);
     if (code < 0) {
         sgp_log(&log->sink, SGP_LEVEL_ERROR, "event=error error=\"%s\"", error.text);
@@ -195,7 +196,7 @@ static int run_or_check_both(
         owner.blas = prepared->blas;
         status = checks ? check(config, prepared)
                         : run_both(config, prepared, log, &owner_config, &owner);
-        struct config there = owner_config; /* whose state is in a directory yet to be made */
+        struct config there = owner_config; /* its state directory does not exist yet */
         if (access(config->state_directory, F_OK) < 0)
             there.state_directory = config->state_directory;
         status = checks && status == STATUS_DONE ? check(&there, &owner) : status;
@@ -205,8 +206,9 @@ static int run_or_check_both(
     return status;
 }
 
-/* OpenBLAS's kernels shall fit. That may take another start of this program: what is remembered is looked up
- * before the data are read, and tried are those products that the model needs. --check writes nothing. */
+/* Choose the OpenBLAS kernels that fit. This may take another start of this program. So a stored
+ * choice is looked up before the data are read. Only the products that the model needs are
+ * measured. --check writes nothing. */
 static int fit_blas(char **arguments, const struct config *config, bool check,
     const struct log *log, struct prepared *prepared, struct sgp_error *error)
 {
@@ -252,7 +254,8 @@ int main(int count, char **arguments)
         return status;
     if (!options.check) {
         early_stop_begin(false);
-        (void)signal(SIGHUP, SIG_IGN); /* reads the topology again, which is yet to be read */
+        /* SIGHUP reloads the topology, which has not been read yet */
+        (void)signal(SIGHUP, SIG_IGN);
     }
     struct sgp_error error = {0};
     struct config config;
