@@ -37,8 +37,8 @@
 #define LINK_WINDOW_BYTES (128u * 1024u) /* of payload in one read */
 #define LINK_INPUT_BYTES 8192u /* of frames in one read; a larger payload is read on its own */
 #define LINK_SEALED_BYTES (256u * 1024u) /* of payload in one write of a ciphered link */
-/* in one write of a coded payload: with the header, a small write */
-#define LINK_CODED_VALUES (126u * SGP_BLOCK_VALUES)
+#define LINK_CODED_VALUES                                                                          \
+    (126u * SGP_BLOCK_VALUES)   /* of a coded payload in one write: small, with its header */
 #define LINK_SMALL_BYTES 65536u /* a write of at most so many bytes is tried at once */
 #define LINK_QUEUE_BYTES 16384u /* of messages waiting to be written */
 #define LINK_HEARD_NS (100 * SGP_MILLISECOND)
