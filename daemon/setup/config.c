@@ -30,8 +30,8 @@ const struct config_key config_keys[CONFIG_KEY_COUNT] = {
 #undef X
 };
 
-/* The state of one reading. `number` counts the lines that inih has asked for, which is the line of
- * the pair in hand when the handler runs. */
+/* The state of one reading. `number` counts the lines that inih has requested. When the handler
+ * runs, it is the line of the current pair. */
 struct reading {
     struct config config;
     struct sgp_error *error;
@@ -40,7 +40,7 @@ struct reading {
     size_t bytes;
     size_t position;
     unsigned number;
-    bool indented; /* the line in hand begins with white space */
+    bool indented; /* the present line begins with white space */
 };
 
 static void *field_of(struct config *config, const struct config_key *key)
@@ -155,7 +155,7 @@ static bool parse_count(const char *value, uint64_t *ret_count)
     return true;
 }
 
-/* Whether nothing is a value: that of a key which is empty when it is not given. */
+/* Whether the empty value is allowed: it is for a key whose default is empty. */
 static bool may_be_empty(const struct config_key *key)
 {
     return key->default_text != NULL && key->default_text[0] == '\0';
@@ -176,7 +176,7 @@ static int set_count(struct reading *r, enum config_id id, const char *value)
     return 0;
 }
 
-/* A finite decimal number: strtod alone would take hexadecimal, "inf" and "nan" too. */
+/* A finite decimal number. strtod alone would accept hexadecimal, "inf" and "nan", too. */
 static bool parse_real(const char *value, double *ret_real)
 {
     if (value[0] == '\0' || value[strspn(value, "0123456789.eE+-")] != '\0')
@@ -274,12 +274,12 @@ static int set_value(struct reading *r, enum config_id id, const char *value)
 
 /* Names that do not exist. */
 
-/* The key most like a wrong one: a key of the same name elsewhere first, then the least distance,
- * in its own section preferred. NULL if nothing is near. */
+/* The key most similar to a wrong one. A key of the same name in another section comes first. Then
+ * comes the least distance, with the key's own section preferred. NULL if no key is near. */
 static const struct config_key *nearest_key(const char *section, const char *name)
 {
     const struct config_key *nearest = NULL;
-    unsigned best = 8; /* twice a distance of 3, and one */
+    unsigned best = 8; /* twice a distance of 3, plus one */
     for (unsigned i = 0; i < CONFIG_KEY_COUNT; i++) {
         const struct config_key *key = &config_keys[i];
         unsigned d = 2 * sgp_text_distance(name, key->key) + (strcmp(section, key->section) != 0);
@@ -345,8 +345,8 @@ static enum config_id find_key(const char *section, const char *name)
     return (enum config_id)id;
 }
 
-/* Cut a comment that begins with " #", or " ;": inih itself knows the latter alone, and not where a line
- * continues a value. */
+/* Cut a comment that begins with " #" or " ;". inih itself knows only " ;", and does not cut it
+ * where a line continues a value. */
 static void cut_comment(char *value)
 {
     if (value[0] == '#')
@@ -471,7 +471,7 @@ static int set_default_path(
     return set_text(r, id, path);
 }
 
-/* What one key alone cannot show. */
+/* Checks that need several keys. */
 static int check_whole(struct reading *r)
 {
     struct config *config = &r->config;
@@ -514,7 +514,7 @@ int config_parse(const char *file, const char *text, size_t bytes, struct sgp_er
         if (line < 0)
             (void)sgp_fail(&r.own, -ENOMEM, "%s: out of memory", file);
         else if (line > 0 && (r.own.code == 0 || (unsigned)line < r.number)) {
-            r.own.code = 0; /* inih goes on after a line that it cannot read */
+            r.own.code = 0; /* inih continues after a line that it cannot read */
             (void)sgp_fail(&r.own, SGP_E_CONFIG,
                 "%s:%d: not understood; a line is `[section]`, `key = value`, or a comment that "
                 "begins with # or ;",
@@ -529,7 +529,7 @@ int config_parse(const char *file, const char *text, size_t bytes, struct sgp_er
     return sgp_fail(error, r.own.code, "%s", r.own.text);
 }
 
-/* A path that begins nowhere is told with the directory in which it was looked for. */
+/* A path without a fixed base is reported with the directory in which it was looked up. */
 static int fail_missing(const char *file, struct sgp_error *error)
 {
     char directory[SGP_TEXT_BYTES / 2];
@@ -564,7 +564,7 @@ int config_load(const char *file, struct sgp_error *error, struct config *ret_co
     return code;
 }
 
-/* Under the same section and key it says something else now, or nothing. */
+/* The key now has another value in the same section, or none. */
 static int __attribute__((format(printf, 3, 4)))
 change_text(struct config *config, enum config_id id, const char *format, ...)
 {
@@ -585,14 +585,15 @@ static int copy_texts(const struct config *config, struct config *copy)
     bool whole = (copy->file = strdup(config->file)) != NULL;
     for (unsigned id = 0; id < CONFIG_KEY_COUNT; id++) {
         char **from =
-            field_of((struct config *)(uintptr_t)config, &config_keys[id]); /* reads only */
+            /* the function only reads */
+            field_of((struct config *)(uintptr_t)config, &config_keys[id]);
         if (is_text(config_keys[id].type))
             whole = (*(char **)field_of(copy, &config_keys[id]) = strdup(*from)) != NULL && whole;
     }
     return whole ? 0 : -ENOMEM;
 }
 
-/* What a node without rows has no use for. */
+/* Keys without use for a node that has no rows. */
 static const enum config_id of_rows[] = {CONFIG_ID_TRAIN, CONFIG_ID_LABELS, CONFIG_ID_TEST,
     CONFIG_ID_TEST_LABELS, CONFIG_ID_LABEL, CONFIG_ID_CLASSES};
 
@@ -628,7 +629,8 @@ int config_beside(struct config *config, const char *name, uint64_t inputs, stru
         config_finish(&owner);
         return code;
     }
-    memset(owner.changed, 0, sizeof owner.changed); /* the other has told of what has no effect */
+    /* the other node has reported keys without effect */
+    memset(owner.changed, 0, sizeof owner.changed);
     owner.inputs = inputs;
     owner.beside = true;
     owner.stop_at_accuracy = NAN;

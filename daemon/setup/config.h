@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration of one node: an INI file turned into plain values, checked while it is read.
  *
- * One table names every key with its section, type, default, range and meaning; the parser, the
- * listing for people and the test of the documents all walk it. What only the data or
- * the topology can tell (do the layers fit the features?) is checked by prepare.h.
+ * One table names every key with its section, type, default, range and meaning. The parser, the
+ * listing for people and the test of the documents all iterate over it. Checks that need the data
+ * or the topology (do the layers fit the features?) are in prepare.h.
  *
- * Any thread; nothing here keeps state. Errors are SGP_E_CONFIG, -ENOMEM or -errno of the file, with
+ * Any thread; no function keeps state. Errors are SGP_E_CONFIG, -ENOMEM or -errno of the file, with
  * one line `FILE:LINE: what was wrong; what would be right`. */
 #ifndef SGPD_CONFIG_H
 #define SGPD_CONFIG_H
@@ -29,7 +29,7 @@
 
 enum config_type {
     CONFIG_TEXT = 1, /* char *, owned; "" if not given */
-    CONFIG_PATH,     /* the same; made absolute against the directory of the configuration */
+    CONFIG_PATH,     /* the same; made absolute from the directory of the configuration */
     CONFIG_LIST,     /* char *, and indented lines below continue it */
     CONFIG_NAME,     /* char *: letters, digits and . _ -, shorter than SGP_NAME_BYTES */
     CONFIG_ADDRESS,  /* char *: HOST:PORT, shorter than SGP_ADDRESS_BYTES */
@@ -131,12 +131,12 @@ struct config {
 
     bool beside; /* of an owner beside a node that trains: config_beside */
 
-    unsigned lines[CONFIG_LINES]; /* by enum config_id: where the key stands, 0 if it does not */
-    bool changed[CONFIG_LINES];   /* by enum config_id: it stands there, and not as its default */
+    unsigned lines[CONFIG_LINES]; /* by enum config_id: the line of the key; 0: it is absent */
+    bool changed[CONFIG_LINES];   /* by enum config_id: present, and not its default */
 };
 
-/* id, section, key, type, field of struct config, default (NULL: must be given), least, most, words,
- * meaning. */
+/* id, section, key, type, field of struct config, default (NULL: must be given), least, most,
+ * words, meaning. */
 #define CONFIG_TABLE(X)                                                                            \
     X(NAME, "node", "name", CONFIG_NAME, name, NULL, 0, 0, NULL,                                   \
         "name of this node, as in the topology file")                                              \
@@ -328,29 +328,34 @@ struct config_key {
 };
 extern const struct config_key config_keys[CONFIG_KEY_COUNT];
 
-/* Read FILE. On success the caller owns *ret_config and ends it with config_finish; on failure it is
- * untouched. */
+/* Read FILE. On success the caller owns *ret_config and ends it with config_finish; on failure it
+ * is untouched. */
 int config_load(const char *file, struct sgp_error *error, struct config *ret_config);
 
-/* The same from text[0..bytes); `file` is for messages and relative paths. */
+/* The same from text[0..bytes). `file` is for messages and relative paths. */
 int config_parse(const char *file, const char *text, size_t bytes, struct sgp_error *error,
     struct config *ret_config);
 
 void config_finish(struct config *config);
 
-/* The configuration of the owner `name` beside a node that trains on rows of `inputs` values: the same, without rows, its state in
- * STATE/owner, its control socket SOCKET.owner; journal and trace likewise. What `config` listens on is the owner's: it listens on nothing
- * from now on. The caller owns *ret_owner as after config_load. Returns 0 or -ENOMEM. */
+/* The configuration of the owner `name` colocated with a node that trains on rows of `inputs`
+ * values. It is the same configuration without rows. Its state is in STATE/owner, its control
+ * socket is SOCKET.owner; the journal and the trace follow the same rule.
+ *
+ * The owner takes over the address on which `config` listens; `config` listens nowhere from now on.
+ * The caller owns *ret_owner as after config_load. Returns 0 or -ENOMEM. */
 int config_beside(struct config *config, const char *name, uint64_t inputs, struct sgp_error *error,
     struct config *ret_owner);
 
-/* Fill *error with `FILE:LINE: [section] key: ...` of a key found wrong later, and return code. The
- * message is formatted like printf; a key that is not in the file has no line. */
+/* Report an error that was found in a key after reading. Fill *error with `FILE:LINE: [section]
+ * key: ...`, and return code. The message is formatted like printf. A key that is not in the file
+ * has no line. */
 int config_fail(const struct config *config, enum config_id id, struct sgp_error *error, int code,
     const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* The schedule of [optimizer], for a node with `rows` rows in a fleet where `trainers` nodes train. Where neither `rounds`
- * nor base_batch is given, these do not matter, and may be 0. Returns 0, or negative with *error filled. */
+/* The schedule of [optimizer], for a node with `rows` rows in a fleet where `trainers` nodes train.
+ * If neither `rounds` nor base_batch is given, both arguments are unused and may be 0. Returns 0,
+ * or negative with *error filled. */
 int config_schedule(const struct config *config, uint64_t rows, uint32_t trainers,
     struct sgp_error *error, struct sgp_schedule *ret_schedule);
 

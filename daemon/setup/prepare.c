@@ -20,7 +20,7 @@ static enum sgp_outer_kind outer_kind(const struct config *config)
     return (enum sgp_outer_kind)(config->outer - 1);
 }
 
-/* Only a node that nobody dials may listen nowhere. */
+/* Only a node that no other node dials may listen nowhere. */
 int prepare_listen(struct prepared *p, struct sgp_error *error)
 {
     bool nowhere = strcmp(p->config->listen, SGP_ADDRESS_NONE) == 0;
@@ -52,7 +52,7 @@ static void warn_about_schedule(struct prepared *p)
     }
 }
 
-/* What was set in vain. Defaults, and what is kept for another algorithm, deserve no refusal. */
+/* Keys that have no effect. Defaults, and keys for another algorithm, are no reason to refuse. */
 static int warn_about_idle_keys(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
@@ -93,7 +93,7 @@ static int warn_about_idle_keys(struct prepared *p, struct sgp_error *error)
             "it is for the copies of an owner that waits for its workers (algorithm = backup)"},
         {CONFIG_ID_HOLDOUT, !*config->test, "test names the rows to test on"},
     };
-    (void)error; /* nothing here can fail */
+    (void)error; /* no step here can fail */
     warn_about_schedule(p);
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (config->changed[keys[i].id] && !keys[i].used)
@@ -103,7 +103,7 @@ static int warn_about_idle_keys(struct prepared *p, struct sgp_error *error)
     return 0;
 }
 
-/* Momentum of an outer step multiplies what a coarse chooser has left out and brings later. */
+/* An outer step's momentum multiplies what a coarse chooser has left out and delivers later. */
 static int check_compression(struct prepared *p, struct sgp_error *error)
 {
     const struct sgp_chooser *chooser = &p->config->compression;
@@ -140,7 +140,7 @@ static int read_classes(struct prepared *p, struct sgp_error *error)
 {
     const char *text = p->config->classes;
     struct sgp_error why = {0};
-    if (!is_utf8(text)) /* they go into the model's file, whose header is JSON */
+    if (!is_utf8(text)) /* the names go into the model's file, whose header is JSON */
         return config_fail(p->config, CONFIG_ID_CLASSES, error, SGP_E_CONFIG,
             "the names are not UTF-8; save this file and the data as UTF-8");
     int code = sgp_names_split(text, SGP_NAMES_CLASSES, &why, &p->class_names, &p->class_count);
@@ -152,7 +152,7 @@ static const char *given(const char *text)
     return *text ? text : NULL;
 }
 
-/* Whether the rows of this kind of file have what the loss takes. */
+/* Whether the rows of this kind of file have the targets that the loss needs. */
 static int check_targets(const struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
@@ -177,7 +177,8 @@ static int check_targets(const struct prepared *p, struct sgp_error *error)
     return 0;
 }
 
-/* Classes by name, else as many as outputs: a node may have no row of the last class. */
+/* Count the named classes; without names, there are as many as outputs. A node may have no row of
+ * the last class. */
 static int count_classes(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
@@ -216,7 +217,7 @@ static bool is_relay(const struct prepared *p)
     return p->topology->nodes[p->self].relay;
 }
 
-/* A relay has no rows, and whoever is none has some. */
+/* A relay has no rows; every other node has some. */
 static int check_rows(const struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
@@ -242,7 +243,7 @@ static int prepare_data(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
     struct sgp_error why = {0};
-    /* To know the outputs before the data; prepare_model knows the inputs. */
+    /* The outputs must be known before the data; prepare_model determines the inputs. */
     int code = sgp_model_read(&p->model, config->layers, config->loss, &why);
     if (code < 0)
         return config_fail(config, CONFIG_ID_LAYERS, error, code, "%s", why.text);
@@ -275,10 +276,10 @@ static int prepare_data(struct prepared *p, struct sgp_error *error)
     return code < 0 ? prepare_fail_file(config, code, &why, error) : 0;
 }
 
-#define COLUMNS_BYTES_MAX (1u << 20) /* of a file's header, which holds 4 MiB */
+#define COLUMNS_BYTES_MAX (1u << 20) /* of a file's header, which holds up to 4 MiB */
 
-/* What the model's file is to say of the columns of CSV. Names that JSON cannot hold are left
- * out with the rest. */
+/* What the model's file says about the columns of CSV. If names cannot be represented in JSON, the
+ * whole text is left out. */
 static int prepare_columns(struct prepared *p, struct sgp_error *error)
 {
     struct sgp_error why = {0};
@@ -297,9 +298,10 @@ static int prepare_columns(struct prepared *p, struct sgp_error *error)
     return code == -ENOMEM ? sgp_fail(error, code, "%s: out of memory", p->config->train) : 0;
 }
 
-#define REACH 1000 /* what columns may differ by, and be away from 1 */
+#define REACH 1000 /* the most that columns may differ by, and be from 1 */
 
-/* Steps that suit one column are too long or too short for another that is so much wider or narrower. */
+/* A step size that suits one column is too long or too short for another column that is much wider
+ * or narrower. */
 static int warn_about_columns(struct prepared *p, struct sgp_error *error)
 {
     struct sgp_reach reach;
@@ -359,7 +361,7 @@ static int prepare_model(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
     struct sgp_error why = {0};
-    struct sgp_shape input = p->model.input; /* a relay's layers may begin with it */
+    struct sgp_shape input = p->model.input; /* a relay's layers may begin with an input shape */
     if (!is_relay(p))
         input = p->data.train->shape;
     else if (config->inputs > 0)
@@ -397,14 +399,15 @@ static int prepare_model(struct prepared *p, struct sgp_error *error)
 
 /* Length and pace of the training. */
 
-/* Whether each update is a step of its own: an owner adds it as it comes, or a token does. */
+/* Whether each update is a step of its own: an owner adds it on arrival, or a token does. */
 static bool steps_alone(const struct prepared *p)
 {
     return p->topology->owner != SGP_NODE_NONE &&
            (sgp_topology_has_token(p->topology) || !sgp_method_waits(p->method));
 }
 
-/* Of as many gradients as an average has: an owner takes that of all workers but its backups. */
+/* The noise of an average falls with its number of gradients: an owner averages those of all
+ * workers but its backups. */
 static double noise_fraction(const struct prepared *p)
 {
     if (p->config->noise == CONFIG_NOISE_NODE || steps_alone(p))
@@ -425,7 +428,7 @@ static void warn_about_noise(struct prepared *p)
             config->lines[CONFIG_ID_NOISE], why);
 }
 
-/* A batch that grows beyond the rows of the node does not do what the schedule is for. */
+/* If the batch grows beyond the rows of the node, the schedule loses its purpose. */
 static void warn_about_batch(struct prepared *p)
 {
     const struct config *config = p->config;
@@ -447,7 +450,7 @@ static void warn_about_batch(struct prepared *p)
 static int prepare_rounds(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
-    if (is_relay(p)) /* it goes on for as long as the others */
+    if (is_relay(p)) /* a relay continues for as long as the others */
         return 0;
     struct sgp_schedule *schedule = &p->settings.schedule;
     uint64_t rows = p->data.train->rows;
@@ -520,7 +523,7 @@ static int prepare_settings(struct prepared *p, struct sgp_error *error)
     p->fingerprint = (struct sgp_fingerprint){.shape = sgp_model_shape_digest(&p->model),
         .loss = sgp_model_loss_digest(&p->model),
         .topology = p->topology->digest};
-    if (is_relay(p)) /* that is all it can say */
+    if (is_relay(p)) /* a relay cannot say more */
         return 0;
     p->fingerprint.classes = sgp_dataset_classes_digest(p->data.train);
     p->fingerprint.scaling = sgp_dataset_scaling_digest(p->data.train);
@@ -652,7 +655,7 @@ void prepared_node_config(const struct prepared *p, struct sgp_node_config *ret_
         .weight_most = p->weight_most};
 }
 
-/* Whether outputs are classes. A relay has no rows that say it, and a program no loss. */
+/* Whether outputs are classes. A relay has no rows that show it, and a program has no loss. */
 static bool classifies(const struct prepared *p)
 {
     if (p->data.train)

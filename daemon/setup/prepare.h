@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a configuration to everything that a node needs before it may open a socket: topology and
- * own place in it, rows, model, trainer, rounds, fingerprint, and the memory that all this takes.
+/* From a configuration to all that a node needs before it may open a socket. That is the topology
+ * and the node's place in it, rows, model, trainer, rounds, fingerprint, and the memory that all
+ * this takes.
  *
- * `sgpd --check` and the running daemon go through the same door, so that a file that passes the
+ * `sgpd --check` and the running daemon use the same functions, so that a file that passes the
  * check also starts. Blocks on files; called before the loop runs. Errors are one line that names
  * the file and the remedy. */
 #ifndef SGPD_PREPARE_H
@@ -25,7 +26,7 @@
 #define PREPARE_WARNINGS_MAX 24u
 #define PREPARE_TERMS_MAX 13u
 
-struct prepare_term { /* of the sum that is the memory of a node */
+struct prepare_term { /* one term of a node's memory */
     const char *name; /* static */
     uint64_t bytes;
 };
@@ -38,26 +39,26 @@ struct prepared {
     const struct sgp_method *method;
     struct sgp_analysis analysis;
     struct sgp_data data;
-    struct sgp_scaling *scaling; /* NULL: features are taken as they are */
+    struct sgp_scaling *scaling; /* NULL: features are used unchanged */
     struct sgp_model model;
-    struct sgp_learner_settings settings; /* over the three above */
-    struct sgp_blas blas;                 /* what multiplies; main.c */
-    struct sgp_learner *learner;          /* owned; NULL before prepared_learn, like the next */
+    struct sgp_learner_settings settings; /* refers to the three above */
+    struct sgp_blas blas;                 /* the matrix multiplication; main.c */
+    struct sgp_learner *learner;          /* owned; NULL before prepared_learn, like `attached` */
     struct sgp_model_file *layout; /* of a program's model; NULL: built in, or not known yet */
-    struct sgp_attached *attached; /* then in the place of the learner */
-    bool awaiting_model;           /* a program has to bring its model first: prepared_lay */
+    struct sgp_attached *attached; /* then in place of the learner */
+    bool awaiting_model;           /* a program must bring its model first: prepared_lay */
     bool begins;                   /* x is what the program brought */
-    bool open;                     /* the end of training is the program's to say */
+    bool open;                     /* the program decides on the end of training */
     struct sgp_trainer *trainer;   /* the learner, or the attached one, as a trainer */
-    struct sgp_tensor_end *ends;   /* of its tensors; owned, */
-    struct sgp_tensors tensors;    /* and behind this */
+    struct sgp_tensor_end *ends;   /* the ends of its tensors; owned, */
+    struct sgp_tensors tensors;    /* and the tensors, which refer to them */
     char **class_names;            /* NULL, or one name per output */
     uint32_t class_count;          /* 0: label columns hold numbers */
     float *class_weights;          /* NULL, or one per output; of the model's loss */
-    char *columns_text;            /* of CSV, for the model's file; NULL: none that it can hold */
+    char *columns_text;            /* of CSV, for the model's file; NULL: none is available */
     uint64_t parameters;
     uint64_t steps_per_epoch; /* optimiser steps in which this node sees its rows once */
-    double epochs;            /* that `rounds` rounds make */
+    double epochs;            /* that `rounds` rounds take */
     sgp_round rounds;         /* rounds in which this node trains */
     struct sgp_fingerprint fingerprint;
     struct sgp_node_needs needs;
@@ -66,92 +67,101 @@ struct prepared {
     uint32_t term_count;
     uint64_t memory_bytes;    /* the sum of the terms */
     uint64_t fresh_bytes;     /* the part of it that prepared_learn and the daemon allocate */
-    uint64_t address_bytes;   /* the address space that this part takes: whole receive buffers */
+    uint64_t address_bytes;   /* the address space of this part: whole receive buffers */
     uint64_t workspace_bytes; /* of the learner, beside the vectors of the model */
     char warnings[PREPARE_WARNINGS_MAX][SGP_TEXT_BYTES];
     uint32_t warning_count;
 };
 
-/* Build everything but the learner, whose parameters may be many. The config is borrowed and must outlive
- * *ret_prepared. Returns 0; on failure a negative code with *error filled, and *ret_prepared untouched. */
+/* Build everything but the learner, whose parameters may be many. The config is borrowed and must
+ * outlive *ret_prepared. Returns 0. On failure, returns a negative code with *error filled, and
+ * leaves *ret_prepared untouched. */
 int prepare(const struct config *config, struct sgp_error *error, struct prepared *ret_prepared);
 
-/* What compression does here that its user may not expect. */
+/* Warn of effects of compression that its user may not expect. */
 void prepared_warn_of_compression(struct prepared *prepared);
-/* Of that, what only the model tells: an exact cycle whose parts are too small to be coded. Returns whether it is so. */
+/* The part of these warnings that needs the model: an exact cycle whose parts are too small to be
+ * coded. Returns whether that holds. */
 bool prepared_warn_of_parts(struct prepared *prepared);
 
 /* Set `tensors` by the model, or by a program's layout. 0 or -ENOMEM with *error. */
 int prepared_name_tensors(struct prepared *prepared, struct sgp_error *error);
 
-/* Of one that is awaiting_model: everything that follows from the layout, which becomes its own. 0 or negative with *error. */
+/* For a node that is awaiting_model: prepare everything that follows from the layout. The node
+ * takes ownership of the layout. Returns 0 or negative with *error. */
 int prepared_lay(struct prepared *prepared, struct sgp_model_file *layout, struct sgp_error *error);
 
-/* Undo that, and the learner: another program may bring another model. */
+/* Undo prepared_lay and drop the learner, because another program may bring another model. */
 void prepared_unlay(struct prepared *prepared);
 
-/* Then the learner, if there is memory for all vectors; else -ENOMEM, and how much is lacking. */
+/* Then build the learner, if there is memory for all vectors. Else returns -ENOMEM, and how much is
+ * lacking. */
 int prepared_learn(struct prepared *prepared, struct sgp_error *error);
 
 void prepared_finish(struct prepared *prepared);
 
-/* The first part of `prepare` alone, the topology and the node's place in it, for a reload: the fields
- * from `topology` to `analysis`, the key read anew, needs, weight_least and warnings. Ended by prepared_finish. */
+/* The first part of `prepare` alone, for a reload: the topology and the node's place in it. It sets
+ * the fields from `topology` to `analysis`, the key (read anew), needs, weight_least and warnings.
+ * prepared_finish ends it. */
 int prepare_place(
     const struct config *config, struct sgp_error *error, struct prepared *ret_prepared);
 
-/* Whether the node listens, if others dial it by that part; `prepare` looks by itself. 0, or negative with *error. */
+/* Whether the node listens, if others dial it by that part. `prepare` checks this by itself.
+ * Returns 0, or negative with *error. */
 int prepare_listen(struct prepared *p, struct sgp_error *error);
 
-/* Exchange that part, and sum the memory up again with these needs. */
+/* Swap that part, and compute the memory again with these needs. */
 void prepared_swap_place(
     struct prepared *prepared, struct prepared *place, const struct sgp_node_needs *needs);
 
-/* Everything in sgp_node_config but lineage and seed, which are the caller's to draw. */
+/* Everything in sgp_node_config but lineage and seed, which the caller must draw. */
 void prepared_node_config(const struct prepared *prepared, struct sgp_node_config *ret_node_config);
 
-/* For prepare.c: the topology, and the node's place in it (prepare_place.c). 0 or negative with *error. */
+/* For prepare.c: the topology, and the node's place in it (prepare_place.c). 0 or negative with
+ * *error. */
 int prepare_topology(struct prepared *prepared, struct sgp_error *error);
-/* A file that cannot be read, with the line of the configuration that names it. Returns `code`. */
+/* A file that cannot be read, with the line of the configuration that names the file. Returns
+ * `code`. */
 int prepare_fail_file(
     const struct config *config, int code, const struct sgp_error *why, struct sgp_error *error);
 
-/* For prepare.c: the rest of `prepare` where the model is a program's (prepare_attached.c). */
+/* For prepare.c: the rest of `prepare` if the model is a program's (prepare_attached.c). */
 int prepare_attached(struct prepared *prepared, struct sgp_error *error);
 
-/* Whether the node gives updates to owners, which may be coded. */
+/* Whether the node sends updates to owners, which may be coded. */
 bool prepared_gives_updates(const struct prepared *prepared);
 
-/* Whether outer steps are this node's: in a file with owners they alone take them. */
+/* Whether this node takes outer steps. In a file with owners, only the owners take them. */
 bool prepared_takes_outer_steps(const struct prepared *prepared);
 
-/* Whether it owns something, and codes the changes to its workers' copies. */
+/* Whether the node owns parameters, and codes the changes to its workers' copies. */
 bool prepared_codes_copies(const struct prepared *prepared);
-/* Whether it keeps a copy: that of its owner, or that of its workers. */
+/* Whether the node keeps a copy: that of its owner, or that of its workers. */
 bool prepared_keeps_copy(const struct prepared *prepared);
 
 /* One more warning. */
 void prepared_warn(struct prepared *prepared, const char *format, ...) SGP_PRINTF(2, 3);
 
-/* The sum of the terms, again; and a warning if this machine has less. */
+/* Sum the terms again, and warn if this machine has less memory. */
 void prepared_sum_memory(struct prepared *prepared);
 void prepared_warn_of_memory(struct prepared *prepared);
 
-/* Compare that with what is left. 0 or -ENOMEM with *error. */
+/* Compare the sum with the memory that is left. Returns 0 or -ENOMEM with *error. */
 int prepared_check_memory(const struct prepared *prepared, struct sgp_error *error);
-/* Say that the model found no memory. -ENOMEM. */
+/* Report that there is no memory for the model. Returns -ENOMEM. */
 int prepared_no_memory(const struct prepared *prepared, struct sgp_error *error);
 
 /* Where the layout of a program's model is kept. */
 void prepared_layout_path(const struct config *config, char path[CONFIG_TEXT_BYTES]);
 
-/* What the control server must know of the network; borrows from *prepared. */
+/* What the control server must know about the network. It borrows from *prepared. */
 struct view_model;
 void prepared_view_model(const struct prepared *prepared, struct view_model *ret_model);
 
-/* Which part of the file this node trains and tests on: "85 of 337 rows (round-robin, part 1 of 4)". */
+/* Which part of the file this node trains and tests on: "85 of 337 rows (round-robin, part 1 of
+ * 4)". */
 void prepared_rows_text(const struct prepared *prepared, char text[SGP_TEXT_BYTES]);
-/* Which of those that train it is, from 0. */
+/* The rank of this node among the nodes that train, from 0. */
 uint32_t prepared_rank(const struct prepared *prepared);
 
 /* The summary of `sgpd --check`: what will run, its memory term by term, and every warning. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a node needs whose model is a program's (sgp/attach.h): its layout, which the first program brings and the state
- * directory keeps, in the place of rows and layers. */
+/* What a node needs if its model is a program's (sgp/attach.h). The layout takes the place of rows
+ * and layers. The first program brings the layout, and the state directory keeps it. */
 #include "prepare.h"
 #include "attach/shared.h"
 
@@ -15,7 +15,7 @@ void prepared_layout_path(const struct config *config, char path[CONFIG_TEXT_BYT
     (void)snprintf(path, CONFIG_TEXT_BYTES, "%s/layout", config->state_directory);
 }
 
-/* These are the program's to decide. */
+/* Keys that the program decides. */
 static void warn_about_keys(struct prepared *p)
 {
     static const enum config_id ids[] = {CONFIG_ID_EPOCHS, CONFIG_ID_BATCH, CONFIG_ID_THREADS,
@@ -33,7 +33,7 @@ static void warn_about_keys(struct prepared *p)
                 config_keys[ids[i]].key);
 }
 
-/* A layout without parameters to begin with is of no use: the next program brings both. */
+/* A layout without initial parameters is of no use. The next program brings both. */
 static bool has_parameters(const struct config *config)
 {
     static const char *const names[] = {"checkpoint", "checkpoint.1"};

@@ -37,13 +37,13 @@ static bool is_loopback(const char *address)
                strcmp(host, "localhost") == 0);
 }
 
-/* What may be right and mostly is not. */
+/* Addresses that may be right, but mostly are not. */
 static void warn_about_addresses(struct prepared *p)
 {
     const struct sgp_topology_node *nodes = p->topology->nodes;
     const char *own = nodes[p->self].address;
     const char *elsewhere = NULL;
-    if (strcmp(own, SGP_ADDRESS_NONE) == 0) /* nobody dials it, or only the owner beside it */
+    if (strcmp(own, SGP_ADDRESS_NONE) == 0) /* no node dials it, or only the colocated owner */
         return;
     for (uint32_t i = 0; i < p->topology->node_count && !elsewhere; i++)
         if (i != p->self && sgp_topology_is_dialled(p->topology, i) &&
@@ -91,14 +91,15 @@ int prepare_fail_file(
     return sgp_fail(error, code, "%s", why->text);
 }
 
-/* Whether the file says that this node has its key. */
+/* Whether the file assigns this node's key to it. */
 static bool is_own_key(const struct prepared *p)
 {
     return p->key != NULL && sgp_topology_has_key(p->topology, p->self, sgp_key_hash(p->key));
 }
 
-/* Where the secret key lies: as configured; else what a unit has handed over (LoadCredential=key:...), or where `sgpctl
- * key generate` puts it, if ciphers are wanted and it is there; else "". */
+/* Where the secret key is: as configured. Else as a unit has handed it over
+ * (LoadCredential=key:...). Else where `sgpctl key generate` puts it, if ciphers are wanted and the
+ * file exists. Else "". */
 static const char *key_path(const struct prepared *p, char usual[PATH_MAX])
 {
     const char *handed = getenv("CREDENTIALS_DIRECTORY");
@@ -112,7 +113,7 @@ static const char *key_path(const struct prepared *p, char usual[PATH_MAX])
     return access(usual, F_OK) == 0 ? usual : "";
 }
 
-/* The least and the greatest weight of this node by the file. */
+/* The least and the greatest weight of this node according to the file. */
 static int prepare_weights(struct prepared *p)
 {
     uint32_t nodes = p->topology->node_count;
@@ -129,7 +130,7 @@ static int prepare_weights(struct prepared *p)
     return code;
 }
 
-/* The secret key, and whether it is the one by which others will know this node. */
+/* Read the secret key, and check that other nodes will know this node by it. */
 static int prepare_key(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is counted of a node that is being prepared: warnings, and its memory term by term. */
+/* The accounts of a node that is being prepared: warnings, and its memory term by term. */
 #include "prepare.h"
 
 #include "attach/shared.h"
@@ -86,7 +86,8 @@ void prepared_sum_memory(struct prepared *p)
         prepared_gives_updates(p) && p->config->compression.compressor != SGP_COMPRESSOR_NONE;
     add_term(p, "left out of updates", chooses ? vector : 0);
     add_term(p, "snapshots", p->needs.snapshots * vector);
-    /* Of each no more is touched than the largest share; an estimate, if one is asked for, is whole, but for an owner's. */
+    /* Of each buffer, at most the bytes of the largest share are touched. If an estimate is
+     * requested, it is whole, except an owner's. */
     uint64_t share = (vector * p->needs.share_parts + p->needs.slices - 1) / p->needs.slices;
     bool whole = p->needs.share_parts < p->needs.slices && p->topology->owner == SGP_NODE_NONE;
     add_term(p, "receive buffers", p->needs.receives * share + (whole ? vector : 0));
@@ -107,7 +108,7 @@ void prepared_warn_of_memory(struct prepared *p)
             (double)p->memory_bytes / (1 << 20), (double)machine / (1 << 20));
 }
 
-/* The bound that leaves too little, or the nearest one. */
+/* The bound that leaves too little memory, or the tightest bound. */
 static struct memory_bound bound_of(const struct prepared *p, uint64_t *ret_bytes)
 {
     struct memory_bound left = memory_left(), address = memory_address_left();
@@ -135,7 +136,8 @@ int prepared_check_memory(const struct prepared *p, struct sgp_error *error)
     return bytes <= left.bytes ? 0 : prepared_no_memory(p, error);
 }
 
-/* Within an exact cycle a node that owns a part gives it on to all others, and what is left out of that adds up. */
+/* Within an exact cycle, a node that owns a part passes it to all other nodes. The parts that
+ * coding leaves out add up. */
 #define CYCLE_NODES 16u
 
 static void place_of(const struct prepared *p, char place[CONFIG_TEXT_BYTES + 64])

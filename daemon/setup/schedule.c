@@ -6,8 +6,8 @@
 
 #include <inttypes.h>
 
-/* Linear scaling (Goyal et al. 2017, section 2.1): the step of all nodes together takes `batch` rows of each. The warm-up
- * begins at the rate of base_batch (section 2.2). */
+/* Linear scaling (Goyal et al. 2017, section 2.1): the step of all nodes together takes `batch`
+ * rows of each. The warm-up begins at the rate of base_batch (section 2.2). */
 static int scale(const struct config *config, uint32_t trainers, struct sgp_error *error,
     struct sgp_schedule *schedule)
 {
@@ -32,7 +32,7 @@ static int check(
                : 0;
 }
 
-/* With rounds in the place of epochs, the end follows from how the batch grows. */
+/* If rounds are given instead of epochs, the end depends on how the batch grows. */
 static int find_end(const struct config *config, uint64_t rows, struct sgp_error *error,
     struct sgp_schedule *schedule)
 {

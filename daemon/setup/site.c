@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tries what a start would do; see site.h. */
+/* Tries the steps of a start; see site.h. */
 #include "site.h"
 
 #include "util/socket_file.h"
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What is wrong with a key: a warning if another user might do it, else the error. */
+/* What is wrong with a key. If another user might succeed, that is a warning; else an error. */
 static int judge(const struct config *config, enum config_id id, int code, const char *text,
     struct sgp_error *error, struct site *site)
 {
@@ -35,7 +35,7 @@ static bool is_of_the_unit(const char *path)
     return strncmp(path, "/var/lib/sgpd/", 14) == 0 || strncmp(path, "/run/sgpd/", 10) == 0;
 }
 
-/* Whether a file may be made at `path`: its directory is there and may be written to. */
+/* Whether a file can be created at `path`: its directory exists and is writable. */
 static int try_parent(const struct config *config, enum config_id id, const char *path,
     struct sgp_error *error, struct site *site)
 {
@@ -60,7 +60,7 @@ static int try_state_directory(
     if (descriptor < 0 && errno == ENOENT)
         return try_parent(config, CONFIG_ID_STATE_DIRECTORY, path, error, site);
     int code = descriptor < 0 || access(path, W_OK | X_OK) < 0 ? -errno : 0;
-    if (descriptor >= 0) { /* shared: two checks at a time do not take each other for a daemon */
+    if (descriptor >= 0) { /* shared: two concurrent checks do not take each other for a daemon */
         site->running = flock(descriptor, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
         (void)close(descriptor);
     }
@@ -73,7 +73,8 @@ static int try_state_directory(
 
 static int try_port(const struct config *config, struct sgp_error *error, struct site *site)
 {
-    static const struct listener_events nobody = {.context = NULL}; /* calls before it is closed */
+    /* no event follows before it is closed */
+    static const struct listener_events nobody = {.context = NULL};
     struct sgp_error why = {0};
     struct listener listener;
     uv_loop_t loop;
@@ -100,7 +101,7 @@ static int try_socket(const struct config *config, struct sgp_error *error, stru
     return try_parent(config, CONFIG_ID_SOCKET, config->socket, error, site);
 }
 
-/* A file that is appended to, if the configuration names one. */
+/* A file that is appended to, if the configuration names it. */
 static int try_file(const struct config *config, enum config_id id, const char *path,
     struct sgp_error *error, struct site *site)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `sgpd --check` writes: what will run, its memory term by term, and every warning. */
+/* The output of `sgpd --check`: what will run, its memory term by term, and every warning. */
 #include "prepare.h"
 
 #include <inttypes.h>
@@ -37,7 +37,8 @@ static void print_topology(FILE *stream, const struct prepared *p)
             analysis->contraction_per_cycle);
 }
 
-/* Of values that are like each other: a block of zeros, or of values beyond all measure, takes other bytes. */
+/* For values of similar magnitude. A block of zeros, or of extremely large values, takes another
+ * number of bytes. */
 static uint64_t share_bytes(const struct prepared *p, const struct sgp_chooser *chooser)
 {
     float ones[SGP_BLOCK_VALUES], rest[SGP_BLOCK_VALUES];
@@ -96,7 +97,7 @@ void prepared_rows_text(const struct prepared *p, char text[SGP_TEXT_BYTES])
         p->data.file_rows, shards, prepared_rank(p) + 1, sgp_topology_trainers(p->topology));
 }
 
-/* In as many lines as it needs. */
+/* In as many lines as the schedule needs. */
 static void print_schedule(FILE *stream, const struct prepared *p)
 {
     const struct sgp_schedule *schedule = &p->settings.schedule;
@@ -118,7 +119,7 @@ static void print_schedule(FILE *stream, const struct prepared *p)
     (void)fputc('\n', stream);
 }
 
-/* A rule that leaves out noise. */
+/* The noise, or a rule that leaves noise out. */
 static void print_noise(FILE *stream, const struct prepared *p)
 {
     const struct sgp_optimizer_settings *optimizer = &p->settings.optimizer;

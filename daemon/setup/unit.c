@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks at a configuration with the eyes of the unit; see unit.h. */
+/* Checks a configuration against the restrictions of the unit; see unit.h. */
 #include "unit.h"
 
 #include <errno.h>
@@ -42,8 +42,8 @@ static bool is_below(const char *path, const char *directory)
     return strncmp(path, directory, length) == 0 && (path[length] == '/' || path[length] == '\0');
 }
 
-/* Where a path leads. If the end is not there, glibc keeps the part at which it fails: of a symbolic link that is a part
- * of its target. */
+/* Where a path leads. If its end does not exist, glibc keeps the part at which it fails. For a
+ * symbolic link, that is a part of its target. */
 static void resolve(const char *path, char real[PATH_MAX])
 {
     real[0] = '\0';
@@ -51,7 +51,7 @@ static void resolve(const char *path, char real[PATH_MAX])
         (void)snprintf(real, PATH_MAX, "%s", path);
 }
 
-/* The setting of the unit that hides a path, and NULL if none does. */
+/* The setting of the unit that hides a path. NULL: the path is not hidden. */
 static const char *hidden_by(const char *path)
 {
     static const char *const homes[] = {"/home", "/root", "/run/user"};
@@ -61,7 +61,7 @@ static const char *hidden_by(const char *path)
     return is_below(path, "/tmp") || is_below(path, "/var/tmp") ? "PrivateTmp=" : NULL;
 }
 
-/* What the system says when a user opens a file to read; 0, or -errno. Only root may ask. */
+/* The system's answer if a user opens a file to read: 0, or -errno. Only root may ask. */
 static int open_as(const struct passwd *user, const char *path)
 {
     gid_t groups[GROUPS_MAX];
@@ -79,7 +79,7 @@ static int open_as(const struct passwd *user, const char *path)
     return code;
 }
 
-/* user: NULL if nobody can tell what it may. */
+/* user: NULL if the permissions of the user cannot be determined. */
 static void look_at_file(const struct config *config, enum config_id id, const char *path,
     const struct passwd *user, struct site *site)
 {
@@ -100,7 +100,7 @@ static void look_at_file(const struct config *config, enum config_id id, const c
 
 #define FILES 7u
 
-/* What a daemon reads, by the keys that name it; "": nothing. */
+/* A file that a daemon reads, by the key that names it. "": no file. */
 struct named_file {
     enum config_id id;
     const char *path;
@@ -128,7 +128,7 @@ static void look_at_files(const struct config *config, const struct passwd *user
             look_at_file(config, files[i].id, files[i].path, user, site);
 }
 
-/* Whether systemd has put an empty directory that nobody may enter in the place of this one (ProtectHome=yes). */
+/* Whether systemd has replaced this directory with an inaccessible empty one (ProtectHome=yes). */
 static bool is_covered(const char *path)
 {
     struct stat top;
@@ -161,7 +161,7 @@ int unit_sees(const struct config *config, struct sgp_error *error)
     return 0;
 }
 
-/* StateDirectory= and RuntimeDirectory= are all that ProtectSystem= leaves to be written to. */
+/* ProtectSystem= leaves only the directories of StateDirectory= and RuntimeDirectory= writable. */
 static void look_at_directories(
     const struct config *config, const char *instance, struct site *site)
 {
