@@ -33,7 +33,7 @@ static void add_tag(struct export *export, const char *key, const char *value)
     export->tags[export->tag_count++] = (struct sgp_file_tag){key, value};
 }
 
-/* A number that is known. */
+/* A number, unless it is unknown. */
 static void add_number(struct export *export, const char *key, double number, int digits)
 {
     char *text = export->numbers[export->number_count++];
@@ -43,7 +43,7 @@ static void add_number(struct export *export, const char *key, double number, in
     add_tag(export, key, text);
 }
 
-/* Where the model is from. Equal fingerprints: nodes that may train together on this. */
+/* The origin of the model. Nodes with equal fingerprints may train together on this model. */
 static void add_provenance(
     struct export *export, const struct view_model *model, const struct export_moment *moment)
 {
@@ -66,7 +66,7 @@ static void add_provenance(
     add_tag(export, "fingerprint", export->fingerprint);
 }
 
-/* How far it was trained, and how good it is on the rows of this node. */
+/* How far the model was trained, and its test results on the rows of this node. */
 static void add_measures(struct export *export, const struct export_moment *moment)
 {
     add_number(export, "epoch", isnan(moment->training.loss) ? NAN : moment->training.epoch, 6);
@@ -78,8 +78,8 @@ static void add_measures(struct export *export, const struct export_moment *mome
     }
 }
 
-/* The loss, with the settings that it uses. Weights are of training alone, and stay in the
- * configuration. */
+/* The loss, with the settings that it uses. Class weights matter for training alone, and stay in
+ * the configuration. */
 static void add_loss(struct export *export, const struct sgp_model *model)
 {
     const unsigned uses = sgp_loss_uses(model->loss);
@@ -90,7 +90,7 @@ static void add_loss(struct export *export, const struct sgp_model *model)
         add_number(export, "huber_delta", model->loss_settings.huber_delta, 9);
 }
 
-/* What a row must have. */
+/* The columns that a row must have. */
 static void add_columns(struct export *export, const struct view_model *model)
 {
     add_number(export, "inputs", model->model->inputs, 15);

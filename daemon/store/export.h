@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model as a safetensors file: its tensors and tags, alike for GET /v1/model and for
+/* A model as a safetensors file: its tensors and tags. They are the same for GET /v1/model and for
  * model.safetensors in the state directory.
  *
  * Tensors are layers.N.NAME with the names and shapes of sgp_model_tensors, N from 0: those of a
- * torch.nn.Sequential of the same layers. The tags are those of docs/MODELS.md: where the model is
- * from, and all that is needed to use it elsewhere (sgp/predictor.h). A program's model has the
- * tensors that it brought, and the tags of where it is from.
+ * torch.nn.Sequential of the same layers. docs/MODELS.md defines the tags: the origin of the model,
+ * and all that is needed to use it elsewhere (sgp/predictor.h). A program's model has the tensors
+ * that the program brought, and the tags of its origin.
  *
  * Any thread; the struct is plain memory, and borrows what view_model points to. */
 #ifndef SGPD_EXPORT_H
@@ -22,7 +22,7 @@
 
 struct export
 {
-    const struct sgp_file_tensor *tensors; /* of a program's layout, borrowed; else the next */
+    const struct sgp_file_tensor *tensors; /* of a program's layout, borrowed; else `tensors` */
     struct sgp_file_tensor own[SGP_MODEL_TENSORS_MAX];
     uint32_t tensor_count;
     struct sgp_file_tag tags[EXPORT_TAGS_MAX]; /* values point into the texts below */

@@ -17,7 +17,7 @@
 #define PIECE_BYTES 8192u
 #define COLUMNS_MAX 16u
 #define FILE_BYTES_MAX                                                                             \
-    ((off_t)HISTORY_ROWS_MAX * ROW_BYTES) /* a longer file is none that sgpd wrote */
+    ((off_t)HISTORY_ROWS_MAX * ROW_BYTES) /* a longer file was not written by sgpd */
 #define KEPT_BYTES (FILE_BYTES_MAX / 2)   /* of such a file, from its end */
 
 static const char head[] = "round,seconds,epoch,loss,test_loss,test_accuracy,disagreement,weight,"
@@ -74,7 +74,7 @@ static int count_lines(struct history *history)
     return count < 0 ? -errno : 0;
 }
 
-/* The head and every second row, the first and the last among them. */
+/* Copy the head and every second row. The first and the last row are always kept. */
 static int copy_half(const struct history *history, int to)
 {
     char from[PIECE_BYTES], kept[PIECE_BYTES];
@@ -96,12 +96,12 @@ static int copy_half(const struct history *history, int to)
     return count < 0 ? -errno : fsync(to) < 0 ? -errno : 0;
 }
 
-/* The head, and the whole rows at the end of a file that is too long to be read through. */
+/* Copy the head, and the complete rows at the end of a file that is too long to be read whole. */
 static int copy_end(const struct history *history, int to)
 {
     char piece[PIECE_BYTES];
     struct stat info;
-    bool within = false; /* behind the first end of a line */
+    bool within = false; /* after the first end of a line */
     int code = fstat(history->fd, &info) < 0 ? -errno : write_all(to, head, sizeof head - 1);
     off_t at = code == 0 ? info.st_size - KEPT_BYTES : 0;
     ssize_t count = 0;
@@ -117,9 +117,9 @@ static int copy_end(const struct history *history, int to)
     return code < 0 ? code : count < 0 || fsync(to) < 0 ? -errno : 0;
 }
 
-/* How many columns of `head` an earlier version's file lacks: new columns come last, so its head is
- * the beginning of `head`. 0: none, or the file's head is another. Returns -errno if the file
- * cannot be read. */
+/* How many columns of `head` the file of an earlier version lacks. New columns come last, so its
+ * head is the beginning of `head`. Returns 0 if none is missing or the file has another head.
+ * Returns -errno if the file cannot be read. */
 static int count_missing(const struct history *history)
 {
     char line[sizeof head];
@@ -133,12 +133,12 @@ static int count_missing(const struct history *history)
     return size < 0 ? -errno : missing;
 }
 
-/* `head`, and the rows of an earlier version with an empty field for each column that they lack. */
+/* Copy `head`, and the rows of an earlier version with an empty field for each missing column. */
 static int copy_widened(const struct history *history, int to)
 {
     char from[PIECE_BYTES / COLUMNS_MAX], kept[PIECE_BYTES];
     int missing = count_missing(history), code = write_all(to, head, sizeof head - 1);
-    bool within = false; /* behind the file's own head */
+    bool within = false; /* after the file's own head */
     off_t at = 0;
     ssize_t count = 0;
     while (code == 0 && (count = pread(history->fd, from, sizeof from, at)) > 0) {
@@ -158,13 +158,13 @@ static int copy_widened(const struct history *history, int to)
 
 static int have_file(struct history *history);
 
-/* Another file in the place of the one that is open: what `copy` takes of that. */
+/* Replace the open file by a new file, which contains what `copy` takes from the open one. */
 static int replace(struct history *history, int (*copy)(const struct history *history, int to))
 {
     char temporary[PATH_BYTES];
     if (snprintf(temporary, sizeof temporary, "%s.new", history->path) >= (int)sizeof temporary)
         return -ENAMETOOLONG;
-    (void)unlink(temporary); /* of a process that was killed */
+    (void)unlink(temporary); /* left by a process that was killed */
     int to = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
     if (to < 0)
         return -errno;
@@ -181,8 +181,8 @@ static int replace(struct history *history, int (*copy)(const struct history *hi
     return have_file(history);
 }
 
-/* A file that is open: it gets a head and a size that rows can be added to, and its lines are
- * counted. */
+/* Prepare an open file: give it a head and a size to which rows can be added, and count
+ * its lines. */
 static int prepare_file(struct history *history)
 {
     struct stat info;
@@ -230,7 +230,7 @@ static size_t print_row(char text[ROW_BYTES], const struct view_history_row *row
     return (size_t)(at - text);
 }
 
-/* All of a row, or nothing of it. */
+/* Append the whole row, or nothing. */
 static int append(struct history *history, const struct view_history_row *row)
 {
     char text[sizeof head + 1 + ROW_BYTES];
@@ -260,7 +260,7 @@ static int write_row(struct history *history, const struct view_history_row *row
     return code < 0 ? code : append(history, row);
 }
 
-/* ---- all of it ---- */
+/* ---- interface ---- */
 
 int history_add(
     struct history *history, const struct view_history_row *row, struct sgp_error *error)

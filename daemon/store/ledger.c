@@ -63,7 +63,7 @@ static const struct file_slot *slot_in(const struct file_header *header, size_t 
     return (const void *)((uintptr_t)header + sizeof *header + i * bytes);
 }
 
-/* The whole slot of the greatest sequence, or NULL. */
+/* The valid slot with the greatest sequence, or NULL. */
 static const struct file_slot *latest(const struct file_header *header)
 {
     const struct file_slot *best = NULL;
@@ -78,7 +78,8 @@ static const struct file_slot *latest(const struct file_header *header)
     return best;
 }
 
-/* Whether no commit was ever begun: the process ended before that, and owes nothing. */
+/* Whether no commit was ever begun. Then the process ended before its first commit, and owes
+ * nothing. */
 static bool is_blank(const struct file_header *header)
 {
     bool blank = true;
@@ -101,7 +102,8 @@ static bool reserve(struct sgp_record *record, uint32_t links)
     return true;
 }
 
-/* Names to indices of today. What a lost node is owed is orphaned. NULL: a value out of range. */
+/* Translate names to present indices. Weight owed to a node that no longer exists is orphaned.
+ * NULL: a value is out of range. */
 static const uint8_t *decode_links(struct ledger *ledger, const uint8_t *at, uint32_t count)
 {
     struct sgp_record *record = &ledger->record;
@@ -116,13 +118,14 @@ static const uint8_t *decode_links(struct ledger *ledger, const uint8_t *at, uin
         if (at == NULL || peer < 0)
             continue;
         link->peer = (uint32_t)peer;
-        link->owed_kept = false; /* the snapshot was the former process's */
+        link->owed_kept = false; /* the snapshot belonged to the former process */
         record->link_count++;
     }
     return at;
 }
 
-/* What others left to this node. A debt to one that the topology does not name cannot be settled either. */
+/* Weight that other nodes left to this node. A debt to a node that the topology does not name
+ * cannot be settled either. */
 static const uint8_t *decode_accounts(struct ledger *ledger, const uint8_t *at, uint32_t count)
 {
     struct sgp_record *record = &ledger->record;
@@ -138,7 +141,7 @@ static const uint8_t *decode_accounts(struct ledger *ledger, const uint8_t *at, 
     return at;
 }
 
-/* 0, -ENOMEM, or SGP_E_DATA: a value is out of range. */
+/* Returns 0, -ENOMEM, or SGP_E_DATA: a value is out of range. */
 static int decode(struct ledger *ledger, const struct file_slot *slot)
 {
     struct sgp_record *record = &ledger->record;
@@ -170,13 +173,14 @@ static void spoil(struct ledger *ledger, const char *path, const char *what)
     (void)sgp_fail(&ledger->reason, SGP_E_DATA, "%s: %s", path, what);
 }
 
-/* *ret_capacity is left alone unless the file can go on as it is. */
+/* Leaves ret_capacity unchanged unless the file can be continued as it is. */
 static int use(struct ledger *ledger, const char *path, const unsigned char *bytes, size_t size,
     struct sgp_error *error, uint32_t *ret_capacity)
 {
     const struct file_header *header = (const void *)bytes;
     bool ours = size >= sizeof *header && memcmp(header->magic, magic, sizeof magic) == 0;
-    if (ours && header->version != VERSION) /* sound, to whom it belongs: nothing takes its place */
+    /* valid for its own version, so it must not be replaced */
+    if (ours && header->version != VERSION)
         return sgp_fail(error, SGP_E_STATE,
             "%s: another sgpd wrote it (ledger version %u; this one reads %u); start that one "
             "again, or retire the node with it (sgpctl leave) and start this one as a new member",
@@ -224,7 +228,7 @@ static off_t size_of(int fd)
     return info.st_size;
 }
 
-/* One that is there and cannot be read may be sound: nothing takes its place. */
+/* An existing file that cannot be read may be valid, so it must not be replaced. */
 static int read_file(struct ledger *ledger, struct sgp_error *error, uint32_t *ret_capacity)
 {
     const char *path = ledger->path;
@@ -250,7 +254,7 @@ static int read_file(struct ledger *ledger, struct sgp_error *error, uint32_t *r
     return code;
 }
 
-/* ---- the file of today ---- */
+/* ---- the present file ---- */
 
 static struct file_slot *slot_at(const struct ledger *ledger, uint64_t sequence)
 {
@@ -274,7 +278,7 @@ static void write_slot(struct ledger *ledger, uint64_t sequence)
     const struct sgp_record *record = &ledger->record;
     struct file_slot *slot = slot_at(ledger, sequence);
     slot->checksum = 0;
-    atomic_signal_fence(memory_order_seq_cst); /* the kernel keeps the program's order of stores */
+    atomic_signal_fence(memory_order_seq_cst); /* the kernel sees stores in the program's order */
     slot->sequence = sequence;
     slot->bytes = body_bytes(record->link_count, record->account_count);
     slot->minted = ledger->minted;
@@ -286,7 +290,8 @@ static void write_slot(struct ledger *ledger, uint64_t sequence)
     ledger->sequence = sequence;
 }
 
-/* Store to the file from now on. A page that the disk had no room for would end the process later. */
+/* Store to the file from now on. A page for which the disk had no room would end the process later,
+ * so room is allocated first. */
 static int map(struct ledger *ledger, int fd, uint32_t capacity)
 {
     ledger->slot_bytes = slot_size(capacity);
@@ -311,17 +316,18 @@ static void begin(struct ledger *ledger, uint32_t capacity)
     memcpy(ledger->map, &header, sizeof header);
     if (ledger->sequence > 0)
         write_slot(ledger, ledger->sequence);
-    else if (ledger->damaged) /* without a checksum: a start that fails hides nothing */
+    else if (ledger->damaged) /* no checksum: a failed start must not hide the damage */
         slot_at(ledger, 0)->sequence = 1;
 }
 
-/* A new file under a temporary name, with what was found in the old one, then in its place. */
+/* Write a new file under a temporary name, with the contents of the old one. Then rename it to the
+ * ledger's name. */
 static int replace(struct ledger *ledger, uint32_t capacity, struct sgp_error *error)
 {
     const char *path = ledger->path;
     char temporary[PATH_BYTES + 8];
     (void)snprintf(temporary, sizeof temporary, "%s.new", path);
-    (void)unlink(temporary); /* of a process that was killed */
+    (void)unlink(temporary); /* left by a process that was killed */
     int fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
     if (fd < 0)
         return sgp_fail(error, -errno, "%s: cannot be written: %s", temporary, strerror(errno));
@@ -338,7 +344,7 @@ static int replace(struct ledger *ledger, uint32_t capacity, struct sgp_error *e
         sgp_strerror(code));
 }
 
-/* The file that was read, if it can be had: that takes nothing of a disk that may be full. */
+/* Continue the file that was read, if possible. This takes no space of a disk that may be full. */
 static bool go_on(struct ledger *ledger, uint32_t capacity)
 {
     int fd = reserve(&ledger->record, capacity)
@@ -351,7 +357,8 @@ static bool go_on(struct ledger *ledger, uint32_t capacity)
     return code == 0;
 }
 
-/* Links that were found and are no edges of the topology any more: what is owed over them is settled. */
+/* Links in the file that are no longer edges of the topology, and over which weight is still to be
+ * settled. */
 static uint32_t count_retired(const struct ledger *ledger, uint32_t self)
 {
     uint32_t count = 0;
@@ -363,7 +370,7 @@ static uint32_t count_retired(const struct ledger *ledger, uint32_t self)
     return count;
 }
 
-/* The file of an earlier process if there is one with enough room, else a new one. */
+/* Use the file of an earlier process if it has enough room, else make a new file. */
 static int make(struct ledger *ledger, uint32_t self, uint32_t link_capacity, uint32_t capacity,
     struct sgp_error *error)
 {
@@ -386,7 +393,7 @@ int ledger_open(struct ledger *ledger, const char *directory, const struct sgp_t
     ledger->path = malloc(path_bytes);
     ledger->record.link_capacity = link_capacity;
     ledger->record.links = calloc(link_capacity + 1u, sizeof *ledger->record.links);
-    uint32_t capacity = 0; /* of the file that is there and can go on */
+    uint32_t capacity = 0; /* of the existing file, if it can be continued */
     ledger->record.account_capacity = SGP_ACCOUNTS_MAX;
     ledger->record.accounts = calloc(SGP_ACCOUNTS_MAX, sizeof *ledger->record.accounts);
     int code = 0;
@@ -416,7 +423,7 @@ int ledger_grow(struct ledger *ledger, uint32_t link_capacity, struct sgp_error 
     size_t unused_bytes = code == 0 ? former.map_bytes : ledger->map_bytes;
     if (unused != NULL)
         (void)munmap(unused, unused_bytes);
-    if (code < 0) { /* the larger array may stay */
+    if (code < 0) { /* the larger array may be kept */
         ledger->record.link_capacity = former.record.link_capacity;
         ledger->map = former.map;
         ledger->map_bytes = former.map_bytes;

@@ -28,12 +28,13 @@ static void close_file(struct recorder_file *file)
     file->path = NULL;
 }
 
-/* All of it or nothing, as far as the file lets itself be cut again. Returns 0 or -errno. */
+/* Append all bytes or nothing, as far as the file can be truncated again. Returns 0 or -errno. */
 static int append(struct recorder_file *file, const void *bytes, size_t count)
 {
     size_t done = 0;
     ssize_t written = 0;
-    while (done < count && written >= 0) { /* on a disk that is full soon first a part, then why */
+    /* a disk that fills up takes a part first, then says why */
+    while (done < count && written >= 0) {
         written = write(file->descriptor, (const char *)bytes + done, count - done);
         done += written > 0 ? (size_t)written : 0;
     }
@@ -52,7 +53,7 @@ static int cannot(const struct recorder_file *file, int code, struct sgp_error *
         sgp_strerror(code), file->key);
 }
 
-/* Opened for this process alone, at its end. *path may be "": then nothing is. */
+/* Open at the end of the file, for this process alone. If *path is "", nothing is opened. */
 static int open_file(
     struct recorder_file *file, const char *path, const char *key, struct sgp_error *error)
 {
@@ -77,7 +78,7 @@ static int open_file(
     return code;
 }
 
-/* It finds no room any more: said once. */
+/* There is no more room for the file. This is reported once. */
 static void stop(struct recorder *recorder, struct recorder_file *file, int code)
 {
     sgp_log(recorder->log, SGP_LEVEL_WARNING,
@@ -106,7 +107,7 @@ static void trace_line(void *context, enum sgp_level level, const char *text)
 
 /* ---- the journal ---- */
 
-/* What was put, into the file. */
+/* Write the buffered records to the file. */
 static void flush(struct recorder *recorder, int code)
 {
     if (code == 0)
@@ -128,9 +129,9 @@ void recorder_reload(struct recorder *recorder, sgp_time now, const struct sgp_n
         flush(recorder, sgp_journal_put_reload(&recorder->journal, now, change));
 }
 
-/* ---- the beginning and the end ---- */
+/* ---- opening and closing ---- */
 
-/* Another file is left as it is. */
+/* A file of another kind is left unchanged. */
 static int check_journal(const struct recorder *recorder, struct sgp_error *error)
 {
     const struct recorder_file *file = &recorder->journal_file;
