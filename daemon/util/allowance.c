@@ -18,7 +18,7 @@ static void earn(struct allowance *allowance, uint64_t now)
     if (now <= allowance->since)
         return;
     uint64_t earned = (now - allowance->since) / allowance->part;
-    allowance->since += earned * allowance->part; /* the rest is earned next time */
+    allowance->since += earned * allowance->part; /* the remainder is earned next time */
     uint64_t room = (uint64_t)(allowance->most - allowance->balance);
     allowance->balance = earned < room ? allowance->balance + (int64_t)earned : allowance->most;
 }

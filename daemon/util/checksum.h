@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* XXH3-64 for payloads: xxhash.h, with the widest vectors that the processor has where libxxhash was built
- * to choose them when the program runs; Debian's is, and would otherwise use those of every x86-64. The
- * sums are the same. */
+/* XXH3-64 for payloads. Includes xxhash.h. If libxxhash was built to choose vectors at run time,
+ * the widest vectors of the processor are used. Debian's libxxhash is; without this, it would use
+ * the vectors that every x86-64 has. The sums are the same. */
 #ifndef SGPD_CHECKSUM_H
 #define SGPD_CHECKSUM_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Figures of training; see figures.h. */
+/* Training statistics; see figures.h. */
 #include "figures.h"
 
 #include <math.h>
@@ -27,7 +27,7 @@ double figures_zero_loss(const struct sgp_model *model, const struct sgp_dataset
     return sgp_loss_of_zeros(model->loss, &model->loss_settings, rows, &loss) == 0 ? loss : NAN;
 }
 
-/* The mean loss with which training begins, and that of every epoch. */
+/* The mean loss at the beginning of training, and the mean of every epoch. */
 static void note_loss(struct figures *figures, const struct sgp_training *training, bool epoch)
 {
     double sum = training->loss * (double)training->samples;
@@ -72,7 +72,7 @@ const char *figures_diverging(const struct figures *figures)
 {
     bool tested = !isnan(figures->test.loss);
     double judged = tested ? figures->test.loss : figures->epoch_loss;
-    double level = fmax(figures->zero_loss, figures->early_loss); /* the one that is no NaN */
+    double level = fmax(figures->zero_loss, figures->early_loss); /* the value that is not NaN */
     if (figures->failed || isinf(judged))
         return "not_finite";
     if (!(level > 0 && judged > FIGURES_DIVERGED * level))
@@ -104,7 +104,7 @@ double figures_disagreement(const struct figures *figures, bool ended, double at
 double figures_rate(const struct figures *figures, sgp_time now)
 {
     sgp_time silence = now - figures->then;
-    if (silence > 5 * FIGURES_RATE_NS) /* rounds longer than that are rated when they end */
+    if (silence > 5 * FIGURES_RATE_NS) /* longer rounds are rated when they end */
         return 0;
     if (!isnan(figures->rate) || silence <= 0)
         return figures->rate;

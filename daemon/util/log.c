@@ -27,7 +27,7 @@ static const struct {
     [SGP_LEVEL_DEBUG] = {7, "debug"},
     [SGP_LEVEL_TRACE] = {7, "trace"}};
 
-/* What a line begins with; of the journal's form, what its message does. */
+/* Print the prefix of a line, or, in the journal's form, of its message. */
 static void print_prefix(const struct log *log, enum sgp_level level, char text[PREFIX_BYTES])
 {
     const char *key = log->node[0] ? "node=" : "";
@@ -49,7 +49,8 @@ static void print_prefix(const struct log *log, enum sgp_level level, char text[
         levels[level].name, key, log->node, space);
 }
 
-/* The value of a key, or NULL. Not behind a quotation mark, for strangers may have written that. */
+/* The value of a key, or NULL. The search stops at a quotation mark, because strangers may have
+ * written the text after it. */
 static const char *value_of(const char *text, const char *key, int *ret_length)
 {
     while (*text != '\0') {
@@ -68,7 +69,7 @@ static const char *value_of(const char *text, const char *key, int *ret_length)
     return NULL;
 }
 
-/* A line as the journal's native protocol has it: FIELD=VALUE, a field a line. */
+/* A line in the journal's native protocol: FIELD=VALUE, one field a line. */
 static int print_fields(
     const struct log *log, enum sgp_level level, const char *text, char fields[LINE_BYTES])
 {
@@ -89,7 +90,8 @@ static int print_fields(
     return used;
 }
 
-/* A pipe that is full, a terminal that is held, a journal that has fallen behind do not take one. */
+/* Whether a line can be written now. A full pipe, a stopped terminal, or a journal that is behind
+ * cannot take a line. */
 static bool takes_a_line(const struct log *log)
 {
     struct pollfd descriptor = {.fd = log->descriptor, .events = POLLOUT};
@@ -124,7 +126,7 @@ static void write_line(void *context, enum sgp_level level, const char *text)
     put_line(log, level, text);
 }
 
-/* Whether standard error is the journal itself: JOURNAL_STREAM is "DEVICE:INODE" of it. */
+/* Whether standard error is the journal: JOURNAL_STREAM is its "DEVICE:INODE". */
 static bool is_journal(void)
 {
     const char *stream = getenv("JOURNAL_STREAM");

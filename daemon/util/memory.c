@@ -19,7 +19,8 @@ static uint64_t less(uint64_t bound, uint64_t taken)
     return bound > taken ? bound - taken : 0;
 }
 
-/* The number behind `key` at the start of a line; `missing` if no line has it. An empty key means the first line. */
+/* The number behind `key` at the start of a line; `missing` if no line has it. An empty key means
+ * the first line. */
 static uint64_t read_number(const char *path, const char *key, uint64_t missing)
 {
     char line[LINE_BYTES];
@@ -29,7 +30,8 @@ static uint64_t read_number(const char *path, const char *key, uint64_t missing)
         return missing;
     while (fgets(line, sizeof line, file) != NULL)
         if (strncmp(line, key, strlen(key)) == 0) {
-            (void)sscanf(line + strlen(key), "%" SCNu64, &number); /* `max` is none */
+            /* a value of `max` is not a number */
+            (void)sscanf(line + strlen(key), "%" SCNu64, &number);
             break;
         }
     (void)fclose(file);
@@ -60,7 +62,7 @@ uint64_t memory_group_left(const char *root, const char *path)
     return left;
 }
 
-/* The hierarchy of cgroup v2 that this process is in. */
+/* The cgroup v2 of this process, and the groups above it. */
 static uint64_t own_group_left(void)
 {
     char line[PATH_BYTES];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words to the service manager; see notify.h. */
+/* Messages to the service manager; see notify.h. */
 #include "notify.h"
 
 #include <inttypes.h>
@@ -28,7 +28,7 @@ void notify_status(struct notify *notify, const char *text)
     if (strcmp(notify->status, status) == 0)
         return;
     strcpy(notify->status, status);
-    char line[sizeof "STATUS=" + SGP_TEXT_BYTES]; /* sd_notifyf would allocate it */
+    char line[sizeof "STATUS=" + SGP_TEXT_BYTES]; /* sd_notifyf would allocate the line */
     (void)snprintf(line, sizeof line, "STATUS=%s", status);
     (void)sd_notify(0, line);
 }

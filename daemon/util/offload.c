@@ -30,7 +30,7 @@ static void run(uv_work_t *work)
 
 static void on_run(uv_work_t *work, int status)
 {
-    (void)status; /* nobody cancels it */
+    (void)status; /* it is never cancelled */
     struct offload *offload = work->data;
     struct offloads *offloads = offload->owner;
     if (offloads != NULL) {
@@ -55,7 +55,7 @@ uint64_t offloads_turn(struct offloads *offloads)
         offloads->running = offload;
         offload->work.data = offload;
         int code = uv_queue_work(offloads->loop, &offload->work, run, on_run);
-        sgp_assert(code == 0); /* refused only without a function */
+        sgp_assert(code == 0); /* fails only without a function */
     }
     return UINT64_MAX;
 }

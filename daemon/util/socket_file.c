@@ -37,7 +37,7 @@ static int set_path(struct place *place, const char *path, struct sgp_error *err
     return 0;
 }
 
-/* What stands there: 0 nothing, 1 a socket that nobody listens on, or negative. */
+/* What exists at the path: 0: nothing. 1: a socket on which no process listens. Else negative. */
 static int look(struct place *place, const char *path, struct sgp_error *error)
 {
     struct stat status;
@@ -84,7 +84,7 @@ int socket_file_listen(const char *path, int type, const char *key, struct sgp_e
     int descriptor = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (descriptor < 0)
         return fail_bind(&place, -errno, error);
-    /* Nobody can connect before listen, so the mode is right from the first client on. */
+    /* No client can connect before listen, so the mode is right from the first client on. */
     if (bind(descriptor, (struct sockaddr *)&place.address, sizeof place.address) < 0 ||
         chmod(path, 0660) < 0 || listen(descriptor, SOMAXCONN) < 0) {
         code = -errno;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The seam between the running node and those who look at it from outside.
+/* The interface between the running node and its observers.
  *
- * The daemon fills plain structs and carries actions out; the control server (and the STATUS= line)
- * renders them. Nobody here knows links, sockets or workers. Strings are copied into the structs.
- * A double that is not known yet is NaN and is rendered as null.
+ * The daemon fills plain structs and performs actions. The control server (and the STATUS= line)
+ * renders the structs. This header knows no links, sockets or workers. Strings are copied into the
+ * structs. A double that is not known yet is NaN and is rendered as null.
  *
  * Thread: the loop thread, for calls in both directions. */
 #ifndef SGPD_VIEW_H
@@ -18,28 +18,29 @@
 #include "sgp/topology.h"
 #include "sgp/trainer.h"
 
-/* What whoever predicts or hands the model out must know of the network; borrowed, outlives the server. */
+/* What is needed to predict, or to export the model. Borrowed; outlives the server. */
 struct view_model {
     const struct sgp_model *model;
-    const struct sgp_model_file *layout; /* of a program's model, which has no layers; or NULL */
+    const struct sgp_model_file *layout; /* of a program's model, which has no layers; else NULL */
     char *const *class_names;            /* NULL, or model->outputs names */
-    const struct sgp_scaling *scaling;   /* NULL: features are taken as they are */
-    uint64_t columns; /* digest of what CSV must have (sgp_dataset_scaling_digest); 0: anything */
+    const struct sgp_scaling *scaling;   /* NULL: features are used unchanged */
+    /* digest of the required CSV columns (sgp_dataset_scaling_digest); 0: any columns */
+    uint64_t columns;
     enum sgp_missing missing; /* SGP_MISSING_MEAN, or a missing value is an error */
-    bool classifies;          /* outputs are classes: predict names the greatest */
+    bool classifies;          /* outputs are classes: predict names the greatest output */
     const char *columns_text; /* JSON of the columns (sgp_scaling_text); NULL: there are none */
-    const char *label;        /* of the configuration, of CSV; NULL: none, or not UTF-8 */
+    const char *label;        /* from the configuration, for CSV; NULL: none, or not UTF-8 */
     const struct sgp_fingerprint *fingerprint; /* what peers compare; NULL: not known */
 };
 
 struct view_program { /* that trains through the daemon */
     bool wanted;      /* the model is a program's */
     bool attached;
-    bool turn;          /* it has its turn */
+    bool turn;          /* the program has its turn */
     int pid;            /* 0: none */
     const char *socket; /* where it attaches; outlives the call */
-    uint64_t overflows; /* turns in which it left out a step, since gradients had overflowed */
-    double seconds;     /* that it has had its turn, or is waited for; NaN: neither */
+    uint64_t overflows; /* turns with a step left out because gradients overflowed */
+    double seconds;     /* duration of its turn, or of waiting for it; NaN: neither */
     char name[64];      /* "" if none */
 };
 
@@ -48,57 +49,59 @@ struct view_status {
     const char *algorithm; /* "sgp"; static */
     struct sgp_node_status core;
     uint64_t incarnation; /* the lineage */
-    uint64_t run;         /* number of the run; 0: of none yet */
+    uint64_t run;         /* number of the run; 0: no run yet */
     double uptime_seconds;
     struct sgp_training training; /* the latest round's */
     struct sgp_evaluation test;   /* the latest */
     double epochs;                /* of the configuration; NaN if the end is given in rounds */
     uint64_t samples;
-    /* Which the ledger counts, and of which no parameters were left; 0: none. */
+    /* Rounds that the ledger counts, but of which no parameters were left; 0: none. */
     sgp_round lost_rounds;
     double samples_per_second;
-    /* The latest model.safetensors: "writing", "written", "failed"; NULL: none begun. Static. */
+    /* The latest model.safetensors: "writing", "written", "failed"; NULL: none was begun.
+     * Static. */
     const char *model_file;
-    const char *diverging; /* "loss", "test_loss" or "not_finite"; NULL: nothing does. Static */
+    const char *diverging; /* "loss", "test_loss" or "not_finite"; NULL: no divergence. Static */
     double disagreement;   /* largest |z_received - z| / |z| in the latest cycle, or at the end */
     double weight_minted;
-    const char *compression;  /* "none", or what makes its shares smaller. Of the configuration */
+    const char *compression;  /* from the configuration: "none", or the compression of its shares */
     double compression_error; /* |s - s'| / |s| of the latest share, decoded as s'; NaN: none */
-    uint64_t bytes_spared;    /* that compression kept off the line */
+    uint64_t bytes_spared;    /* that compression saved on the network */
     uint64_t parameters;
     uint64_t memory_bytes;
-    double copy_seconds; /* since it took its copy */
-    /* Words on the end of training, wrongly signed or by a key that the file does not give. */
+    double copy_seconds; /* since the worker took its copy */
+    /* Statements on the end of training that were refused: wrongly signed, or by a key that the
+     * file does not name. */
     uint64_t statements_refused;
-    bool hears_nobody; /* has sources, has begun, and none of them is heard */
+    bool hears_nobody; /* has sources and has begun, but receives from none of them */
     char blas[SGP_BLAS_TEXT_BYTES];
     const char *topology_file; /* outlives the call */
-    /* Stricter than the file is now: it was so, and a reload changed it; else SGP_TLS_UNSAID. */
+    /* If a reload made TLS less strict than before, the setting before; else SGP_TLS_UNSAID. */
     enum sgp_tls tls_before;
     uint32_t phase;                   /* index, of the current round */
     char waiting_for[SGP_NAME_BYTES]; /* the peer, or "" */
     double waiting_seconds;
-    char last_error[SGP_TEXT_BYTES]; /* "" if none, or if it was mended */
+    char last_error[SGP_TEXT_BYTES]; /* "" if none, or if it was resolved */
     double last_error_seconds;       /* ago; NaN if none */
     struct view_program program;
-    bool awaiting_model; /* no program has brought a model yet: the rest says little */
+    bool awaiting_model; /* no program has brought a model yet: most fields are unset */
 };
 
 struct view_peer { /* one link */
     struct sgp_peer_status core;
     char name[SGP_NAME_BYTES];
     char address[SGP_ADDRESS_BYTES];
-    bool unheard;              /* a source that is not heard: not yet, or no longer */
+    bool unheard;              /* a source from which nothing is received, yet or any more */
     int64_t lag_rounds;        /* own round - round; meaningful once round is known */
     double last_heard_seconds; /* ago; NaN if never */
     double rtt_ms;             /* NaN if unknown */
-    uint32_t shares_outsized;  /* the latest so many in a row, returned as out of all proportion */
+    uint32_t shares_outsized;  /* so many of the latest shares in a row were returned as outsized */
     uint64_t bytes_sent;
     uint64_t bytes_received;
-    char cipher[32];                     /* of the connection that stands; "": none, or plain */
-    char key[SGP_KEY_BYTES];             /* the peer's, with which it was opened; "" likewise */
-    char last_error[SGP_TEXT_BYTES];     /* since it came up; "" if none */
-    char previous_error[SGP_TEXT_BYTES]; /* before that; "" if none */
+    char cipher[32];                     /* of the present connection; "": none, or plain */
+    char key[SGP_KEY_BYTES];             /* the peer's key on that connection; "": none, or plain */
+    char last_error[SGP_TEXT_BYTES];     /* since the link came up; "" if none */
+    char previous_error[SGP_TEXT_BYTES]; /* before the link came up; "" if none */
 };
 
 static inline const char *view_direction(enum sgp_direction direction)
@@ -108,18 +111,18 @@ static inline const char *view_direction(enum sgp_direction direction)
 
 /* ---- how the two are shown ----
  *
- * One row a field, and the only list of them in the code: render.c makes JSON of the rows,
- * metrics.c the text of /metrics, and `sgpctl status` and `sgpctl peers` take their order and their
- * short views from them. A test compares them with the tables of docs/CONFIGURATION.md. Columns of
- * a row, where `view` is the struct that it shows:
+ * One row a field. This is the only list of the fields in the code. render.c makes JSON of the
+ * rows, and metrics.c makes the text of /metrics. `sgpctl status` and `sgpctl peers` take their
+ * order and their short views from the rows. A test compares the rows with the tables of
+ * docs/CONFIGURATION.md. Columns of a row, where `view` is the struct that it shows:
  *   key    in JSON, in the order of the rows
  *   kind   how the value becomes JSON: as_KIND of render.c
  *   value  in C
  *   place  in `sgpctl status`, ascending
- *   shown  unless all fields are asked for: KNOWN, if it is not null; NOTABLE, if it is not null,
- *          false, 0 or empty; ALL, never
- * A METRIC has also its place in /metrics, its type, its name and its help; a DERIVED one then has
- * another value there. What is not finite is left out. Places leave room between them. */
+ *   shown  when not all fields are requested: KNOWN, if it is not null; NOTABLE, if it is not null,
+ *     false, 0 or empty; ALL, never
+ * A METRIC also has its place in /metrics, its type, its name and its help. A DERIVED row has
+ * another value there. A value that is not finite is left out. Places leave gaps between them. */
 
 /* Of the node; `view` is a struct view_status, `topology` the topology in use. */
 #define STATUS_FIELDS(FIELD, METRIC, DERIVED)                                                      \
@@ -199,9 +202,9 @@ static inline const char *view_direction(enum sgp_direction direction)
         "Seconds since the daemon started.")                                                       \
     FIELD(last_error_seconds, real, view->last_error_seconds, 370, ALL)
 
-/* The status's fields behind those: lists of the neighbours of which something holds. Each is in a
- * list once, though it may have two links. Columns: key; how a neighbour is told (told_KIND of
- * endpoints.c); what holds of it, where `view` is its struct view_peer; place; shown. */
+/* The status's fields after these: lists of the neighbours for which a condition holds. A neighbour
+ * with two links is in a list once. Columns: key; how a neighbour is named (told_KIND of
+ * endpoints.c); the condition, where `view` is its struct view_peer; place; shown. */
 #define NEIGHBOUR_FIELDS(X)                                                                        \
     X(unheard, name, view->unheard, 260, NOTABLE)                                                  \
     X(mismatch, name, view->core.mismatch, 270, NOTABLE)                                           \
@@ -210,7 +213,8 @@ static inline const char *view_direction(enum sgp_direction direction)
     X(slow, name, view->core.slow, 290, NOTABLE)                                                   \
     X(overdue, name, view->core.overdue, 300, NOTABLE)
 
-/* Of a link; `view` is a struct view_peer. The columns above but places; names have link_ first. */
+/* Of a link; `view` is a struct view_peer. The columns are those above without places. Names begin
+ * with link_. */
 #define PEER_FIELDS(FIELD, METRIC, DERIVED)                                                        \
     FIELD(name, name, view->name, KNOWN)                                                           \
     FIELD(address, name, view->address, ALL)                                                       \
@@ -259,7 +263,7 @@ static inline const char *view_direction(enum sgp_direction direction)
     FIELD(last_error, text, view->last_error, KNOWN)                                               \
     FIELD(previous_error, text, view->previous_error, ALL)
 
-/* One line of history: the daemon keeps the latest VIEW_HISTORY_MAX and writes history.csv. */
+/* One row of the history. The daemon keeps the latest VIEW_HISTORY_MAX and writes history.csv. */
 #define VIEW_HISTORY_MAX 4096u
 struct view_history_row {
     sgp_round round;
@@ -276,12 +280,13 @@ struct view_history_row {
     uint64_t bytes_spared;
 };
 
-/* What a reload changed, counted. An edge is a phase's; phases are compared in their order. */
+/* The changes by a reload, counted. An edge belongs to a phase; phases are compared in
+ * their order. */
 struct view_reload {
     uint64_t digest; /* of the topology now */
     uint32_t nodes, phases;
     uint32_t nodes_added, nodes_removed, addresses_changed, keys_changed;
-    uint32_t phases_changed; /* that came, went, or hold for another time */
+    uint32_t phases_changed; /* added, removed, or with another duration */
     uint64_t edges_added, edges_removed, fractions_changed;
     enum sgp_tls tls, tls_before;           /* as in struct view_status */
     const char (*warnings)[SGP_TEXT_BYTES]; /* of the new file; outlive the call */
@@ -289,47 +294,52 @@ struct view_reload {
 };
 
 /* Ends of asynchronous actions. Each is called exactly once, on the loop thread, never from within
- * the call that asked, also when the daemon stops before the job was done (code -ECANCELED).
- * Pointers are valid during the call only, unless said; on failure (code < 0) they are NULL.
- * `error` is there always; its text is a line for whoever asked, or "": the code says all. */
+ * the call that began the action. If the daemon stops before the job is done, the code is
+ * -ECANCELED. Pointers are valid only during the call, unless said otherwise; on failure (code < 0)
+ * they are NULL. `error` is never NULL. Its text is a line for the client, or "" if the code says
+ * all. */
 typedef void (*view_evaluated)(void *argument, const struct sgp_error *error,
     const struct sgp_evaluation *evaluation, sgp_round round);
-/* `estimate` is the callee's to free(): a model is too large to be copied on the loop thread. */
+/* `estimate` is the callee's to free(), because a model is too large to be copied on the loop
+ * thread. */
 typedef void (*view_estimated)(
     void *argument, int code, float *estimate, uint64_t parameters, sgp_round round, double weight);
 typedef void (*view_predicted)(void *argument, const struct sgp_error *error, const float *outputs,
     uint64_t rows, uint64_t output_count);
 
-/* It has left: its heir ("": of an earlier process), the weight, and more owed to absent nodes. */
+/* The node has left: its heir ("": of an earlier process), its weight, and the weight still owed to
+ * absent nodes. */
 typedef void (*view_left)(void *argument, int code, const char *heir, double weight, double owed);
 
-/* What the daemon offers. `context` is handed back as the first argument. Asynchronous actions and
- * the orders return 0, or a negative code when they cannot begin (then `done` is not called):
- * SGP_E_STATE for an order that makes no sense now, -EBUSY when too many jobs wait. An *error, zero
- * at first, may get a line. An order, or a job, that is NULL makes no sense now;
- * without peer_count or history_total there is nothing to show. */
+/* What the daemon offers. `context` is passed back as the first argument. Asynchronous actions and
+ * orders return 0, or a negative code if they cannot begin (then `done` is not called).
+ * SGP_E_STATE: the order is not possible now. -EBUSY: too many jobs wait. An *error, zero at first,
+ * may get a line. An order or a job that is NULL is not possible now. Without peer_count or
+ * history_total there is nothing to show. */
 struct view_actions {
     void *context;
-    const char *no_model; /* why evaluate and predict are NULL, a line */
+    const char *no_model; /* why evaluate and predict are NULL, as a line */
     void (*status)(void *context, struct view_status *ret_status);
     uint32_t (*peer_count)(void *context);
     void (*peer)(void *context, uint32_t index, struct view_peer *ret_peer);
     /* Rows added since the start; the latest VIEW_HISTORY_MAX are kept. */
     uint64_t (*history_total)(void *context);
     void (*history)(void *context, uint64_t number,
-        struct view_history_row *ret_row);                 /* 0: the first; one kept */
+        /* row 0 is the first; the row must be kept */
+        struct view_history_row *ret_row);
     const struct sgp_topology *(*topology)(void *context); /* in use; borrowed for the call */
     int (*pause)(void *context);
     int (*resume)(void *context);
     int (*stop)(void *context);
-    int (*reset)(void *context);                  /* end, set the run aside, and start anew */
+    int (*reset)(void *context);                  /* end, set the run aside, and restart */
     int (*join)(void *context);                   /* the same, in the run of the neighbours */
     int (*checkpoint)(void *context);             /* begin to write one */
-    const char *(*leave_obstacle)(void *context); /* a clause, or NULL: it can leave */
+    const char *(*leave_obstacle)(void *context); /* a clause, or NULL: the node can leave */
     int (*leave)(void *context, view_left done, void *argument);
-    const char *(*token_obstacle)(void *context); /* the same of making a lost token anew */
+    const char *(*token_obstacle)(void *context); /* the same for the renewal of a lost token */
     int (*restore_token)(void *context);
-    /* Read the topology file again. *error tells what but SGP_E_STATE and -ENOMEM is wrong. */
+    /* Read the topology file again. *error describes each failure except SGP_E_STATE and
+     * -ENOMEM. */
     int (*reload)(void *context, struct view_reload *ret_reload, struct sgp_error *error);
     int (*evaluate)(void *context, view_evaluated done, void *argument, struct sgp_error *error);
     int (*estimate)(void *context, view_estimated done, void *argument, struct sgp_error *error);

@@ -21,7 +21,8 @@ static void run(struct job *job)
     job->took = uv_hrtime() - begin;
 }
 
-/* With the mutex held, but not while it runs the job or wakes a thread, which wants it at once. */
+/* Called with the mutex held. The mutex is released while the job runs or a thread is woken, which
+ * needs it at once. */
 static void run_unlocked(struct worker *worker, struct job *job)
 {
     uv_mutex_unlock(&worker->mutex);
@@ -64,7 +65,8 @@ static bool is_short(const struct job *job)
     return job->kind != NULL && job->kind->expected > 0 && job->kind->expected <= WORKER_SHORT_NS;
 }
 
-/* The mean of the latest. One that was interrupted does not make its kind long; two in a row do. */
+/* The mean of the latest times. One interrupted job does not make its kind long; two in a
+ * row do. */
 static void learn(const struct job *job)
 {
     const uint64_t most = 4 * WORKER_SHORT_NS;
@@ -74,7 +76,7 @@ static void learn(const struct job *job)
     *expected += *expected == 0;
 }
 
-/* ---- there and back ---- */
+/* ---- to the thread and back ---- */
 
 static void finish(struct worker *worker, struct job *job, bool cancelled)
 {
@@ -84,7 +86,7 @@ static void finish(struct worker *worker, struct job *job, bool cancelled)
     job->done(job, cancelled);
 }
 
-/* One by one: `done` may stop the worker, which hands back whatever is still in the list. */
+/* One by one: `done` may stop the worker, which hands back all jobs still in the list. */
 static void hand_back(struct worker *worker, struct job_list *list, bool cancelled)
 {
     struct job *job;
@@ -192,7 +194,7 @@ void worker_turn(struct worker *worker)
             break;
         STAILQ_REMOVE_HEAD(&worker->ready, next);
         run(job);
-        finish(worker, job, false); /* may push others, and may stop the worker */
+        finish(worker, job, false); /* may push other jobs, and may stop the worker */
     }
     worker->turning = false;
     if (worker->stopping)

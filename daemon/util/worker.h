@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one compute thread, and the two lists through which the loop thread talks to it.
+/* The one compute thread, and the two lists through which the loop thread communicates with it.
  *
  * Jobs run one by one in the order of their pushes, so what they touch (the trainer, the snapshots)
- * needs no lock. Finished jobs come back by one uv_async_t; wake-ups coalesce, so each drains the
- * whole list. Nothing here allocates after the start.
+ * needs no lock. Finished jobs return by one uv_async_t. Wake-ups coalesce, so each wake-up drains
+ * the whole list. Nothing is allocated after the start.
  *
- * To wake a thread costs more than a small job. So a job whose kind was short of late runs on the
- * loop thread, if the compute thread is idle. A job that takes minutes lets in, now and then, what
- * only reads.
+ * Waking a thread costs more than a small job. So a job whose kind was short recently runs on the
+ * loop thread, if the compute thread is idle. A job that takes minutes lets jobs that only read run
+ * from time to time.
  *
- * Thread: all functions are the loop thread's, but worker_let_in. */
+ * Thread: all functions are the loop thread's, except worker_let_in. */
 #ifndef SGPD_WORKER_H
 #define SGPD_WORKER_H
 
@@ -18,22 +18,23 @@
 #include <sys/queue.h>
 #include <uv.h>
 
-#define WORKER_SHORT_NS 50000u /* what is expected to take no longer is short */
-#define WORKER_TURN_JOBS 4u    /* short ones, those of a round; then the loop looks around */
+#define WORKER_SHORT_NS 50000u /* a job expected to take at most this is short */
+#define WORKER_TURN_JOBS 4u    /* short jobs, those of a round; then the loop continues */
 
-/* Jobs that take about the same time; the owner's memory, all zero at first. */
+/* Jobs of about the same duration. The owner's memory, all zero at first. */
 struct job_kind {
-    uint64_t expected; /* ns, from the latest ones; 0: none has run yet */
+    uint64_t expected; /* ns, from the latest jobs; 0: none has run yet */
 };
 
-/* Embedded in whatever the job is about; the owner's memory. */
+/* Embedded in the struct that the job works on; the owner's memory. */
 struct job {
     STAILQ_ENTRY(job) next;
-    struct job_kind *kind; /* NULL: it is not short */
-    bool reads;            /* it leaves everything as it is, and may be let in */
-    /* On the compute thread, or on the loop thread while that has nothing to do. */
+    struct job_kind *kind; /* NULL: the job is not short */
+    bool reads;            /* the job changes nothing, and may be let in */
+    /* On the compute thread, or on the loop thread while the compute thread is idle. */
     void (*run)(struct job *job);
-    /* On the loop thread, once; may push jobs, or stop the worker. `cancelled`: it was not run. */
+    /* On the loop thread, once. May push jobs, or stop the worker. `cancelled`: the job did not
+     * run. */
     void (*done)(struct job *job, bool cancelled);
     uint64_t took; /* ns */
 };
@@ -51,30 +52,33 @@ struct worker {
     bool stopping;
     /* the loop thread's own: */
     bool turning;             /* worker_turn is under way */
-    struct job_list ready;    /* pushed, and not handed to the thread: worker_turn */
-    struct job_list returned; /* of the finished ones, not `done` yet */
+    struct job_list ready;    /* pushed, but not handed to the thread: worker_turn */
+    struct job_list returned; /* finished jobs whose `done` is not called yet */
     uint32_t pending;         /* pushed and not done, */
-    uint32_t away;            /* and of these, handed to the thread */
+    uint32_t away;            /* and the number of these handed to the thread */
 };
 
 /* Start the thread. Returns 0 or a negative code of libuv. */
 int worker_start(struct worker *worker, uv_loop_t *loop);
 
-/* By a job that runs, between two of its steps: run the next jobs that only read. */
+/* Called by a running job between two of its steps: run the next jobs that only read. */
 void worker_let_in(struct worker *worker);
 
-/* Processor time of the thread in ns: it grows while a job works. Not after worker_stop. */
+/* Processor time of the thread in ns; it grows while a job works. Must not be called after
+ * worker_stop. */
 uint64_t worker_spent(const struct worker *worker);
 
-/* Append a job; it belongs to the worker until `done`. Not after worker_stop. */
+/* Append a job. The job belongs to the worker until `done`. Must not be called after
+ * worker_stop. */
 void worker_push(struct worker *worker, struct job *job);
 
 /* Run the first short jobs, at most WORKER_TURN_JOBS, and hand the others to the thread. Called
- * after pushes, so that they are done before more is read. Does nothing within itself. */
+ * after pushes, so that these jobs are done before more is read. Does nothing if called from within
+ * itself. */
 void worker_turn(struct worker *worker);
 
-/* End the thread after the job that runs now, call `done` of every job left, in the order of their
- * pushes, and close the handles, which the loop has to see through. Blocks for the rest of one job. */
+/* End the thread after the running job. Call `done` of every job left, in the order of their
+ * pushes. Close the handles, which the loop must run to close. Blocks for the rest of one job. */
 void worker_stop(struct worker *worker);
 
 #endif
