@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs that the core knows nothing of: evaluate, hand out the estimate, predict, save the model. They
- * stand in the one queue, so each sees x as the jobs before it left it, and is given the w of that
- * place in the queue.
+/* Jobs that the core does not know: evaluate, hand out the estimate, predict, save the model. They
+ * are in the one job queue. So each sees x as the jobs before it left it, and is given the w of
+ * that place in the queue.
  *
- * Fails: no memory for an estimate, a file that cannot be written; told to whoever asked, or logged.
- * Thread: the loop thread, but for the functions named run_*. */
+ * Fails: no memory for an estimate, or a file that cannot be written. The client is told, or the
+ * failure is logged. Thread: the loop thread, except for the functions named run_*. */
 #include "background_jobs.h"
 
 #include "edges.h"
@@ -29,8 +29,9 @@ struct save { /* what a save needs beside the vector */
 
 /* ---- measuring, at the end of an epoch ---- */
 
-/* Amid an exact cycle x is no estimate, and the snapshot with which the node entered it is: while a job looks at it, it
- * takes the place of x, and gives it back. `*at` is the task's own: others may read where the snapshot lies. */
+/* During an exact cycle x is not an estimate, but the snapshot with which the node entered the
+ * cycle is one. While a job reads it, the snapshot takes the place of x. Then it is put back. `*at`
+ * is the task's own, because other code may read the location of the snapshot. */
 static void exchange(struct task *task, float **at)
 {
     if (task->entered != NULL)
@@ -71,10 +72,10 @@ static void estimate_now(struct task *task)
 static void tell_row(
     struct daemon *daemon, const struct view_history_row *row, enum sgp_level level)
 {
-    char disagreement[40] = ""; /* one node alone has none, nor has a worker of an owner */
+    char disagreement[40] = ""; /* a single node has none, and neither has an owner's worker */
     if (!isnan(row->disagreement))
         (void)snprintf(disagreement, sizeof disagreement, " disagreement=%.3g", row->disagreement);
-    if (isnan(row->loss)) /* this process has not trained: it found that all was done */
+    if (isnan(row->loss)) /* this process has not trained: training was already complete */
         sgp_log(&daemon->log->sink, level,
             "event=measured round=%" PRId64 " test_loss=%.6g test_accuracy=%.6g weight=%.17g",
             row->round, row->test_loss, row->test_accuracy, row->weight);
@@ -112,10 +113,11 @@ static void add_row(struct daemon *daemon, sgp_round round, double weight)
     struct sgp_error error = {0};
     if (history_add(&daemon->history, &row, &error) < 0)
         notes_error(daemon, "the history goes on in memory alone: %s", error.text);
-    else if (!daemon->history.failed) /* else it was told before */
+    else if (!daemon->history.failed) /* else it was reported before */
         notes_mended(daemon, "the history ");
     notes_divergence(daemon);
-    /* Epochs of a tiny model may take a millisecond: at most one line a second, but for the last. */
+    /* Epochs of a tiny model may take a millisecond. So at most one line a second is logged, except
+     * the last. */
     sgp_time now = events_now();
     bool told = ended || now - daemon->row_told >= SGP_SECOND;
     if (told)
@@ -124,7 +126,8 @@ static void add_row(struct daemon *daemon, sgp_round round, double weight)
     tell_row(daemon, &row, level);
 }
 
-/* How good the estimate of a round is: for status and history, and perhaps it is good enough. */
+/* The test result of a round's estimate, for status and history. It may reach the goal of
+ * training. */
 static void take_figures(struct daemon *daemon, int code, const struct sgp_evaluation *evaluation,
     sgp_round round, double weight, bool row)
 {
@@ -133,7 +136,7 @@ static void take_figures(struct daemon *daemon, int code, const struct sgp_evalu
         notes_error(daemon, "evaluation: %s", sgp_strerror(code));
     if (row)
         add_row(daemon, round, weight);
-    double goal = daemon->config->stop_at_accuracy; /* NaN: none; compares false */
+    double goal = daemon->config->stop_at_accuracy; /* NaN: no goal; compares false */
     if (code == 0 && evaluation->samples > 0 && evaluation->accuracy >= goal)
         events_post(daemon, (struct sgp_event){.type = SGP_EVENT_ENOUGH});
 }
@@ -146,7 +149,8 @@ static void done_measure(struct job *job, bool cancelled)
         take_figures(task.daemon, task.code, &task.evaluation, task.round, task.weight, true);
 }
 
-/* A program may report as often as it likes, and the history keeps room for other rows: of one round one a second. */
+/* A program may report as often as it likes. The history must keep room for other rows, so it gets
+ * one row a second of the same round. */
 static bool is_news(const struct daemon *daemon, sgp_round round)
 {
     const struct history *history = &daemon->history;
@@ -199,7 +203,7 @@ static void done_save(struct job *job, bool cancelled)
     daemon->model_file = failed ? MODEL_FAILED : MODEL_WRITTEN;
     if (!failed)
         notes_mended(daemon, "the model ");
-    daemon->changed = daemon->changed || failed; /* a checkpoint, or the end, tries again */
+    daemon->changed = daemon->changed || failed; /* a checkpoint, or the end, retries */
     free(task->vector);
     free(task->save);
     task_give(task);
@@ -214,7 +218,9 @@ void background_jobs_save(struct daemon *daemon, sgp_round round, double weight)
     const struct sgp_topology *topology = daemon->prepared->topology;
     bool owned = topology->owner != SGP_NODE_NONE;
     if (weight <= 0 && entered == NULL && (owned || topology->nodes[daemon->prepared->self].relay))
-        return; /* a relay between two cycles has none, nor has an owner of a part, or a worker without a copy */
+        /* no estimate: a relay between two cycles, an owner of a part, or a worker without
+         * a copy */
+        return;
     weight = entered != NULL ? 1 : weight;
     struct task *task = weight > 0 ? task_take(daemon, run_save, done_save) : NULL;
     struct save *save = calloc(1, sizeof *save);
@@ -252,9 +258,9 @@ void background_jobs_save(struct daemon *daemon, sgp_round round, double weight)
     worker_push(&daemon->worker, &task->job);
 }
 
-/* ---- for onlookers ---- */
+/* ---- for clients ---- */
 
-/* A task with the weight and round of now; 0, SGP_E_STATE or -EBUSY. */
+/* Begin a task with the present weight and round. Returns 0, SGP_E_STATE or -EBUSY. */
 static int begin(struct daemon *daemon, void (*run)(struct job *), void (*done)(struct job *, bool),
     struct task **ret_task, struct sgp_error *error)
 {
@@ -278,7 +284,8 @@ static int begin(struct daemon *daemon, void (*run)(struct job *), void (*done)(
     return 0;
 }
 
-/* The end of a background job: a copy of the task, which is free again before anybody is called. */
+/* The end of a background job. Returns a copy of the task, which is free again before the client is
+ * called. */
 static struct task end(struct job *job, bool cancelled)
 {
     struct task task = *(struct task *)job;

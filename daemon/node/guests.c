@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs that come and go, one at a time, and what they say; see program_inside.h. A program may go while a
- * job works on its memory: the daemon lets go of it when that job is done. */
+/* Programs attach and leave, one at a time, and send frames; see program_inside.h. A program may
+ * leave while a job uses its memory. Then the daemon releases the program when that job is done. */
 #include "program_inside.h"
 
 #include "background_jobs.h"
@@ -64,7 +64,7 @@ void guests_lose(struct program *program, const char *why)
         return;
     program->skipped = program->skipped || program->turn_out;
     program->turn_out = program->late = false;
-    if (program->steps > 0) /* else the next that are due will not find it */
+    if (program->steps > 0) /* else the next due steps will find no program */
         turns_wait(program);
 }
 
@@ -84,7 +84,7 @@ void guests_take_in(struct program *program, struct guest *guest, bool resumed)
     program->turn_out = program->late = program->finishing = program->ended = false;
     program->stopped = program->answered = program->enough = false;
     program->overflows = 0;
-    program->same = true; /* an earlier program may have been told */
+    program->same = true; /* an earlier program may have been told already */
     program->skipped = program->skipped && program->turn > 0;
     (void)snprintf(program->name, sizeof program->name, "%.63s", guest->hello.text);
     program->poll->data = program;
@@ -142,7 +142,8 @@ static int check_guest(
     if (daemon->stopping || daemon->ending)
         return sgp_fail(error, SGP_E_STATE, "%s: the node stops", daemon->config->name);
     int64_t rounds = guest->hello.rounds, own = daemon->prepared->rounds;
-    if (rounds >= 0 && !daemon->prepared->open && rounds != own) /* open: the program counts */
+    /* open: the program counts rounds */
+    if (rounds >= 0 && !daemon->prepared->open && rounds != own)
         return sgp_fail(error, SGP_E_CONFIG,
             "%s: the program asks for %" PRId64 " rounds, and [train] rounds is %" PRId64
             "; leave it out in one of the two",
@@ -150,7 +151,7 @@ static int check_guest(
     return shared_compare(daemon->prepared->layout, guest->shared.layout, error);
 }
 
-/* The program wants another run than the one that this node has trained, or is about to train. */
+/* Whether the program wants another run than this node has trained, or is about to train. */
 static bool asks_for_reset(const struct program *program, const struct guest *guest)
 {
     const struct daemon *daemon = program->daemon;
@@ -208,7 +209,7 @@ static void on_report(struct program *program, const struct sgp_attach_frame *fr
             .samples = 1, .loss = frame->test_loss, .accuracy = frame->test_accuracy});
 }
 
-/* Whom a node that has not begun waits for. */
+/* Tell the program for which neighbours a node that has not begun waits. */
 static void say_awaited(struct program *program)
 {
     struct sgp_attach_frame frame = {.type = SGP_ATTACH_AWAITED};
@@ -225,13 +226,13 @@ static void on_frame(struct program *program, const struct sgp_attach_frame *fra
     case SGP_ATTACH_FINISH:
         program->finishing = true;
         program->late = false;
-        /* program_settle sees to what follows */
+        /* program_settle continues */
         break;
     case SGP_ATTACH_REPORT:
         on_report(program, frame);
         break;
     case SGP_ATTACH_ENOUGH:
-        if (!program->enough) /* once is all that it can say */
+        if (!program->enough) /* it can say that only once */
             sgp_log(&program->daemon->log->sink, SGP_LEVEL_INFO,
                 "event=enough program=\"%s\" reason=\"%.200s\"", program->name, frame->text);
         program->enough = true;

@@ -12,9 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LINES_MAX 5u /* about a link, of a kind, in ... */
+#define LINES_MAX 5u /* about one link, of one kind, in ... */
 #define LINES_NS (10 * SGP_SECOND)
-#define WAIT_NS (3 * SGP_SECOND) /* waiting for longer is said */
+#define WAIT_NS (3 * SGP_SECOND) /* a longer wait is logged */
 
 #define COPY_REMEDY                                                                                \
     "if a machine or a state directory was copied, give the copy a name of its own and an empty "  \
@@ -43,14 +43,14 @@ void notes_mended(struct daemon *daemon, const char *beginning)
 
 /* ---- links ---- */
 
-/* Whether a line is due, or counted as a repetition. Its kind is a hash of `text`. */
+/* Whether a line is due, or else counted as a repetition. Its kind is a hash of `text`. */
 static bool is_due(
     const struct daemon *daemon, struct edge *edge, enum sgp_level level, const char *text)
 {
     struct link_lines *lines = &edge->lines;
     enum sgp_level told = daemon->log->sink.level;
     if (edge == &daemon->gone || level > told || told >= SGP_LEVEL_DEBUG)
-        return true; /* of no link any more, not told at all, or all is wanted */
+        return true; /* of a former link, or untold, or all are wanted */
     if (events_now() - lines->since >= LINES_NS && lines->dropped == 0)
         *lines = (struct link_lines){.since = events_now()};
     uint8_t *count = &lines->counts[XXH3_64bits(text, strlen(text)) % LINK_LINES_KINDS];
@@ -81,7 +81,8 @@ void notes_hang_up(
     struct daemon *daemon, const struct sgp_link *link, int code, enum sgp_reason reason)
 {
     bool ordinary = code == SGP_E_CLOSED || code == SGP_E_REPLACED || code == SGP_E_ABSENT;
-    bool told = code == SGP_E_MODEL || code == SGP_E_UNKNOWN_NODE; /* by SGP_NOTE_REFUSED */
+    /* reported by SGP_NOTE_REFUSED */
+    bool told = code == SGP_E_MODEL || code == SGP_E_UNKNOWN_NODE;
     enum sgp_level level = ordinary || told ? SGP_LEVEL_DEBUG : SGP_LEVEL_WARNING;
     struct edge *edge = edges_find(daemon, link->peer, link->direction);
     const char *why = sgp_reason_text(reason);
@@ -106,7 +107,8 @@ void notes_link_failed(
             name_of(daemon, link->id.peer), view_direction(link->id.direction), link->remote, text);
 }
 
-/* A process that lost its memory lost its connections, too: two lineages are two nodes. */
+/* A process that lost its memory has lost its connections, too. So two lineages at one time are two
+ * nodes. */
 void notes_namesake(struct daemon *daemon, struct edge *edge, const struct link *caller)
 {
     const struct link *other = edge->links;
@@ -122,7 +124,7 @@ void notes_namesake(struct daemon *daemon, struct edge *edge, const struct link 
         name, caller->remote, other->remote, name);
 }
 
-/* It comes before the note of what it ends. */
+/* The line precedes the note of what the farewell ends. */
 void notes_farewell(struct daemon *daemon, const struct link *link, const char *text)
 {
     struct edge *edge = edges_find(daemon, link->id.peer, link->id.direction);
@@ -130,7 +132,7 @@ void notes_farewell(struct daemon *daemon, const struct link *link, const char *
         return;
     (void)snprintf(edge->farewell, sizeof edge->farewell, "%s", text);
     for (char *c = edge->farewell; *c != '\0'; c++)
-        *c = *c == '"' ? '\'' : *c; /* it will stand in quotes */
+        *c = *c == '"' ? '\'' : *c; /* the text will be in quotes */
 }
 
 void notes_unlike(struct daemon *daemon, const struct link *link, const char *text)
@@ -163,7 +165,7 @@ static const uint64_t info_notes = NOTE(STATE) | NOTE(UP) | NOTE(DOWN) | NOTE(BA
                                    NOTE(ADOPTED) | NOTE(DRAINED) | NOTE(INHERITED) |
                                    NOTE(DISSOLVED) | NOTE(MIXES) | NOTE(DISPUTED) | NOTE(SETTLED) |
                                    NOTE(RENEWED);
-/* For which a peer will not have this node until people have mended something. */
+/* Reasons for which a peer refuses this node until a person corrects something. */
 static const uint64_t lasting_reasons = REASON(RANGE) | REASON(SHAPE) | REASON(LOSS) |
                                         REASON(CLASSES) | REASON(SCALING) | REASON(UNKNOWN) |
                                         REASON(VERSION) | REASON(PROTOCOL) | REASON(METHOD) |
@@ -184,13 +186,14 @@ static enum sgp_level level_of(const struct sgp_effect *effect)
     return info ? SGP_LEVEL_INFO : SGP_LEVEL_WARNING;
 }
 
-/* Reasons of which the number says less than the peer does. */
+/* Reasons whose number says less than the peer's text. */
 static bool is_told_better(enum sgp_reason reason)
 {
     return reason == SGP_REASON_UNKNOWN || reason == SGP_REASON_PROTOCOL;
 }
 
-/* Why, as far as the core says; "" if it does not. What comes of a name given twice is said in words that help. */
+/* The reason, if the core gives one; else "". The effects of a name given twice are explained in
+ * words that help. */
 static const char *reason_of(const struct daemon *daemon, const struct edge *edge,
     const struct sgp_effect *effect, char text[SGP_TEXT_BYTES])
 {
@@ -229,7 +232,7 @@ static const char *reason_of(const struct daemon *daemon, const struct edge *edg
     return effect->note.code != 0 ? sgp_strerror(effect->note.code) : "";
 }
 
-/* The other end of a link: of the present connection, else where it is dialled. */
+/* The remote address of a link: that of the present connection, else the dialled address. */
 static const char *remote_of(const struct daemon *daemon, const struct edge *edge)
 {
     uint32_t index = (uint32_t)(edge - daemon->edges);
@@ -238,7 +241,7 @@ static const char *remote_of(const struct daemon *daemon, const struct edge *edg
     return index < daemon->out_count ? daemon->prepared->topology->nodes[edge->peer].address : "-";
 }
 
-/* What becomes of the errors of a link. */
+/* Store or clear the errors of a link. */
 static void keep_error(
     struct daemon *daemon, struct edge *edge, const struct sgp_effect *effect, const char *why)
 {
@@ -279,7 +282,8 @@ static void log_about_peer(struct daemon *daemon, const struct sgp_effect *effec
         known ? remote_of(daemon, edge) : "");
 }
 
-/* Whether the connection that stands has the lineage of one that waits aside: one memory, in two processes. */
+/* Whether a waiting connection has the lineage of the present connection: the same memory, in two
+ * processes. */
 static bool is_twin(struct daemon *daemon, const struct link *link)
 {
     const struct edge *edge = edges_find(daemon, link->id.peer, link->id.direction);
@@ -289,7 +293,8 @@ static bool is_twin(struct daemon *daemon, const struct link *link)
     return other != NULL && other->lineage == link->lineage;
 }
 
-/* A stranger greets in a neighbour's name: limited like other strangers, no error of that link. */
+/* A stranger greets in a neighbour's name. The lines are limited like those of other strangers, and
+ * are not errors of that link. */
 static void log_turned_away(struct daemon *daemon, const struct sgp_effect *effect)
 {
     char text[SGP_TEXT_BYTES];
@@ -317,7 +322,7 @@ static void log_about_self(struct daemon *daemon, const struct sgp_effect *effec
         effect->weight > 0 ? effect->weight : status.weight, status.weight_in_flight);
 }
 
-/* Mass that changes hands, or is taken off, for good. */
+/* Weight that changes owner, or is written off, for good. */
 static void log_bequest(struct daemon *daemon, const struct sgp_effect *effect)
 {
     const struct sgp_node_status status = daemon_status(daemon);
@@ -329,7 +334,8 @@ static void log_bequest(struct daemon *daemon, const struct sgp_effect *effect)
         effect->note.amount, status.weight, status.surplus);
 }
 
-/* How far neighbours are apart at the end, and what follows: mixing until that round, or nothing more. */
+/* How far neighbours are apart at the end, and what follows: averaging until that round, or nothing
+ * more. */
 static void log_agreement(struct daemon *daemon, const struct sgp_effect *effect)
 {
     const char *name = sgp_note_name(effect->note.what);
@@ -350,7 +356,7 @@ static void log_outdated(struct daemon *daemon, const struct sgp_effect *effect)
         name, name, effect->note.amount);
 }
 
-/* In a fleet with a liar each round may bring some. */
+/* In a fleet with a node that reports false values, each round may cause such a line. */
 static void log_total(struct daemon *daemon, const struct sgp_effect *effect)
 {
     const struct sgp_node_status status = daemon_status(daemon);
@@ -372,7 +378,7 @@ static void log_renewed(struct daemon *daemon, const struct sgp_effect *effect)
         daemon_status(daemon).epoch.number, effect->note.until);
 }
 
-/* Weight that was in doubt: whose it is now is known. */
+/* Weight that was in doubt: its owner is now known. */
 static void log_settled(struct daemon *daemon, const struct sgp_effect *effect)
 {
     sgp_log(&daemon->log->sink, level_of(effect), "event=%s peer=%s weight=%.17g outcome=%s",
@@ -380,7 +386,7 @@ static void log_settled(struct daemon *daemon, const struct sgp_effect *effect)
         effect->note.amount, effect->note.reason == SGP_REASON_NONE ? "accepted" : "returned");
 }
 
-/* It has ended, and for good: who has its mass. */
+/* The node has left for good: which node has its weight. */
 static void log_left(struct daemon *daemon)
 {
     const struct sgp_node_status status = daemon_status(daemon);
@@ -390,7 +396,7 @@ static void log_left(struct daemon *daemon)
             status.weight_owed);
 }
 
-/* Updates: their staleness at an owner, or how many a token takes up, or were lost. */
+/* Updates: their staleness at an owner, or how many a token absorbs, or how many were lost. */
 static void log_updates(struct daemon *daemon, const struct sgp_effect *effect)
 {
     enum sgp_note what = effect->note.what;
@@ -432,9 +438,10 @@ void notes_note(struct daemon *daemon, const struct sgp_effect *effect)
         log_left(daemon);
 }
 
-/* ---- STATUS=, and whom we wait for ---- */
+/* ---- STATUS=, and which neighbours are waited for ---- */
 
-/* A node that gives and hears nobody learns nothing from the rest any more: that is said, once. */
+/* A node that sends, but receives from no neighbour, learns nothing from the others any more. This
+ * is said once. */
 static int tell_deafness(struct daemon *daemon, char *text, size_t size)
 {
     char names[SGP_TEXT_BYTES / 2];
@@ -448,7 +455,7 @@ static int tell_deafness(struct daemon *daemon, char *text, size_t size)
     return deaf ? snprintf(text, size, "; hears nobody (%.200s)", names) : 0;
 }
 
-/* With whom a node that has ended does not agree: the furthest. */
+/* With which neighbour a node that has ended disagrees: the one at the greatest distance. */
 static int tell_disagreement(const struct daemon *daemon, char *text, size_t size)
 {
     struct sgp_peer_status worst = {.distance = -1};

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the program (program.h). Each file calls those below it alone:
+/* Inside the program (program.h). Each file calls only the files below it:
  *
- *   program.c    what the rest of the daemon asks
- *   guests.c     programs that come and go, and what they say
+ *   program.c    what the rest of the daemon calls
+ *   guests.c     programs attach and leave, and send frames
  *   due.c        after each event: a turn, or the end
  *   decision.c   words in decisions of all programs
  *   turns.c      the memory, by jobs of the compute thread
- *   frames.c     what is told to the program
+ *   frames.c     frames to the program
  *
- * questions.c stands apart: what onlookers ask between two turns. Thread: the loop thread. */
+ * questions.c is separate: what clients ask between two turns. Thread: the loop thread. */
 #ifndef SGPD_PROGRAM_INSIDE_H
 #define SGPD_PROGRAM_INSIDE_H
 
@@ -22,53 +22,54 @@
 struct program {
     struct daemon *daemon;
     struct door *door;
-    uv_timer_t patience; /* of an order that wants x back */
-    uv_timer_t forgets;  /* the model that no neighbour has */
-    unsigned timers;     /* these two and `decision`, until they have closed */
+    uv_timer_t patience; /* of an order that needs x */
+    uv_timer_t forgets;  /* the model, if no neighbour has it */
+    unsigned timers;     /* open timers: these two and `decision` */
 
-    /* who is there */
+    /* the attached program */
     bool present;
-    bool dead; /* gone, while a job of its own is under way */
+    bool dead; /* gone, while a job uses its memory */
     struct guest guest;
-    struct guest next; /* came meanwhile: `waits` */
+    struct guest next; /* attached meanwhile: `waits` */
     bool waits;
     uv_poll_t *poll;
     char name[64];
 
-    /* what it has, and is to do */
-    bool turn_out;  /* the memory is its own */
-    bool job;       /* one of its memory is under way */
-    bool keeps;     /* it has said KEEP, and no checkpoint has been begun since */
+    /* its state and its work */
+    bool turn_out;  /* the program may write its memory */
+    bool job;       /* a job uses its memory */
+    bool keeps;     /* it has said KEEP, and no checkpoint began since */
     bool finishing; /* it has said FINISH */
-    bool ended;     /* ... and the core knows */
+    bool ended;     /* ... and the core was told */
     bool enough;    /* it has said ENOUGH */
     bool stopped;   /* it was told STOP */
     bool answered;  /* it was told FINISHED */
-    bool late;      /* a turn was taken back, and it may still write there: until its DONE */
-    bool skipped;   /* the step of the turn before did not count */
-    bool jumped;    /* x is no continuation of the estimate of the turn before */
-    bool same;      /* it is to hear of neighbours that make the same updates */
+    bool late;      /* a turn was taken back, but it may write until its DONE */
+    bool skipped;   /* the step of the previous turn did not count */
+    bool jumped;    /* x does not continue the previous turn's estimate */
+    bool same;      /* must be told that neighbours make the same updates */
     uint64_t turn;
     uint64_t overflows;                /* turns in which it left out a step: OVERFLOWED */
-    sgp_time since;                    /* of the turn, or of its absence */
-    sgp_round told;                    /* round of the turn before */
+    sgp_time since;                    /* start of the turn, or of the program's absence */
+    sgp_round told;                    /* round of the previous turn */
     struct sgp_attach_frame done;      /* of the turn that is taken back */
     double weight;                     /* of the turn */
-    struct questions questions;        /* in the place of a turn */
+    struct questions questions;        /* instead of a turn */
     uv_timer_t decision;               /* of a program that waits in a decision; */
-    bool undecided;                    /* the node pauses meanwhile */
-    char words[SGP_ATTACH_TEXT_BYTES]; /* of a decision: the next frame that tells them */
+    bool undecided;                    /* the node is paused meanwhile */
+    char words[SGP_ATTACH_TEXT_BYTES]; /* of a decision: the next frame with them */
 
-    /* what the core wants */
+    /* the core's request */
     uint32_t steps;               /* turns until TRAINED; 0: none is due */
-    uint32_t taken;               /* turns of the round that came to something, */
-    struct sgp_training training; /* and what they came to */
+    uint32_t taken;               /* turns of the round that had a result, */
+    struct sgp_training training; /* and the sum of their results */
     double pace;
-    bool holds; /* an order pauses the node; daemon->programless is the other reason */
+    bool holds; /* an order pauses the node; the other reason is daemon->programless */
 
     /* guests.c, for the files below it */
-    void (*lose)(struct program *program, const char *why); /* it is gone, or does not behave */
-    void (*bury)(struct program *program); /* a job of its memory is done: if it is gone */
+    /* it is gone, or violates the protocol */
+    void (*lose)(struct program *program, const char *why);
+    void (*bury)(struct program *program); /* a job of its memory is done: bury it if it is gone */
 };
 
 static inline enum sgp_node_state program_state(const struct program *program)
@@ -88,31 +89,31 @@ static inline void program_post(struct program *program, enum sgp_event_type typ
 
 /* ---- frames.c ---- */
 
-/* The round, its weight and its number are filled in. One that cannot be told is lost. */
+/* The round, its weight and its number are filled in. A frame that cannot be sent is lost. */
 void program_say(struct program *program, struct sgp_attach_frame *frame);
 void program_say_with(struct program *program, struct sgp_attach_frame *frame, int descriptor);
 
 /* ---- turns.c ---- */
 
-/* Whether the memory is the daemon's, and nobody uses it. */
+/* Whether the daemon has the memory, and no job uses it. */
 bool turns_is_idle(const struct program *program);
 
-/* Begin a job of its memory; false: the node has no weight, or ends. */
+/* Begin a job that uses its memory. Returns false if the node has no weight, or ends. */
 bool turns_push(struct program *program, struct job_kind *kind, void (*run)(struct job *),
     void (*done)(struct job *, bool));
 void turns_run_show(struct job *job);
-/* What the job was; each `done` begins with this. */
+/* The task of a job; each `done` begins with this call. */
 struct task turns_end_job(struct job *job);
 
-/* What a frame tells of the turn before; each of it once. */
+/* What a frame tells about the previous turn; each flag is told once. */
 uint32_t turns_flags_since(struct program *program);
 
-/* Once the memory is the daemon's: a question in the place of a turn, or the turn. */
+/* Once the daemon has the memory: send a question, or the turn. */
 void turns_give(struct program *program);
 
-/* Take the turn back, and end the steps that are due. */
+/* Take the turn back, and end the due steps. */
 void turns_cancel(struct program *program);
-/* Steps are due, and nobody takes them: others shall not wait. */
+/* Steps are due and no program takes them: pause, so that neighbours do not wait. */
 void turns_wait(struct program *program);
 
 void turns_on_done(struct program *program, const struct sgp_attach_frame *frame);
@@ -120,7 +121,7 @@ void turns_on_done(struct program *program, const struct sgp_attach_frame *frame
 /* ---- decision.c ---- */
 
 void decision_on_tell(struct program *program, const struct sgp_attach_frame *frame);
-/* All was told, or the program is gone. */
+/* All words were told, or the program is gone. */
 void decision_end(struct program *program);
 
 /* ---- guests.c ---- */
@@ -129,7 +130,7 @@ void guests_take_in(struct program *program, struct guest *guest, bool resumed);
 void guests_on_entered(void *context, struct guest *guest);
 void guests_identify(void *context, struct sgp_attach_frame *frame);
 void guests_lose(struct program *program, const char *why);
-/* The last that is done of one that is gone: who came meanwhile takes its place. */
+/* The last step for a program that is gone. A guest that attached meanwhile takes its place. */
 void guests_bury(struct program *program);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turns of the program that trains through this daemon: its memory is filled with the estimate, and
- * what the program made of that is taken back; see program_inside.h. Jobs touch nothing of a
- * program but its memory, which outlives them. */
+/* Turns of the program that trains through this daemon. A turn fills its memory with the estimate,
+ * and takes back the result of the program; see program_inside.h. Jobs touch nothing of a program
+ * but its memory, which outlives them. */
 #include "program_inside.h"
 
 #include "background_jobs.h"
@@ -57,7 +57,7 @@ static void run_hand_out(struct job *job)
     hand_out((struct task *)job);
 }
 
-/* Amid an exact cycle the estimate is the snapshot with which that was entered. */
+/* During an exact cycle the estimate is the snapshot with which the node entered the cycle. */
 void turns_run_show(struct job *job)
 {
     struct task *task = (struct task *)job;
@@ -77,7 +77,8 @@ uint32_t turns_flags_since(struct program *program)
     return flags;
 }
 
-/* After a power cut, say: the program may go on elsewhere than its parameters do. Told once. */
+/* For example after a power cut, the program may continue from later parameters than the daemon's.
+ * Told once. */
 static void tell_older(struct program *program, struct sgp_attach_frame *frame)
 {
     struct daemon *daemon = program->daemon;
@@ -93,7 +94,7 @@ static void tell_older(struct program *program, struct sgp_attach_frame *frame)
         sgp_node_round(daemon->node), older);
 }
 
-/* The program gets one of the turns that are due. */
+/* The program gets one of the due turns. */
 static void done_hand_out(struct job *job, bool cancelled)
 {
     struct task task = turns_end_job(job);
@@ -160,7 +161,7 @@ static void run_take_back(struct job *job)
     bool assigned = (program->done.flags & SGP_ATTACH_ASSIGNED) != 0;
     task->code = sgp_attached_take_back(program->daemon->prepared->attached, program->weight,
         program->pace, assigned, program->guest.shared.values, &task->update, &task->rows);
-    if (task->code < 0) /* so that it may go on from what is sound */
+    if (task->code < 0) /* so that it may continue from a valid estimate */
         hand_out(task);
 }
 
@@ -199,7 +200,7 @@ static void refuse_step(struct program *program, uint64_t first)
 static void end_steps(struct program *program, int code)
 {
     program->steps = 0;
-    (void)uv_timer_stop(&program->patience); /* it was for these */
+    (void)uv_timer_stop(&program->patience); /* the timer was for these steps */
     events_post(program->daemon, sgp_perform_trained(code, &program->training, program->taken));
 }
 
@@ -227,7 +228,8 @@ static void done_take_back(struct job *job, bool cancelled)
 
 void turns_cancel(struct program *program)
 {
-    program->late = program->turn_out && !program->finishing; /* FINISH: it is through */
+    /* FINISH: the program has ended its steps */
+    program->late = program->turn_out && !program->finishing;
     program->skipped = program->skipped || program->turn_out;
     program->turn_out = false;
     if (program->steps > 0)
