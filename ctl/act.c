@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Orders to the daemon: pause, resume, stop, leave, checkpoint, reload, restore; and evaluate,
- * which it answers with figures. */
+/* Orders to the daemon: pause, resume, stop, leave, checkpoint, reload, restore. Also evaluate,
+ * whose answer is the test result. */
 #include "ctl.h"
 
-/* Give an order and print what the daemon says to it. */
+/* Give an order and print the daemon's answer. */
 static enum ctl_exit order(struct ctl *ctl, const struct ctl_request *request)
 {
     json_t *answer;
@@ -71,7 +71,7 @@ static const struct ctl_option leave_options[] = {
         .summary = "end the waiting with 5 after S seconds; the order stands"},
     {0}};
 
-/* The order stands when the time is up: only the waiting ends. */
+/* If the time is up, only the waiting ends; the order remains in force. */
 static enum ctl_exit leave(struct ctl *ctl, int argc, char **argv)
 {
     struct ctl_given timeout = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The card of a model file: what it predicts, of what, how good it is and where it is from, in
- * Markdown. The tags of the file are hostile: what they say is printed as text. */
+/* The card of a model file, in Markdown: what it predicts and from what, its test results, and its
+ * origin. The tags of the file are untrusted, so they are printed as plain text. */
 #include "ctl.h"
 
 #include "sgp/predictor.h"
@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Text that Markdown shows as it is, in a cell of a table; control characters become '?'. */
+/* Text that Markdown shows unchanged, in a cell of a table. Control characters become '?'. */
 static void put_text(const char *text)
 {
     for (; *text; text++) {
@@ -41,7 +41,7 @@ static void put_names(const char *const *names, uint32_t count)
     }
 }
 
-/* What it says of a row, in a sentence. */
+/* What the model says about a row, in a sentence. */
 static void put_purpose(const struct sgp_predictor_view *view)
 {
     const uint32_t outputs = view->model->outputs;
@@ -63,7 +63,7 @@ static void put_purpose(const struct sgp_predictor_view *view)
     (void)printf(".\n");
 }
 
-/* The columns that a row must have; the tag has been checked by who opened the file. */
+/* The columns that a row must have. The function that opened the file has checked the tag. */
 static void put_columns(const struct sgp_predictor_view *view)
 {
     const char *text = sgp_model_file_tag(view->file, "columns");
@@ -96,7 +96,7 @@ static void put_columns(const struct sgp_predictor_view *view)
     json_decref(root);
 }
 
-/* The tags that are told as they are, under a heading if there are any. */
+/* Tags that are printed unchanged, under a heading if there are any. */
 struct tag {
     const char *key, *name;
 };
@@ -136,7 +136,7 @@ static void put_card(const char *path, const struct sgp_predictor_view *view)
     put_tags(view->file, "Where it is from", origin_tags);
 }
 
-/* All tags that the card tells, as strings. */
+/* All tags on the card, as strings. */
 static enum ctl_exit print_json(const char *path, const struct sgp_predictor_view *view)
 {
     static const struct tag others[] = {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Talks to the daemon: HTTP over its Unix socket, by libcurl.
  *
- * How it fails: no socket or nobody behind it is CTL_NOT_RUNNING, something else in its place
- * CTL_USAGE, a socket that may not be opened and an answer 403 are CTL_NOT_PERMITTED, an answer 422
- * is CTL_INVALID, silence is CTL_TIMED_OUT, every other refusal is CTL_FAILED with the daemon's own
- * words. */
+ * Exit statuses of failures. No socket, or no process behind it: CTL_NOT_RUNNING. A file of another
+ * kind in its place: CTL_USAGE. A socket that may not be opened, or an answer 403:
+ * CTL_NOT_PERMITTED. An answer 422: CTL_INVALID. No answer in time: CTL_TIMED_OUT. Every other
+ * refusal: CTL_FAILED with the daemon's own words. */
 #include "ctl.h"
 
 #include <curl/curl.h>
@@ -22,9 +22,9 @@
 
 #define RUN_DIRECTORY "/run/sgpd"
 #define SOCKET_NAME "control.sock"
-#define OWNER_END ".owner" /* of the names of an owner beside a node that trains, and its socket */
+#define OWNER_END ".owner"           /* ends the name and the socket of a colocated owner */
 #define ANSWER_BYTES_MAX (64u << 20) /* of an answer kept in memory */
-#define ANSWER_SECONDS 30.0          /* of what needs no computing */
+#define ANSWER_SECONDS 30.0          /* for an answer that needs no computing */
 
 /* The node's name in RUN_DIRECTORY/NAME/SOCKET_NAME. */
 static void append_name(const char *path, char *names, size_t capacity)
@@ -35,7 +35,7 @@ static void append_name(const char *path, char *names, size_t capacity)
         (int)strcspn(name, "/"), name);
 }
 
-/* Whether there may be sockets that this user is not allowed to see. */
+/* Whether sockets may exist that this user is not allowed to see. */
 static bool hidden(void)
 {
     glob_t found;
@@ -71,7 +71,7 @@ static enum ctl_exit only_socket(struct ctl *ctl, char *path, size_t capacity)
     return CTL_DONE;
 }
 
-/* NAME.owner is served by the daemon of NAME, unless a node has that very name. */
+/* The daemon of NAME serves NAME.owner, unless a node has exactly that name. */
 static int print_path(const char *name, char *path, size_t capacity)
 {
     int length = snprintf(path, capacity, RUN_DIRECTORY "/%s/" SOCKET_NAME, name);
@@ -103,7 +103,7 @@ enum ctl_exit ctl_socket(struct ctl *ctl)
     if (length < 0 || (size_t)length >= sizeof path)
         return ctl_usage(ctl, "the socket's path is longer than %zu bytes", sizeof path - 1);
     struct stat found;
-    if (stat(path, &found) == 0 && !S_ISSOCK(found.st_mode)) /* else connect says what is wrong */
+    if (stat(path, &found) == 0 && !S_ISSOCK(found.st_mode)) /* else connect reports the error */
         return ctl_usage(ctl, "%s is no socket; name the one that [control] socket gives", path);
     ctl->name = NULL;
     ctl->socket = path;
@@ -122,7 +122,7 @@ void ctl_socket_name(const struct ctl *ctl, char name[SGP_NAME_BYTES])
 }
 
 struct answer {
-    FILE *into; /* a success goes here, if there is one */
+    FILE *into; /* where a successful answer is written, or NULL */
     CURL *curl;
     char *text;
     size_t bytes;
@@ -158,14 +158,14 @@ static enum ctl_exit complain(
     return request->quiet ? status : ctl_fail(ctl, status, "%s", text);
 }
 
-/* After how many seconds a request is given up; infinity: never. */
+/* After how many seconds a request is abandoned; infinity: never. */
 static double patience(const struct ctl_request *request)
 {
     double seconds = request->patient ? HUGE_VAL : ANSWER_SECONDS;
     return request->seconds > 0 ? fmin(request->seconds, seconds) : seconds;
 }
 
-/* What to do about a daemon that should be at the place of a name. */
+/* Advice about a daemon that should be running under a name. */
 static void advise(const struct ctl *ctl, char *text, size_t capacity)
 {
     char name[SGP_NAME_BYTES];
@@ -177,7 +177,7 @@ static void advise(const struct ctl *ctl, char *text, size_t capacity)
             "; nor is there /etc/sgpd/%s.conf: write it, or give another NAME with -n", name);
 }
 
-/* No answer came: what does that mean? */
+/* There was no answer: find out the reason. */
 static enum ctl_exit no_answer(
     struct ctl *ctl, const struct ctl_request *request, CURLcode code, long os_error)
 {
@@ -208,7 +208,7 @@ static enum ctl_exit no_answer(
     return complain(ctl, request, CTL_FAILED, text);
 }
 
-/* What the daemon says of a body, said of the file that it was. */
+/* Replace the body in the daemon's message by the file that the body came from. */
 static void name_the_file(const char *file, const char *message, char text[SGP_TEXT_BYTES])
 {
     if (strncmp(message, "body:", 5) == 0)
@@ -219,7 +219,7 @@ static void name_the_file(const char *file, const char *message, char text[SGP_T
         (void)snprintf(text, SGP_TEXT_BYTES, "%s: %s", file, message);
 }
 
-/* The daemon refused: {"error": {"message": ...}} has its words. */
+/* The daemon refused. {"error": {"message": ...}} has its words. */
 static enum ctl_exit refused(
     struct ctl *ctl, const struct ctl_request *request, long code, const struct answer *answer)
 {
@@ -253,7 +253,7 @@ static CURLcode perform(const struct ctl_request *request, const char *path,
     (void)curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
     (void)curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
     double seconds = patience(request);
-    if (isfinite(seconds)) /* in milliseconds, of which curl takes at least one */
+    if (isfinite(seconds)) /* in milliseconds, of which curl needs at least one */
         (void)curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)ceil(seconds * 1e3));
     if (strcmp(request->method, "POST") == 0) {
         (void)curl_easy_setopt(curl, CURLOPT_POST, 1L);
@@ -263,9 +263,9 @@ static CURLcode perform(const struct ctl_request *request, const char *path,
     return curl_easy_perform(curl);
 }
 
-/* The daemon's queue of connections is full when more come than it accepts. curl does not block, so
- * it takes that for a failure without an error. Wait for a place in the queue as a socket does that
- * blocks. false: that was not it, or the time is up. */
+/* If more connections arrive than the daemon accepts, its queue is full. curl does not block, so it
+ * takes that for a failure without an error. This waits for a place in the queue, as a blocking
+ * socket does. Returns false if the queue was not the cause, or the time is up. */
 static bool wait_for_place(const char *path, double seconds)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -288,7 +288,7 @@ static double now(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-/* Until there was a place in the queue. *ret_os_error is that of connecting; 0: there was none. */
+/* Repeat until the queue has a place. *ret_os_error is the error of connecting; 0: none. */
 static CURLcode perform_in_turn(const struct ctl_request *request, const char *path,
     struct curl_slist *headers, struct answer *answer, long *ret_os_error)
 {
@@ -313,7 +313,7 @@ enum ctl_exit ctl_ask(
     char type[128];
     (void)snprintf(type, sizeof type, "Content-Type: %s",
         request->content_type ? request->content_type : "application/json");
-    /* "Expect:" keeps curl from waiting a second for leave to send a large body. */
+    /* "Expect:" stops curl from waiting a second for permission to send a large body. */
     struct curl_slist *headers = curl_slist_append(curl_slist_append(NULL, "Expect:"), type);
     if (!answer.curl || !headers)
         return ctl_fail(ctl, CTL_FAILED, "%s", sgp_strerror(-ENOMEM));

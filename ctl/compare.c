@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `sgpctl compare`: hands over to a program in Python, which stands in `compare/` beside this one,
- * or in the folder of shared files (ctl/compare/__main__.py). */
+/* `sgpctl compare` executes a program in Python. It is in `compare/` beside this program, or in the
+ * folder of shared files (ctl/compare/__main__.py). */
 #include "ctl.h"
 
 #include <errno.h>
@@ -11,7 +11,8 @@
 
 #define PYTHON "/usr/bin/python3"
 
-/* The folder of the program, and this one's own path. Returns whether there is one. */
+/* The folder of the Python program, and the path of this program. Returns whether the folder
+ * exists. */
 static bool find_program(char own[PATH_MAX], char folder[PATH_MAX])
 {
     static const char *const places[] = {"compare", "../share/sgpd/compare"};
@@ -21,7 +22,7 @@ static bool find_program(char own[PATH_MAX], char folder[PATH_MAX])
     own[length] = '\0';
     int end = (int)(strrchr(own, '/') - own);
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        char main[PATH_MAX]; /* there are other programs of the name */
+        char main[PATH_MAX]; /* other programs have that name, too */
         int bytes = snprintf(main, sizeof main, "%.*s/%s/__main__.py", end, own, places[i]);
         if (bytes >= PATH_MAX || access(main, R_OK) != 0)
             continue;
@@ -49,7 +50,7 @@ static enum ctl_exit compare(struct ctl *ctl, int argc, char **argv)
     if (!find_program(own, folder))
         return ctl_fail(ctl, CTL_FAILED,
             "the program that compares is not there; it is installed in share/sgpd/compare");
-    /* -I: nothing of the environment or of the user's packages; -B: nothing is written beside it */
+    /* -I: ignore the environment and the user's packages. -B: write no files beside the program. */
     char *words[20] = {PYTHON, "-I", "-B", folder, "--sgpctl", own};
     int count = 6;
     for (int i = 0; i < 3; i++)

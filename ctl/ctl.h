@@ -2,8 +2,8 @@
 /* sgpctl: what its commands share.
  *
  * A command is an entry of a table: its words, its help, its function. A function gets the
- * arguments behind its words, prints to standard output and returns an exit status. Everything is
- * one thread, and one process a command: nothing needs to be undone on the way out. */
+ * arguments after its words, prints to standard output and returns an exit status. A process runs
+ * one command in one thread. So no clean-up is needed at the end. */
 #ifndef CTL_H
 #define CTL_H
 
@@ -30,35 +30,37 @@ struct ctl_command;
 struct ctl {
     const struct ctl_command *command;
     const char *name;   /* -n, or NULL */
-    const char *socket; /* -s, or NULL; after ctl_socket the one that is meant */
+    const char *socket; /* -s, or NULL; after ctl_socket the chosen socket */
     bool json;          /* --json */
-    bool terminal;      /* standard output is one: aligned columns, rounded numbers */
+    bool terminal;      /* standard output is a terminal: aligned columns, rounded numbers */
     bool colour;        /* a terminal, and neither NO_COLOR nor TERM=dumb */
 };
 
 /* An option of a command: `--NAME VALUE`, `--NAME=VALUE`, or a flag. */
 struct ctl_option {
     const char *name; /* with its dashes */
-    /* What its value is called, "FILE" and "DIRECTORY" for what they are; NULL: a flag. */
+    /* What its value is called; "FILE" and "DIRECTORY" are for files and directories.
+     * NULL: a flag. */
     const char *value;
-    const char *summary; /* what it does, and its default: broken into lines where it is printed */
-    const char *words;   /* what the value may be, or begin with, one blank between them; or NULL */
+    const char *summary; /* its effect and default: wrapped when printed */
+    /* the allowed values or their beginnings, separated by one blank; or NULL */
+    const char *words;
     bool required;
-    bool repeats; /* may be given several times; of the others the last one holds */
+    bool repeats; /* may be given several times; of other options the last one counts */
 };
 
-/* A command, as it is run and as it is told of: --help, the man pages and the completions
+/* A command, as it is run and as it is described in --help, the man pages and the completions
  * (help.c). */
 struct ctl_command {
     const char *words;    /* "topology check" */
     const char *operands; /* "FILE"; "" if there are none */
     const char *summary;  /* one line for the list of commands */
-    /* The rest: lines, ended by newlines, in paragraphs. Indented ones stay as they are where
-     * others are filled anew. NULL if the summary says it all. */
+    /* The rest of the help: lines, ended by newlines, in paragraphs. Indented lines stay unchanged;
+     * other lines are wrapped anew. NULL: the summary says all. */
     const char *help;
-    const struct ctl_option *options; /* ended by one without a name; or NULL */
-    /* What the first operand may be: the word of an index, and its line; NULL behind the last. Or
-     * NULL: anything. */
+    const struct ctl_option *options; /* ended by an option without a name; or NULL */
+    /* The allowed first operands: the word of an index, and its line; NULL after the last. Or NULL:
+     * any operand. */
     const char *(*choice)(size_t index, const char **ret_summary);
     enum ctl_exit (*run)(struct ctl *ctl, int argc, char **argv);
 };
@@ -75,73 +77,74 @@ extern const struct ctl_command ctl_status_command, ctl_peers_command, ctl_topol
 
 /* ---- arguments (options.c) ---- */
 
-/* What the line says of an option. */
+/* An option on the command line. */
 struct ctl_given {
     const char *name; /* the option's */
     bool given;
-    const char *value; /* NULL of a flag */
+    const char *value; /* NULL for a flag */
 };
 
-/* Take the options of ctl->command out of argv; what is left, argv[0..*argc), are the operands, of
+/* Take the options of ctl->command out of argv. The rest, argv[0..*argc), are the operands, of
  * which there must be `least` to `most`. `--` ends the options; `-` is an operand. given[0..count)
- * are the command's options in their order, all of them, zeroed before. Returns CTL_DONE, or
- * CTL_USAGE after having said what is wrong. */
+ * are all of the command's options in their order; the caller sets them to zero before. Returns
+ * CTL_DONE, or CTL_USAGE after reporting the error. */
 enum ctl_exit ctl_options_take(struct ctl *ctl, int *argc, char **argv, struct ctl_given *given,
     size_t count, int least, int most);
 
-/* The value of a given option as a number in least..most; *ret_number stays when it is not
- * given. */
+/* The value of a given option as a number in least..most. If the option is not given, *ret_number
+ * is unchanged. */
 enum ctl_exit ctl_option_u64(struct ctl *ctl, const struct ctl_given *option, uint64_t least,
     uint64_t most, uint64_t *ret_number);
 enum ctl_exit ctl_option_real(
     struct ctl *ctl, const struct ctl_given *option, double least, double most, double *ret_number);
 
-/* ---- what commands are, told (help.c) ---- */
+/* ---- descriptions of commands (help.c) ---- */
 
-/* Print the help of a command, or of all, to standard output: for a person, or with --json as an
- * object with all that a table of commands says, of which the man pages and completions are
- * made. */
+/* Print the help of a command, or of all, to standard output. It is for a person, or with --json an
+ * object with all contents of a table of commands. The man pages and completions are made from that
+ * object. */
 enum ctl_exit ctl_help(const struct ctl *ctl, const struct ctl_command *command);
 enum ctl_exit ctl_help_all(
     const struct ctl *ctl, const struct ctl_command *const *commands, size_t count);
 
 /* ---- a model without a daemon (predict_file.c) ---- */
 
-/* Print what the model of a file says of the rows of a CSV file; "-" is standard input. */
+/* Print what the model of a file predicts for the rows of a CSV file; "-" is standard input. */
 enum ctl_exit ctl_predict_file(struct ctl *ctl, const char *model, const char *rows);
 
-/* ---- what a text says (text.c) ---- */
+/* ---- reading texts (text.c) ---- */
 
-/* A whole text as a number; false if it is anything else, or out of range of the type. */
+/* A whole text as a number. Returns false for any other text, or a number out of range of
+ * the type. */
 bool ctl_text_u64(const char *text, uint64_t *ret_number);
 bool ctl_text_real(const char *text, double *ret_number); /* finite */
 
 /* Whether a text ends in another and is longer than that. */
 bool ctl_ends_in(const char *text, const char *end);
 
-/* ---- what people and scripts read (print.c) ---- */
+/* ---- output for people and scripts (print.c) ---- */
 
-/* Say what went wrong: a line on standard error, or with --json, on standard output,
- * {"error": {"exit_status": 2, "code": "usage", "message": ...}}. Returns `status`. */
+/* Report an error: a line on standard error. With --json, on standard output: {"error":
+ * {"exit_status": 2, "code": "usage", "message": ...}}. Returns `status`. */
 enum ctl_exit ctl_fail(struct ctl *ctl, enum ctl_exit status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* A wrong command line; adds where the help is. */
+/* A wrong command line. The message adds where to find the help. */
 enum ctl_exit ctl_usage(struct ctl *ctl, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* Print one JSON value as one line, keys in their order, and release it. */
 enum ctl_exit ctl_print_json(json_t *value);
 
-/* A number that JSON can hold: null for NaN and infinities. */
+/* A number for JSON: null for NaN and infinities. */
 json_t *ctl_json_real(double number);
 
-/* A text from outside, such as a file's name: of one that is not UTF-8 the odd bytes become '?'. */
+/* A text from outside, such as a file's name. Bytes that are not UTF-8 become '?'. */
 json_t *ctl_json_text(const char *text);
 
-/* A scalar of JSON as text for its key: as it is for scripts; for a person rounded, with units
- * where the key ends in _bytes or _seconds, and "-" for null. An array of names with commas between
- * them. */
+/* A scalar of JSON as text, by its key. Scripts get it unchanged. For a person it is rounded, with
+ * units if the key ends in _bytes or _seconds, and "-" for null. An array of names is joined by
+ * commas. */
 #define CTL_CELL_BYTES 320u
 void ctl_cell(
     const struct ctl *ctl, const char *key, const json_t *value, char text[CTL_CELL_BYTES]);
@@ -149,29 +152,28 @@ void ctl_cell(
 /* Print an object as lines `key value`; objects within it as `outer.inner value`. */
 void ctl_print_object(const struct ctl *ctl, const json_t *object);
 
-/* An answer of GET /v1/status in the order in which a person reads it; the caller releases it. */
+/* An answer of GET /v1/status, ordered for a person. The caller releases it. */
 json_t *ctl_status_in_order(const json_t *status);
 
 /* Whether an answer of GET /v1/status says that model.safetensors is being written. */
 bool ctl_model_is_written_now(const json_t *status);
-/* Why the model is not on the disk, and what helps, as one line; "" if nothing failed. */
+/* Why the model is not on the disk, and a remedy, as one line; "" if no write failed. */
 void ctl_model_failure(const json_t *status, char text[SGP_TEXT_BYTES]);
 
-/* An answer of GET /v1/peers as an aligned table, of the columns that a person looks for first or
- * of all. */
+/* An answer of GET /v1/peers as an aligned table: the most important columns, or all. */
 void ctl_print_peers(const struct ctl *ctl, const json_t *peers, bool all);
 
-/* Print an array of objects, these keys as columns: aligned on a terminal, else separated by
+/* Print an array of objects with these keys as columns: aligned on a terminal, else separated by
  * tabs. */
 #define CTL_COLUMNS_MAX 64u
 void ctl_print_table(
     const struct ctl *ctl, const json_t *rows, const char *const *keys, size_t key_count);
-/* The same, aligned also where standard output is no terminal. */
+/* The same, but aligned also if standard output is no terminal. */
 void ctl_print_aligned(
     const struct ctl *ctl, const json_t *rows, const char *const *keys, size_t key_count);
 
-/* Read the topology in FILE, or on standard input for `-` (topology.c). CTL_DONE: *ret_topology is
- * the caller's to destroy. Else what is wrong has been said. */
+/* Read the topology in FILE, or on standard input for `-` (topology.c). CTL_DONE: the caller must
+ * destroy *ret_topology. Else the error was reported. */
 struct sgp_topology;
 enum ctl_exit ctl_read_topology(
     struct ctl *ctl, const char *path, struct sgp_topology **ret_topology);
@@ -184,25 +186,25 @@ struct ctl_request {
     const char *body;   /* of a POST, or NULL */
     size_t body_bytes;
     const char *content_type; /* of the body */
-    const char *body_path; /* the file that the body was, for what the daemon says of it; or NULL */
-    FILE *into;            /* where the answer goes, or NULL: memory */
-    const char *into_path; /* its name, for the message when it cannot be written */
-    bool patient;          /* the daemon has to compute first: else it has 30 seconds */
-    double seconds;        /* given up after so long in any case; 0: no such limit */
-    bool quiet;            /* a failure is not told, only returned */
+    const char *body_path;    /* the file that the body came from, for messages; or NULL */
+    FILE *into;               /* where to write the answer; NULL: memory */
+    const char *into_path;    /* its name, for the message when it cannot be written */
+    bool patient;             /* the daemon must compute first; else it has 30 seconds */
+    double seconds;           /* abandoned after this time in any case; 0: no limit */
+    bool quiet;               /* a failure is only returned, not reported */
 };
 
 struct ctl_reply {
-    char *text; /* ended by a zero; free() it; NULL if it went into a file */
+    char *text; /* zero-terminated; free() it; NULL if written to a file */
     size_t bytes;
 };
 
-/* Set ctl->socket to the one that the command line means: of -s, of -n, or the only one there is.
- * It is looked for once, so that a command keeps to its daemon if another starts meanwhile; ctl_ask
- * does this by itself. Returns CTL_DONE, or another status after having said what is wrong. */
+/* Set ctl->socket to the socket that the command line selects: by -s, by -n, or the only one there
+ * is. The socket is looked up once. So a command keeps its daemon if another starts meanwhile;
+ * ctl_ask calls this by itself. Returns CTL_DONE, or another status after reporting the error. */
 enum ctl_exit ctl_socket(struct ctl *ctl);
 
-/* Ask the daemon. CTL_DONE: it answered with success. Else what is wrong has been said. */
+/* Ask the daemon. CTL_DONE: the daemon answered with success. Else the error was reported. */
 enum ctl_exit ctl_ask(
     struct ctl *ctl, const struct ctl_request *request, struct ctl_reply *ret_reply);
 
@@ -212,13 +214,13 @@ void ctl_socket_name(const struct ctl *ctl, char name[SGP_NAME_BYTES]);
 /* The same for an answer in JSON, which the caller releases. */
 enum ctl_exit ctl_ask_json(struct ctl *ctl, const struct ctl_request *request, json_t **ret_json);
 
-/* ---- of a node that does not answer (unit.c) ---- */
+/* ---- about a node that does not answer (unit.c) ---- */
 
-/* Whether there is, or may be, /etc/sgpd/NAME.conf. */
+/* Whether /etc/sgpd/NAME.conf exists, or may exist. */
 bool ctl_has_configuration(const char *name);
 
-/* Whether a daemon of this name ("": it is not known) may still come, and how it stands; or why it
- * cannot. */
+/* Whether a daemon of this name ("": unknown) may still start. The text says its state, or why it
+ * cannot start. */
 bool ctl_may_come(const char *name, char *text, size_t capacity);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a table of commands says: to a person as --help, to a machine as JSON. `pages.py` makes the
- * man pages and the completions of the latter, so that there is no second text. */
+/* The contents of a table of commands: for a person as --help, for a machine as JSON. `pages.py`
+ * makes the man pages and the completions from the JSON, so that there is no second text. */
 #include "ctl.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define WIDTH 80
-#define COLUMN_MAX 28 /* where summaries begin at the latest */
+#define COLUMN_MAX 28 /* where summaries begin at the most */
 #define USAGE_OPTIONS_MAX 9
 
 static const struct ctl_option shared_options[] = {
@@ -36,7 +36,7 @@ static const char patience[] =
 
 /* ---- for a person ---- */
 
-/* Print words from `at`, the column where the line stands, on; further lines begin at `column`. */
+/* Print words from column `at` on, where the cursor is. Further lines begin at `column`. */
 static void fill(const char *text, int at, int column)
 {
     while (*text != '\0') {
@@ -56,8 +56,8 @@ static int left_length(const char *left, const char *value)
     return (int)(strlen(left) + (value ? strlen(value) + 1 : 0));
 }
 
-/* `  LEFT VALUE  summary`, the summary from the column on, on a line of its own where the left is
- * too long. */
+/* `  LEFT VALUE  summary`. The summary begins at the column, and on a line of its own if the left
+ * part is too long. */
 static void print_entry(const char *left, const char *value, const char *summary, int column)
 {
     (void)printf("  %s%s%s", left, value ? " " : "", value ? value : "");
@@ -96,7 +96,8 @@ static void print_common(void)
     fill(patience, 0, 0);
 }
 
-/* The line behind "usage: ": of many options only that there are some. Operands behind a `--` come last. */
+/* The line after "usage: ". If there are many options, the line says only that there are some.
+ * Operands after a `--` come last. */
 static void usage(const struct ctl_command *command, char *text, size_t capacity)
 {
     const struct ctl_option *options = command->options;

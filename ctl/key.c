@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys of nodes, without a daemon: make one, and print what the topology file calls it. */
+/* Keys of nodes, without a daemon: make a key, and print its name in the topology file. */
 #include "ctl.h"
 
 #include "sgp/key.h"
@@ -10,7 +10,7 @@
 
 #define PATH_BYTES 4096u
 
-/* The node and the file of its key. */
+/* The node and its key file. */
 static enum ctl_exit take_operands(
     struct ctl *ctl, int argc, char **argv, const char **ret_name, char path[PATH_BYTES])
 {

@@ -24,7 +24,7 @@ static const struct ctl_option options[OPTION_COUNT + 1] = {
     {0},
 };
 
-/* Each --set; the parser of options keeps the last one alone. */
+/* Each --set; the parser of options keeps only the last one. */
 static enum ctl_exit take_settings(struct ctl *ctl, int argc, char **argv, struct launch_plan *plan)
 {
     enum ctl_exit status = CTL_DONE;
@@ -59,7 +59,7 @@ static enum ctl_exit take_key(
     return launch_plan_set(ctl, plan, label, "train", key, option->value);
 }
 
-/* -n is the name of a daemon in all other commands, and so has been taken already. */
+/* -n is the name of a daemon in all other commands, and therefore it is already parsed. */
 static enum ctl_exit take_nodes(
     struct ctl *ctl, const struct ctl_given *option, struct launch_plan *plan)
 {
@@ -91,7 +91,7 @@ static enum ctl_exit take_options(struct ctl *ctl, int argc, char **argv, struct
         status = take_key(ctl, &given[ALGORITHM], "algorithm", plan);
     if (status == CTL_DONE)
         status = take_key(ctl, &given[SEED], "seed", plan);
-    argv[argc] = NULL; /* behind the operands, which moved to the front */
+    argv[argc] = NULL; /* after the operands, which moved to the front */
     plan->program = argv;
     plan->topology = given[TOPOLOGY].given ? given[TOPOLOGY].value : "base";
     plan->keep = given[KEEP].value;
@@ -99,7 +99,7 @@ static enum ctl_exit take_options(struct ctl *ctl, int argc, char **argv, struct
     return status;
 }
 
-/* With the place made: whatever happens from here on, the guard removes it. */
+/* The directories exist now. The guard removes them, whatever happens from here on. */
 static enum ctl_exit launch_in_place(struct ctl *ctl, struct launch_plan *plan)
 {
     struct launch_guard guard;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Child processes and their groups; see launch.h.
  *
- * uv_spawn cannot set what a child gets when its parent dies, nor a group of its own without a
- * session. */
+ * uv_spawn cannot set the signal that a child gets when its parent dies. Nor can it make a process
+ * group without a new session. */
 #include "launch.h"
 
 #include <errno.h>
@@ -14,18 +14,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define NOT_FOUND 127 /* as of a shell */
+#define NOT_FOUND 127 /* as in a shell */
 #define NOT_RUN 126
 
 static const int handled[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
 
-/* In the child: only what is safe between fork and exec. */
+/* In the child: only functions that are safe between fork and exec. */
 static _Noreturn void become(
     const struct launch_command *command, pid_t parent, const sigset_t *mask)
 {
     (void)setpgid(0, 0);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) /* it died before prctl */
+    if (getppid() != parent) /* the parent died before prctl */
         _exit(NOT_RUN);
     int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (nothing < 0 || dup2(nothing, 0) < 0 || dup2(command->output, 1) < 0 ||
@@ -58,7 +58,7 @@ pid_t launch_start(const struct launch_command *command)
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
     if (pid < 0)
         return -code;
-    (void)setpgid(pid, pid); /* whoever comes first, so that a signal finds the group */
+    (void)setpgid(pid, pid); /* parent and child both call it, so that a signal finds the group */
     return pid;
 }
 
@@ -67,7 +67,7 @@ pid_t launch_reap(int *ret_status)
     siginfo_t ended = {.si_pid = 0};
     if (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) < 0 || ended.si_pid == 0)
         return 0;
-    /* Until it is waited for, its number is no other process's. */
+    /* Until the process is waited for, no other process gets its number. */
     launch_signal(ended.si_pid, SIGKILL);
     (void)waitpid(ended.si_pid, NULL, 0);
     *ret_status = ended.si_code == CLD_EXITED ? ended.si_status : 128 + ended.si_status;
@@ -99,7 +99,7 @@ unsigned launch_kill_adopted(const pid_t *known, size_t count)
     unsigned killed = 0;
     int pid;
     (void)snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
-    FILE *file = fopen(path, "re"); /* a kernel without it has no such file: then none is found */
+    FILE *file = fopen(path, "re"); /* an older kernel has no such file: then none is found */
     while (file && fscanf(file, "%d", &pid) == 1)
         if (!is_known(pid, known, count))
             killed += kill(pid, SIGKILL) == 0;

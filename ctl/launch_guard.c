@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cleans up after the launcher, however that ends; see launch.h. */
+/* Cleans up after the launcher, in whatever way it ends; see launch.h. */
 #include "launch.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define GROUPS_MAX (2u * LAUNCH_NODES_MAX) /* a daemon and a program for each node */
-#define RETRY_NS 10000000L                 /* between two tries to remove the place */
+#define RETRY_NS 10000000L                 /* between two attempts to remove the place */
 #define RETRIES_MAX 100u
 
 /* The groups that are running. */
@@ -33,8 +33,8 @@ static void take(struct groups *groups, pid_t word)
         groups->leader[groups->count++] = leader;
 }
 
-/* Kill what is left, and remove the place. A process that dies may still write a file: so it is
- * tried again. */
+/* Kill the remaining groups, and remove the place. A dying process may still write a file, so
+ * removal is repeated. */
 static bool clean_up(const struct groups *groups, const struct launch_place *place)
 {
     const struct timespec pause = {.tv_nsec = RETRY_NS};
@@ -49,8 +49,8 @@ static bool clean_up(const struct groups *groups, const struct launch_place *pla
     return gone;
 }
 
-/* The launcher says a word for each group: its leader when it starts, and less than 0 when it
- * has ended. */
+/* The launcher writes a number for each group: its leader when the group starts, and a negative
+ * number when it has ended. */
 static _Noreturn void guard(int pipe, const struct launch_place *place)
 {
     static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};

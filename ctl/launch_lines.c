@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the programs print, line by line, and the line of progress below it; see launch.h.
+/* The output of the programs, line by line, and the line of progress below it; see launch.h.
  *
- * Lines are written as they come, without buffering beyond a line: a reader that is slow slows
- * the programs. */
+ * Lines are written on arrival, and no more than a line is buffered. So a slow reader slows the
+ * programs. */
 #include "launch.h"
 
 #include <stdlib.h>
@@ -58,8 +58,8 @@ static void print(struct launch_stream *stream, const char *text, size_t bytes)
     (void)putc('\n', stream->to);
 }
 
-/* Print the lines that end in text[from..used), and keep the rest. A line that fills the buffer
- * is cut. */
+/* Print the lines that end in text[from..used), and keep the rest. A line that fills the buffer is
+ * split. */
 static void print_lines(struct launch_stream *stream, size_t from)
 {
     size_t first = 0;
@@ -69,7 +69,7 @@ static void print_lines(struct launch_stream *stream, size_t from)
         stream->returned = byte == '\r';
         if (byte != '\n' && byte != '\r')
             continue;
-        /* A progress bar begins with '\r': that is no line. */
+        /* A progress bar begins with '\r', which does not end a line. */
         if (!continues && (byte == '\n' || i > first))
             print(stream, stream->text + first, i - first);
         first = i + 1;

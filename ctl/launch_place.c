@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Directories of a launch, and where programs lie; see launch.h. */
+/* Directories of a launch, and the paths of programs; see launch.h. */
 #include "launch.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SOCKET_END_BYTES 64u /* of a socket's path behind the directory: /NAME.control */
+#define SOCKET_END_BYTES 64u /* of a socket's path after the directory: /NAME.control */
 #define SOCKET_PATH_MAX 107u /* bytes, unix(7) */
 #define TREE_DESCRIPTORS 16
 

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define HOST "127.0.0.1" /* of every node: the fleet is on this machine */
-#define OWN_KEYS 7u      /* of a configuration, that launch writes itself */
+#define OWN_KEYS 7u      /* of a configuration, which launch itself writes */
 #define KEYS_MAX (OWN_KEYS + LAUNCH_SETTINGS_MAX)
 
 extern char **environ;
@@ -83,7 +83,8 @@ static enum ctl_exit read_file(struct ctl *ctl, struct launch_plan *plan)
     enum ctl_exit status = ctl_read_topology(ctl, plan->topology, &plan->graph);
     if (status != CTL_DONE)
         return status;
-    uint32_t count = 0; /* an owner beside a node is behind all others, and no daemon of its own */
+    /* a colocated owner comes after all others, and is not a daemon of its own */
+    uint32_t count = 0;
     while (count < plan->graph->node_count && !plan->graph->nodes[count].beside)
         count++;
     if (plan->nodes > 0 && plan->nodes != count)
@@ -116,9 +117,9 @@ enum ctl_exit launch_plan_prepare(struct ctl *ctl, struct launch_plan *plan)
 
 /* ---- ports ---- */
 
-/* Hold a free port for a node. The socket is bound and does not listen, so the kernel gives the
- * port to nobody who asks for any, and the daemon, which sets SO_REUSEADDR as well, can listen
- * there. */
+/* Hold a free port for a node. The socket is bound and does not listen. So the kernel does not
+ * assign the port to a process that asks for any port. The daemon sets SO_REUSEADDR as well, and
+ * therefore can listen there. */
 static int hold_port(struct sgp_topology_node *node)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};
@@ -173,7 +174,7 @@ static int write_lines(const char *path, struct line *lines, size_t count)
     if (file == NULL)
         return -errno;
     for (size_t i = 0; i < count; i++) {
-        if (lines[i].number > 0) /* of a section that is written */
+        if (lines[i].number > 0) /* of a section that is already written */
             continue;
         (void)fprintf(file, "[%s]\n", lines[i].section);
         number++;
@@ -222,7 +223,7 @@ static int write_topology(const struct launch_plan *plan)
 
 /* ---- the check ---- */
 
-/* What `sgpd --check` says of a configuration, its first line; its exit status, or -errno. */
+/* The first line of `sgpd --check` about a configuration. Returns its exit status, or -errno. */
 static int run_check(const struct launch_plan *plan, char *file, char *text, size_t capacity)
 {
     char program[] = "sgpd", check[] = "--check", option[] = "-c";
@@ -261,7 +262,7 @@ static const char *behind_place(const char *text, const char *file, unsigned *re
     return strncmp(text + length, ": ", 2) == 0 ? text + length + 2 : text;
 }
 
-/* The option that wrote the line, in the place of a file that the user has not written. */
+/* Name the option that wrote the line, instead of a file that the user has not written. */
 static enum ctl_exit tell_refusal(struct ctl *ctl, const struct launch_plan *plan, const char *said,
     const char *file, const unsigned *numbers)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The loop of a launch: starts daemons and programs, watches them, and ends them; see launch.h.
  *
- * Stages follow one another in the order of `enum stage`. step() looks after each event whether
- * the next one is due. Daemons speak sd_notify(3) to a socket of the launcher: when they are
- * ready, and their line of status. */
+ * The stages follow in the order of `enum stage`. After each event, step() checks whether the next
+ * stage is due. Daemons send sd_notify(3) messages to a socket of the launcher: that they are
+ * ready, and their status line. */
 #include "launch.h"
 
 #include <errno.h>
@@ -17,15 +17,15 @@
 #include <unistd.h>
 
 #define GRACE_MS 5000u  /* after SIGINT or SIGTERM, until SIGKILL */
-#define DRAIN_MS 2000u  /* for what the programs have printed last */
+#define DRAIN_MS 2000u  /* for the last output of the programs */
 #define SHOW_MS 500u    /* between two lines of progress */
-#define WORD_BYTES 1024 /* of a daemon's word */
+#define WORD_BYTES 1024 /* of a daemon's message */
 
 enum stage {
     STARTING, /* the daemons */
     RUNNING,  /* the programs */
     ENDING,   /* the programs have been told to end */
-    DRAINING, /* all programs have ended: what they printed last is awaited */
+    DRAINING, /* all programs have ended; their last output is awaited */
     STOPPING, /* the daemons have been told to end */
     OVER,
 };
@@ -39,7 +39,7 @@ struct node {
     pid_t daemon, program; /* 0: not started, or ended */
     bool ready;            /* the daemon */
     bool started, failed;  /* the program */
-    bool told;             /* it has been told to end, so its status says nothing */
+    bool told;             /* told to end, so its status has no meaning */
     int status;            /* the program's, once it has ended */
     int words;             /* a socket */
     uv_poll_t listening;
@@ -67,7 +67,7 @@ struct launch {
 
 static void step(struct launch *launch);
 
-/* ---- telling ---- */
+/* ---- reporting ---- */
 
 #define tell(launch, ...)                                                                          \
     (launch_lines_clear(&(launch)->lines), (void)ctl_fail((launch)->ctl, CTL_FAILED, __VA_ARGS__))
@@ -162,7 +162,7 @@ static void wait_at_most(struct launch *launch, unsigned milliseconds)
     (void)uv_timer_start(&launch->grace, on_grace, milliseconds, 0);
 }
 
-/* Tell all programs to end. What has no program yet is only stopped. */
+/* Tell all programs to end. A node without a program yet is only stopped. */
 static void end_programs(struct launch *launch, int number)
 {
     if (launch->stage >= ENDING)
@@ -179,7 +179,7 @@ static void fail(struct launch *launch, struct node *node, int status)
         end_programs(launch, SIGTERM);
         return;
     }
-    /* Neighbours do not wait for a node that is stopped; its program would wait for its daemon. */
+    /* Neighbours do not wait for a stopped node. Its program would wait for its daemon. */
     node->told = node->told || node->program > 0;
     launch_signal(node->program, SIGTERM);
     launch_signal(node->daemon, SIGTERM);
@@ -190,7 +190,7 @@ static void on_signal(uv_signal_t *handle, int number)
     struct launch *launch = handle->data;
     bool again = launch->interrupted != 0;
     launch->interrupted = number;
-    if (again) { /* impatience */
+    if (again) { /* a second signal: the user is impatient */
         signal_programs(launch, SIGKILL);
         for (uint32_t i = 0; i < launch->count && launch->stage == STOPPING; i++)
             launch_signal(launch->nodes[i].daemon, SIGKILL);
@@ -199,7 +199,7 @@ static void on_signal(uv_signal_t *handle, int number)
     step(launch);
 }
 
-/* ---- what daemons say ---- */
+/* ---- messages of daemons ---- */
 
 static void on_words(uv_poll_t *poll, int status, int events)
 {
@@ -239,7 +239,7 @@ static int open_words(struct node *node, char path[PATH_MAX])
 
 /* ---- starting ---- */
 
-/* What a program is told: its node, and where it attaches. */
+/* What a program is told: its node, and where to attach. */
 static void describe(const struct node *node, struct launch_environment *environment)
 {
     const struct launch_plan *plan = node->launch->plan;
@@ -256,7 +256,8 @@ static void describe(const struct node *node, struct launch_environment *environ
     launch_environment_set_number(
         environment, "LOCAL_RANK", node->index); /* all are on this machine */
     launch_environment_set_number(environment, "LOCAL_WORLD_SIZE", count);
-    if (getenv("PYTHONUNBUFFERED") == NULL) /* else a line comes when some thousand others have */
+    /* else output arrives in blocks of some thousand lines */
+    if (getenv("PYTHONUNBUFFERED") == NULL)
         launch_environment_set(environment, "PYTHONUNBUFFERED", "1");
     if (getenv("OMP_NUM_THREADS") == NULL) /* else every program takes all processors */
         launch_environment_set_number(environment, "OMP_NUM_THREADS",
@@ -306,7 +307,7 @@ static void on_stream_ended(void *context)
     step(node->launch);
 }
 
-/* A pipe whose other end a stream reads. Returns the descriptor to write to, or a code below 0. */
+/* A pipe whose other end a stream reads. Returns the descriptor for writing, or a negative code. */
 static int open_stream(struct node *node, struct launch_stream *stream, FILE *to)
 {
     int ends[2];
@@ -353,7 +354,7 @@ static int start_program(struct node *node)
     return 0;
 }
 
-/* All daemons, or all programs; what cannot be started ends the launch. */
+/* Start all daemons, or all programs. A failed start ends the launch. */
 static void start_all(struct launch *launch, int (*start)(struct node *), const char *what)
 {
     for (uint32_t i = 0; i < launch->count && launch->stage < ENDING; i++) {
@@ -450,7 +451,7 @@ static bool prints(const struct node *node)
     return node->streams > 0;
 }
 
-/* Processes that programs have left behind; they may hold a stream open. */
+/* Kill processes that programs have left behind, because they may hold a stream open. */
 static void end_orphans(struct launch *launch)
 {
     pid_t known[LAUNCH_NODES_MAX + 1];
@@ -496,7 +497,7 @@ static void step(struct launch *launch)
         wait_at_most(launch, DRAIN_MS);
     }
     if (launch->stage ==
-        DRAINING) { /* also after each of them has ended, for that may leave others */
+        DRAINING) { /* also after each of them has ended, because it may leave others */
         end_orphans(launch);
         if (count_of(launch, prints) == 0)
             stop_daemons(launch);
@@ -505,7 +506,7 @@ static void step(struct launch *launch)
         close_all(launch);
 }
 
-/* ---- the whole ---- */
+/* ---- the complete launch ---- */
 
 static void init(struct launch *launch)
 {
@@ -542,7 +543,7 @@ static void finish(struct launch *launch)
     free(launch->nodes);
 }
 
-/* How it went, for who reads on: of a person a line on standard error. */
+/* The result, for scripts; for a person, a line on standard error. */
 static void summarise(const struct launch *launch)
 {
     double seconds = (double)(uv_hrtime() - launch->began) * 1e-9;
@@ -582,5 +583,5 @@ enum ctl_exit launch_run(
     else
         summarise(&launch);
     finish(&launch);
-    return (enum ctl_exit)launch.worst; /* a program's, as of a shell */
+    return (enum ctl_exit)launch.worst; /* a program's status, as in a shell */
 }

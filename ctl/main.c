@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sgpctl: finds the command, and takes the options that all commands share.
  *
- * One thread, one command, then the end. Nothing is undone on the way out but what the world would
- * see: half-written files. */
+ * One thread runs one command, and the process ends. Only effects outside the process are undone at
+ * the end: half-written files. */
 #include "ctl.h"
 
 #include "base/text.h"
@@ -35,7 +35,7 @@ static enum ctl_exit print_version(const struct ctl *ctl)
     return CTL_DONE;
 }
 
-/* The command whose words begin argv, the longest first; *ret_words is how many they are. */
+/* The command with the longest words that begin argv. *ret_words is the number of its words. */
 static const struct ctl_command *find(int argc, char **argv, int *ret_words)
 {
     char two[64];
@@ -51,7 +51,8 @@ static const struct ctl_command *find(int argc, char **argv, int *ret_words)
     return NULL;
 }
 
-/* How near the command is to what was typed: by its first word, and by both where it has two. */
+/* How similar the command is to the typed text: by its first word, or by both words if the command
+ * has two. */
 static unsigned distance_to(const struct ctl_command *command, int argc, char **argv)
 {
     char first[64], two[64];
@@ -61,14 +62,14 @@ static unsigned distance_to(const struct ctl_command *command, int argc, char **
     unsigned one = strchr(command->words, ' ') == NULL ? sgp_text_distance(argv[0], command->words)
                                                        : SGP_WORD_BYTES;
     unsigned both = sgp_text_distance(two, command->words);
-    one += argc > 1; /* of two words a command of two is the likelier */
+    one += argc > 1; /* for two typed words, a command of two words is more likely */
     return one < both ? one : both;
 }
 
 static enum ctl_exit refuse_command(struct ctl *ctl, int argc, char **argv)
 {
     const struct ctl_command *nearest = NULL;
-    unsigned best = 3; /* a word of another meaning is further away */
+    unsigned best = 3; /* a word of another meaning has a greater distance */
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         if (distance_to(commands[i], argc, argv) < best) {
             best = distance_to(commands[i], argc, argv);
@@ -79,8 +80,8 @@ static enum ctl_exit refuse_command(struct ctl *ctl, int argc, char **argv)
     return ctl_usage(ctl, "'%s' is not a command", argv[0]);
 }
 
-/* The commands that begin with this word, as `key generate` and `key show`, one after the other.
- * Whether there are any. */
+/* Print the help of the commands that begin with this word, such as `key generate` and `key show`.
+ * Returns whether there are any. */
 static bool help_group(const struct ctl *ctl, const char *word)
 {
     size_t length = strlen(word), count = 0;
@@ -93,13 +94,13 @@ static bool help_group(const struct ctl *ctl, const char *word)
     return count > 0;
 }
 
-/* What the shared options ask for beside a command. */
+/* What the shared options request, besides a command. */
 struct asked {
     bool help;
     bool version;
 };
 
-/* Take the shared options out of argv, wherever they stand before a `--`. */
+/* Take the shared options out of argv, wherever they are before a `--`. */
 static enum ctl_exit take_shared(struct ctl *ctl, int *argc, char **argv, struct asked *asked)
 {
     int kept = 0, i = 0;
@@ -130,7 +131,7 @@ static enum ctl_exit take_shared(struct ctl *ctl, int *argc, char **argv, struct
 
 static enum ctl_exit run(struct ctl *ctl, int argc, char **argv)
 {
-    /* Errors on the line are told as JSON too, wherever --json stands. */
+    /* Errors on the command line are also reported as JSON, wherever --json is. */
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
         ctl->json |= strcmp(argv[i], "--json") == 0;
     struct asked asked = {0};
@@ -140,7 +141,8 @@ static enum ctl_exit run(struct ctl *ctl, int argc, char **argv)
         return status;
     if (asked.version)
         return print_version(ctl);
-    if (argc > 0 && strcmp(argv[0], "--") == 0) { /* what follows is no option of ours */
+    /* the following words are not options of sgpctl */
+    if (argc > 0 && strcmp(argv[0], "--") == 0) {
         argc--;
         argv++;
     }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `sgpctl metrics`: the daemon's figures, printed, or served over HTTP where Prometheus can reach
- * them.
+/* `sgpctl metrics`: prints the daemon's metrics, or serves them over HTTP to Prometheus.
  *
- * The server is this one thread. A client that reaches the address may read and nothing else, and costs
- * little: how many there are, of one address and in all, how long each may stay and what it may
- * send are bounded; the daemon is asked once a second at most, however many ask here. How it fails:
- * an address that cannot be had ends it with 1; a daemon that does not answer is a 503, and asked
- * again. */
+ * The server is this one thread. A client that reaches the address can only read, and costs little.
+ * The number of clients is bounded, per address and in all. The duration of each connection and the
+ * size of each request are bounded, too. The daemon is asked at most once a second, however many
+ * clients ask.
+ *
+ * Fails: if the address is not available, the command ends with 1. If the daemon does not answer,
+ * the client gets a 503, and the daemon is asked again next time. */
 #include "ctl.h"
 
 #include "sgp/topology.h"
@@ -21,13 +22,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CLIENTS_MAX 32u            /* at one time: others wait in the queue of the kernel */
-#define CLIENTS_PER_ADDRESS_MAX 8u /* closed beyond */
-#define CLIENT_SECONDS 10.0        /* from its first byte to the last of its answer: closed */
-#define SILENCE_SECONDS 5u         /* without a byte either way: closed */
-#define REQUEST_BYTES_MAX 8192u    /* line and headers: 414 or 431 */
-#define FRESH_SECONDS 1.0          /* so long an answer is given to all who ask */
-#define ASK_SECONDS 5.0            /* then the daemon is taken for silent */
+#define CLIENTS_MAX 32u            /* at one time: others wait in the kernel's queue */
+#define CLIENTS_PER_ADDRESS_MAX 8u /* more are closed */
+/* from the first byte of a request to the last byte of its answer; else closed */
+#define CLIENT_SECONDS 10.0
+#define SILENCE_SECONDS 5u      /* without a byte in either direction; then closed */
+#define REQUEST_BYTES_MAX 8192u /* line and headers; 414 or 431 beyond */
+#define FRESH_SECONDS 1.0       /* an answer is reused for this time */
+#define ASK_SECONDS 5.0         /* then the daemon counts as silent */
 #define TICK_MS 1000
 #define BACKLOG 64
 #define PATH "/metrics"
@@ -37,7 +39,7 @@ static const struct ctl_request scrape = {
     .method = "GET", .path = PATH, .seconds = ASK_SECONDS, .quiet = true};
 
 struct client {
-    int descriptor; /* -1: nobody */
+    int descriptor; /* -1: no client */
     double since;
 };
 
@@ -45,8 +47,8 @@ struct server {
     struct ctl *ctl;
     struct MHD_Daemon *http;
     struct client clients[CLIENTS_MAX];
-    struct ctl_reply latest; /* what the daemon said, or no text */
-    double asked;            /* when */
+    struct ctl_reply latest; /* the daemon's answer, or no text */
+    double asked;            /* time of the answer */
 };
 
 static volatile sig_atomic_t ended;
@@ -76,7 +78,7 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
             if (server->clients[i].descriptor < 0)
                 client = &server->clients[i];
         if (!client)
-            return; /* not so: there are no more connections than places */
+            return; /* cannot happen: there are no more connections than places */
         int descriptor =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
         *client = (struct client){.descriptor = descriptor, .since = now()};
@@ -86,7 +88,7 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
     }
 }
 
-/* One that sends a byte now and then is not silent, and still has to go. */
+/* A client that sends a byte now and then is not silent, but must still be closed in time. */
 static void sweep(struct server *server)
 {
     double since = now() - CLIENT_SECONDS;
@@ -122,7 +124,7 @@ static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status
     return result;
 }
 
-/* Answered once the head is there: no body is read. */
+/* Answered as soon as the head has arrived: no body is read. */
 static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *url,
     const char *method, const char *version, const char *data, size_t *data_bytes,
     void **request_context)
@@ -193,7 +195,8 @@ static void run(struct server *server)
     while (!ended) {
         (void)MHD_run_wait(server->http, TICK_MS);
         (void)MHD_run(
-            server->http); /* 0.9.75 lets in only in the next run who came while one was closed */
+            /* clients that came while one was closed are admitted by 0.9.75 only in the next run */
+            server->http);
         sweep(server);
     }
     MHD_stop_daemon(server->http);

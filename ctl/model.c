@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The model of a daemon in use: predict rows with it, export it.
+/* The model of a running daemon: predict rows with it, export it.
  *
- * An exported file appears whole or not at all: it is received beside its place and renamed. */
+ * An exported file appears completely or not at all. It is received into a file beside its final
+ * path, and renamed. */
 #include "ctl.h"
 
 #include "sgp/model_file.h"
@@ -12,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ROWS_BYTES_MAX (4u << 20) /* the daemon takes no larger body */
+#define ROWS_BYTES_MAX (4u << 20) /* the daemon accepts no larger body */
 
 /* ---- predict ---- */
 
@@ -52,7 +53,7 @@ static enum ctl_exit read_rows(
     return CTL_DONE;
 }
 
-/* One line a row: its class with the output that chose it, or all its outputs. */
+/* One line a row: its class with the output that selected the class, or all its outputs. */
 static json_t *prediction_rows(const json_t *answer)
 {
     const json_t *labels = json_object_get(answer, "labels");
@@ -170,7 +171,7 @@ static enum ctl_exit receive(struct ctl *ctl, const char *path)
     return status;
 }
 
-/* Turn the received file into the one asked for. */
+/* Convert the received file into the requested file. */
 static int finish(
     const char *part, const char *path, const struct sgp_model_file *model, struct sgp_error *error)
 {
@@ -203,7 +204,7 @@ static enum ctl_exit export_model(struct ctl *ctl, int argc, char **argv)
             status = ctl_fail(ctl, CTL_FAILED, "%s: %s", path,
                 error.text[0] != '\0' ? error.text : sgp_strerror(code));
     }
-    (void)unlink(part); /* gone already if it was renamed */
+    (void)unlink(part); /* does not exist any more if it was renamed */
     if (status == CTL_DONE && ctl->json)
         status =
             ctl_print_json(json_pack("{s:o, s:I, s:I}", "file", ctl_json_text(path), "parameters",

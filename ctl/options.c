@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* The index of the option that an argument names, or `count`; *ret_value is what follows a '='. */
+/* The index of the option that an argument names, or `count`. *ret_value is the text after
+ * a '='. */
 static size_t find(
     const char *argument, const struct ctl_option *options, size_t count, const char **ret_value)
 {
@@ -16,7 +17,7 @@ static size_t find(
     return i;
 }
 
-/* What the command requires beside its operands. */
+/* Requirements of the command besides its operands. */
 static enum ctl_exit require(struct ctl *ctl, const struct ctl_given *given, size_t count)
 {
     const struct ctl_option *options = ctl->command->options;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Predictions with a model file, without a daemon: CSV in, CSV or a JSON object a line out.
  *
- * Any number of rows: what is printed is forgotten. So rows before a wrong one have been printed
- * when it is told. */
+ * The number of rows is not limited, because printed rows are not stored. So if a row is wrong, the
+ * rows before it have already been printed. */
 #include "ctl.h"
 
 #include "sgp/predictor.h"
@@ -32,7 +32,7 @@ static void put_field(const char *prefix, const char *name, const char *suffix)
     (void)printf("%s\"", suffix);
 }
 
-/* What output `i` is called: its class, its label column, or its number. */
+/* The name of output `i`: its class, its label column, or its number. */
 static const char *name_of(const struct sgp_predictor_view *view, uint32_t i, char text[24])
 {
     if (view->classes)
@@ -125,7 +125,7 @@ static void print_row_json(
     (void)ctl_print_json(row);
 }
 
-/* ---- the whole ---- */
+/* ---- the complete prediction ---- */
 
 static int take(void *context, const struct sgp_predictions *block, struct sgp_error *error)
 {
@@ -150,7 +150,7 @@ static void add_measure(json_t *object, const char *key, double value)
         (void)json_object_set_new(object, key, ctl_json_real(value));
 }
 
-/* What the labels say of the predictions. On standard error, where it is no row. */
+/* Compare the predictions with the labels. Printed on standard error, because it is not a row. */
 static void print_score(
     const struct printer *printer, const char *rows, const struct sgp_score *score)
 {

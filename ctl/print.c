@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the commands print: errors, JSON, lines and tables.
+/* The output of the commands: errors, JSON, lines and tables.
  *
- * A failing write to standard output is noticed once, by main, at the end. */
+ * A failed write to standard output is detected once, by main, at the end. */
 #include "ctl.h"
 
 #include <errno.h>
@@ -23,8 +23,8 @@ static enum ctl_exit fail(struct ctl *ctl, enum ctl_exit status, const char *tex
     return status;
 }
 
-/* The struct sgp_error takes control characters out: what is printed may have come from
- * anywhere. */
+/* The struct sgp_error removes control characters, because the text may have come from any
+ * source. */
 enum ctl_exit ctl_fail(struct ctl *ctl, enum ctl_exit status, const char *format, ...)
 {
     char text[SGP_TEXT_BYTES];
@@ -39,7 +39,7 @@ enum ctl_exit ctl_fail(struct ctl *ctl, enum ctl_exit status, const char *format
 
 enum ctl_exit ctl_usage(struct ctl *ctl, const char *format, ...)
 {
-    char text[SGP_TEXT_BYTES - 64]; /* which leaves room for what is said behind it */
+    char text[SGP_TEXT_BYTES - 64]; /* leaves room for the text after it */
     va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(text, sizeof text, format, arguments);
@@ -51,7 +51,7 @@ enum ctl_exit ctl_usage(struct ctl *ctl, const char *format, ...)
 
 enum ctl_exit ctl_print_json(json_t *value)
 {
-    if (!value) { /* only a text that is not UTF-8, or no memory, keeps a value from being made */
+    if (!value) { /* fails only for a text that is not UTF-8, or without memory */
         (void)fputs("sgpctl: an answer cannot be written as JSON\n", stderr);
         return CTL_FAILED;
     }
@@ -79,7 +79,7 @@ json_t *ctl_json_text(const char *text)
     return string;
 }
 
-/* A text from anywhere: no escape sequence of a peer reaches the terminal. */
+/* A text from any source: an escape sequence of a peer must not reach the terminal. */
 static void text_cell(const char *from, char text[CTL_CELL_BYTES])
 {
     struct sgp_error clean = {0};
@@ -89,7 +89,7 @@ static void text_cell(const char *from, char text[CTL_CELL_BYTES])
         (void)strcpy(text, "-");
 }
 
-/* As many names as there is room for; or a range of numbers. */
+/* As many names as fit; or a range of numbers. */
 static void names_cell(const json_t *names, char text[CTL_CELL_BYTES])
 {
     if (json_is_integer(json_array_get(names, 0)) && json_array_size(names) == 2) {
@@ -176,7 +176,7 @@ void ctl_cell(
     }
 }
 
-/* The widest key of an object as ctl_print_object names it. */
+/* The widest key of an object, as ctl_print_object names it. */
 static int widest(const json_t *object, size_t outer)
 {
     size_t width = 0;
@@ -218,8 +218,8 @@ void ctl_print_object(const struct ctl *ctl, const json_t *object)
     print_lines(ctl, object, "", widest(object, 0));
 }
 
-/* Columns on a terminal as wide as their widest cell in characters: UTF-8's later bytes do not
- * count. */
+/* Columns on a terminal, as wide as their widest cell. Widths are in characters: continuation bytes
+ * of UTF-8 do not count. */
 static int columns(const char *text)
 {
     int count = 0;

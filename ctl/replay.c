@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `sgpctl replay`: the event journal of a daemon, fed to its core once more, without the daemon. */
+/* `sgpctl replay` feeds the event journal of a daemon to its core once more, without the daemon. */
 #include "ctl.h"
 
 #include "sgp/journal.h"
@@ -20,7 +20,7 @@ static void print_line(void *context, enum sgp_level level, const char *text)
         (void)fprintf(stderr, "sgpctl: %s\n", text);
 }
 
-/* All of a file, as it is now: a daemon may go on writing to it. Returns 0 or -errno. */
+/* The whole file at this moment; a daemon may continue to write to it. Returns 0 or -errno. */
 static int map(const char *path, const uint8_t **ret_bytes, size_t *ret_count)
 {
     struct stat info;

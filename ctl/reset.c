@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `sgpctl reset`: the node's next start trains from round 0, and what it has trained is set aside.
- * A daemon that runs is asked to do that; else the files are moved here, under the lock that a
- * daemon would hold. */
+/* `sgpctl reset`: the node's next start trains from round 0, and its former training is set aside.
+ * A running daemon is asked to do that. Else the files are moved here, under the lock that a daemon
+ * would hold. */
 #include "ctl.h"
 
 #include "../daemon/setup/config.h"
@@ -27,7 +27,8 @@ static const struct ctl_option options[] = {{"--yes", .summary = "do not ask bef
                    "/etc/sgpd/NAME.conf names, else /var/lib/sgpd/NAME"},
     {0}};
 
-/* The state directory by the configuration of a node; of a node that has none here, the default. */
+/* The state directory in the configuration of a node. If the node has no configuration here, the
+ * default. */
 static enum ctl_exit find_state_directory(struct ctl *ctl, const char *name, char path[PATH_BYTES])
 {
     struct sgp_error error = {0};
@@ -93,7 +94,7 @@ static enum ctl_exit reset_files(struct ctl *ctl, const char *directory, bool jo
     return CTL_DONE;
 }
 
-/* 0: a daemon answers; CTL_NOT_RUNNING: none does, and that has not been told. */
+/* 0: a daemon answers. CTL_NOT_RUNNING: no daemon answers, and that was not reported yet. */
 static enum ctl_exit find_daemon(struct ctl *ctl)
 {
     const struct ctl_request request = {.method = "GET", .path = "/v1/status", .quiet = true};

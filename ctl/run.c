@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `sgpctl run -- PROGRAM`: becomes a program that finds the daemon's socket in its environment. */
+/* `sgpctl run -- PROGRAM` becomes that program, which finds the daemon's socket in its
+ * environment. */
 #include "ctl.h"
 
 #include <errno.h>
@@ -7,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define NOT_FOUND 127 /* as of a shell */
+#define NOT_FOUND 127 /* as in a shell */
 #define NOT_RUN 126
 
-/* Where the daemon has its programs attach. */
+/* The socket at which programs attach to the daemon. */
 static enum ctl_exit find_socket(struct ctl *ctl)
 {
     const struct ctl_request request = {.method = "GET", .path = "/v1/status"};
@@ -42,7 +43,8 @@ static enum ctl_exit run(struct ctl *ctl, int argc, char **argv)
     if (status != CTL_DONE)
         return status;
     (void)execvp(argv[0], argv);
-    status = (enum ctl_exit)(errno == ENOENT ? NOT_FOUND : NOT_RUN); /* not ours: a shell's */
+    /* a shell's status, not ours */
+    status = (enum ctl_exit)(errno == ENOENT ? NOT_FOUND : NOT_RUN);
     return ctl_fail(ctl, status, "%s: cannot be run: %s", argv[0], sgp_strerror(-errno));
 }
 

@@ -20,7 +20,7 @@ static enum ctl_exit make(struct ctl *ctl, int argc, char **argv)
     char columns[SGP_TEXT_BYTES / 2];
     sgp_scaling_columns(scaling, columns, sizeof columns);
     if (!label.given) {
-        struct sgp_error note = {0}; /* takes control characters out */
+        struct sgp_error note = {0}; /* removes control characters */
         (void)sgp_fail(&note, SGP_E_DATA,
             "without --label every column of %s is a feature (%s); if [data] label names one of "
             "them, give it with --label",

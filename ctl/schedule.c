@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The schedule of a configuration, without a daemon: its points as a table, or as a picture.
  *
- * A picture is SVG by hand, as that of `sgpctl compare`: a panel for the learning rate, and a second one for the batch if
- * it grows. */
+ * The picture is SVG written directly, as in `sgpctl compare`. It has a panel for the learning
+ * rate. If the batch grows, it has a second panel for the batch. */
 #include "ctl.h"
 
 #include "../daemon/setup/config.h"
@@ -13,11 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define POINTS 21u /* of a table, evenly apart */
+#define POINTS 21u /* of a table, at equal distances */
 #define POINTS_MAX 10000u
 #define FINE 400u       /* of a picture */
 #define KNOTS_MAX 1000u /* epochs at which a schedule bends or jumps */
-#define TICKS 6         /* about so many on an axis */
+#define TICKS 6         /* approximate number of ticks on an axis */
 #define WIDTH 440       /* of a panel, in pixels, and around it */
 #define HEIGHT 200
 #define LEFT 84
@@ -32,7 +32,7 @@ struct point {
 
 struct plan { /* a schedule, and its points in order */
     struct sgp_schedule schedule;
-    uint32_t batch; /* at first */
+    uint32_t batch; /* initial batch */
     struct point *points;
     size_t count;
 };
@@ -72,7 +72,7 @@ static int in_order(const void *first, const void *second)
     return (a > b) - (a < b);
 }
 
-/* `even` points evenly apart, and the knots. With `jumps` also the point before each knot. */
+/* `even` points at equal distances, and the knots. With `jumps` also the point before each knot. */
 static bool find_points(struct plan *plan, size_t even, bool jumps)
 {
     static double knots[KNOTS_MAX];
@@ -250,7 +250,7 @@ static enum ctl_exit invalid(struct ctl *ctl, const struct sgp_error *error, int
         ctl, CTL_INVALID, "%s", error->text[0] != '\0' ? error->text : sgp_strerror(code));
 }
 
-/* How many nodes train, where the learning rate follows from that. */
+/* How many nodes train, if the learning rate depends on that. */
 static enum ctl_exit count_trainers(
     struct ctl *ctl, const struct config *config, uint32_t *ret_trainers)
 {

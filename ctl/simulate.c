@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `sgpctl simulate`: a topology file under virtual time, without a daemon.
  *
- * The same cores as in the daemon, one per node of the file. Without a learning rate the nodes only
- * average random vectors; with one, each trains a quadratic of its own. */
+ * The cores are the same as in the daemon, one for each node of the file. Without a learning rate,
+ * the nodes only average random vectors. With a learning rate, each node trains a quadratic
+ * function of its own. */
 #include "simulate_faults.h"
 #include "simulate_options.h"
 
@@ -26,26 +27,26 @@ struct simulation {
     double learning_rate;
     struct sgp_outer_settings outer;
     float *vector; /* scratch: a node's start or centre, then zeros */
-    double *mean;  /* what all should agree on */
-    uint32_t met;  /* nodes that are in the mean */
+    double *mean;  /* the value on which all nodes should agree */
+    uint32_t met;  /* nodes that are already in the mean */
     char **words;  /* of the command line, as given */
     int word_count;
-    int file_word; /* which of them is the topology's file */
-    FILE *trace;   /* where every step is told; NULL: nowhere */
+    int file_word; /* index of the topology file among them */
+    FILE *trace;   /* where every step is logged; NULL: nowhere */
     struct sgp_sink sink;
 };
 
 /* ---- the vectors to be averaged, or to be trained towards ---- */
 
-/* A multiple of 1/256 from -4 to 4: halving and adding such numbers is exact in float32, so that a
- * topology that averages exactly is seen to. */
+/* A multiple of 1/256 from -4 to 4. Halving and adding such numbers is exact in float32. So an
+ * exactly averaging topology shows an error of zero. */
 static float coordinate(struct sgp_random *random)
 {
     return ((float)sgp_random_below(random, 2049) - 1024) / 256;
 }
 
-/* What a node adds to what all should agree on: its minimum if it trains, else its start if that
- * weighs anything. */
+/* A node's part of the value on which all should agree: its minimum if the node trains. Else its
+ * start if the start has weight. */
 static double part_of_mean(const struct simulation *simulation, uint32_t node)
 {
     const struct sgp_topology *topology = simulation->topology;
@@ -64,7 +65,7 @@ static int make_trainer(void *context, uint32_t node, struct sgp_trainer **ret_t
     const float *zeros = simulation->vector + dimension;
     struct sgp_random random;
     sgp_random_init(&random, simulation->options.seed, STREAM_VECTORS + node);
-    bool first = node == simulation->met; /* else its process is started again after a crash */
+    bool first = node == simulation->met; /* else its process restarts after a crash */
     double part = part_of_mean(simulation, node);
     simulation->met += first;
     for (uint64_t c = 0; c < dimension; c++) {
@@ -83,8 +84,8 @@ static int make_trainer(void *context, uint32_t node, struct sgp_trainer **ret_t
     return status;
 }
 
-/* The greatest distance of any present node's estimate, if it has one, from what all should agree
- * on. */
+/* The greatest distance of a present node's estimate, if it has an estimate, from the value on
+ * which all should agree. */
 static double error_of(struct simulation *simulation, const struct sgp_sim *sim, sgp_time now)
 {
     double error = 0;
@@ -98,7 +99,7 @@ static double error_of(struct simulation *simulation, const struct sgp_sim *sim,
             continue;
         sgp_sim_estimate(sim, i, simulation->vector);
         if (simulation->topology->nodes[i].relay && !isfinite((double)simulation->vector[0]))
-            continue; /* it ends with nothing */
+            continue; /* it has no estimate at the end */
         for (uint64_t c = 0; c < simulation->options.dimension; c++) {
             double distance = fabs((double)simulation->vector[c] - simulation->mean[c]);
             if (isnan(distance))
@@ -109,7 +110,7 @@ static double error_of(struct simulation *simulation, const struct sgp_sim *sim,
     return error;
 }
 
-/* ---- what is printed ---- */
+/* ---- output ---- */
 
 static const char *const columns[] = {"round", "time_seconds", "nodes", "disagreement", "error",
     "total_weight", "weight_least", "bytes", "shares"};
@@ -121,7 +122,7 @@ static double seconds(sgp_time time)
     return (double)time / (double)SGP_SECOND;
 }
 
-/* As error_of, but of the estimates with which nodes left a round. */
+/* As error_of, but of the estimates that nodes had at the end of a round. */
 static double error_of_row(const struct simulation *simulation, const struct sgp_sim_row *row)
 {
     double error = 0;
@@ -143,8 +144,8 @@ static json_t *row_json(const struct simulation *simulation, const struct sgp_si
         row->weight_least, "bytes", (json_int_t)row->bytes, "shares", (json_int_t)row->shares);
 }
 
-/* One line of the table; its head if `row` is NULL. On a terminal the columns are aligned, and time
- * is as fine as rounds are short. */
+/* One line of the table; its head if `row` is NULL. On a terminal, columns are aligned, and the
+ * resolution of time depends on the length of rounds. */
 static void print_line(const struct ctl *ctl, const json_t *row)
 {
     char text[CTL_CELL_BYTES];
@@ -209,7 +210,7 @@ static json_t *summary_json(struct simulation *simulation, const struct sgp_sim 
 
 /* ---- the run ---- */
 
-/* A word as a shell reads it back: in single quotes, unless it is of harmless characters alone. */
+/* A word quoted for a shell: in single quotes, unless it consists of safe characters alone. */
 static void tell_word(const char *word)
 {
     static const char harmless[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -224,8 +225,9 @@ static void tell_word(const char *word)
     (void)fputc('\'', stderr);
 }
 
-/* The whole command line, beside a failure: on a line of its own, since an error's has an end.
- * Which program it was stands in a comment of the shell's. What standard input said is gone. */
+/* The whole command line, to repeat a failure. It has a line of its own, because the length of an
+ * error's line is limited. The program's version is in a shell comment. Standard input is not
+ * repeated. */
 static void tell_again(const struct simulation *simulation)
 {
     bool gone = strcmp(simulation->words[simulation->file_word], "-") == 0;
@@ -249,7 +251,7 @@ static void print_step(void *context, enum sgp_level level, const char *text)
         (void)fprintf(simulation->trace, "%s\n", text);
 }
 
-/* A dash is standard output, where the steps stand among the rounds. */
+/* A dash is standard output, where the steps appear among the rounds. */
 static enum ctl_exit open_trace(struct simulation *simulation, const char *path)
 {
     if (!path)
@@ -307,7 +309,7 @@ static enum ctl_exit run_simulation(struct simulation *simulation)
 
 /* ---- the command line ---- */
 
-/* What the method makes of the topology, as in the daemon. */
+/* The method's changes to the topology, as in the daemon. */
 static enum ctl_exit suit_topology(struct simulation *simulation, const char *path)
 {
     struct sgp_error why = {0}, error = {0};
@@ -327,7 +329,7 @@ static enum ctl_exit make_vectors(struct simulation *simulation)
     return ctl_fail(simulation->ctl, CTL_FAILED, "out of memory");
 }
 
-/* The command line, before its options are taken out of it. */
+/* Store the command line before its options are taken out. */
 static enum ctl_exit remember(struct simulation *simulation, int argc, char **argv)
 {
     simulation->words = calloc((size_t)argc + 1, sizeof *simulation->words);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The faults of a simulation, from the command line: NODE:FACTOR, NODE:FROM:TO, NODE,NODE:FROM:TO.
  *
- * Each value is cut at its colons, and its first part at its commas; what stands there is read by
- * one reader a kind. */
+ * Each value is split at its colons, and its first part at its commas. Each kind has one reader for
+ * these parts. */
 #include "simulate_options.h"
 
 #include <math.h>
@@ -39,12 +39,12 @@ bool ctl_text_time(const char *text, size_t length, sgp_time *ret_time)
     return false;
 }
 
-/* A value as it is read. */
+/* A value during parsing. */
 struct reader {
     struct ctl *ctl;
     const struct sgp_topology *topology;
     struct ctl_faults *faults;
-    uint32_t index; /* of the fault among those of its kind */
+    uint32_t index; /* index of the fault within its kind */
     const char *parts[PARTS_MAX];
     size_t lengths[PARTS_MAX];
     uint32_t part_count; /* PARTS_MAX + 1: too many */
@@ -122,9 +122,9 @@ static enum ctl_exit read_pair(const struct reader *reader, uint32_t *ret_a, uin
     return status;
 }
 
-/* ---- one reader a kind ---- */
+/* ---- one reader for each kind ---- */
 
-#define MISREAD -1 /* not of the form that the table tells */
+#define MISREAD -1 /* does not have the form in the table */
 
 static int read_straggler(const struct reader *reader)
 {

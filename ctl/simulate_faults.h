@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What can be made to go wrong in `sgpctl simulate`: each of these options as often as wanted. */
+/* The faults of `sgpctl simulate`. Each of these options may be given several times. */
 #ifndef CTL_SIMULATE_FAULTS_H
 #define CTL_SIMULATE_FAULTS_H
 
@@ -8,7 +8,7 @@
 
 #define CTL_FAULTS_MAX 256u /* of each kind on one line */
 
-enum ctl_fault { /* in the order of their options, behind all the others (ctl_simulate_table) */
+enum ctl_fault { /* in the order of their options, after all other options (ctl_simulate_table) */
     CTL_STRAGGLER,
     CTL_ABSENT,
     CTL_CUT,
@@ -30,14 +30,14 @@ struct ctl_faults {
     struct sgp_sim_crash crashes[CTL_FAULTS_MAX];
     struct sgp_sim_clock clocks[CTL_FAULTS_MAX];
     uint32_t *cut_nodes[CTL_FAULTS_MAX];                /* owned */
-    const char *texts[CTL_FAULT_KINDS][CTL_FAULTS_MAX]; /* as they stand on the line */
+    const char *texts[CTL_FAULT_KINDS][CTL_FAULTS_MAX]; /* as on the command line */
     uint32_t counts[CTL_FAULT_KINDS];
 };
 
-/* Take them out of argv[0..*argc). */
+/* Take the faults out of argv[0..*argc). */
 enum ctl_exit ctl_faults_take(struct ctl *ctl, int *argc, char **argv, struct ctl_faults *faults);
 
-/* Understand them, with the names of a topology, and point the options at them. */
+/* Parse the faults with the names of a topology, and let the options point to them. */
 enum ctl_exit ctl_faults_read(struct ctl *ctl, const struct sgp_topology *topology,
     struct ctl_faults *faults, struct sgp_sim_options *options);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of `sgpctl simulate` that name no node: each a word with a value, or a flag. */
+/* The options of `sgpctl simulate` that name no node. Each is a word with a value, or a flag. */
 #include "simulate_options.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define BANDWIDTH_MAX 1e15
-#define TAIL_MAX 100 /* times a step's time, unless told */
+#define TAIL_MAX 100 /* times a step's time, unless given */
 #define FINAL_CYCLES_MAX 1000000u
 
 enum {
@@ -117,7 +117,7 @@ static enum ctl_exit read_time(struct ctl *ctl, const struct ctl_given *option, 
         option->value);
 }
 
-/* Bytes a second, with k, M or G. */
+/* Bytes per second, with k, M or G. */
 static enum ctl_exit read_bandwidth(
     struct ctl *ctl, const struct ctl_given *option, double *ret_bandwidth)
 {
@@ -262,8 +262,7 @@ enum ctl_exit ctl_simulate_options_take(struct ctl *ctl, int *argc, char **argv,
     struct sgp_sim_options *options, double *learning_rate, struct sgp_outer_settings *outer,
     const char **ret_trace)
 {
-    struct ctl_given given[CTL_SIMULATE_OPTION_COUNT + CTL_FAULT_KINDS] = {
-        0}; /* no faults any more */
+    struct ctl_given given[CTL_SIMULATE_OPTION_COUNT + CTL_FAULT_KINDS] = {0}; /* without faults */
     enum ctl_exit status =
         ctl_options_take(ctl, argc, argv, given, sizeof given / sizeof *given, 1, 1);
     if (given[TRACE].given)

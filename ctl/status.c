@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the daemon knows: status, peers, topology. */
+/* The state of the daemon: status, peers, topology. */
 #include "ctl.h"
 
 #include "../daemon/util/view.h"
@@ -15,8 +15,8 @@ static enum ctl_exit get(struct ctl *ctl, const char *path, json_t **ret_json)
 
 /* ---- status ---- */
 
-/* The fields in the order in which a person reads them, with gaps. What a later daemon adds comes
- * behind. */
+/* The fields in the order for a person, with gaps. Fields that a later daemon adds come
+ * after them. */
 static const struct {
     const char *key;
     enum { ALL, KNOWN, NOTABLE } shown;
@@ -78,7 +78,7 @@ static bool says_something(const json_t *value)
            json_array_size(value) > 0 || (json_is_number(value) && json_number_value(value) != 0);
 }
 
-/* The few fields of a status that are shown unless all are asked for; the caller releases them. */
+/* The few fields of a status that are shown unless all are requested. The caller releases them. */
 static json_t *shorten(const json_t *status)
 {
     json_t *few = json_object();
@@ -91,10 +91,10 @@ static json_t *shorten(const json_t *status)
     return few;
 }
 
-/* A node that has waited this long for a neighbour is not well. */
+/* If a node has waited this long for a neighbour, it is degraded. */
 #define WAITING_SECONDS_MAX 5.0
-/* Nor is one of whose shares so many in a row were refused, or that refused so many, as out of all
- * proportion: one may be a mishap. */
+/* A node is also degraded if so many of its shares in a row were refused as outsized, or if it
+ * refused so many. A single outsized share may be an accident. */
 #define OUTSIZED_SHARES 3
 
 #define REMEDY                                                                                     \
@@ -115,7 +115,7 @@ static const char *text_of(const json_t *object, const char *key)
     return text ? text : "?";
 }
 
-/* What training has come to. It stays so when the node has finished. */
+/* Divergence of training. It remains reported when the node has finished. */
 static void add_divergence(json_t *reasons, const json_t *status)
 {
     const json_t *what = json_object_get(status, "diverging");
@@ -155,7 +155,8 @@ static void add_outsized(json_t *reasons, const json_t *peer)
             count, name);
 }
 
-/* Finished means agreed: of a node that has ended with another model than a neighbour. */
+/* Finished nodes should agree. This reports a node that has ended with another model than a
+ * neighbour. */
 static void add_disagreement(json_t *reasons, const json_t *status)
 {
     size_t index;
@@ -169,7 +170,7 @@ static void add_disagreement(json_t *reasons, const json_t *status)
     }
 }
 
-/* The fleet trains no faster than one node of it. */
+/* If all nodes make the same updates, the fleet trains no faster than a single node. */
 static void add_same_updates(json_t *reasons, const json_t *status)
 {
     size_t index;
@@ -184,8 +185,8 @@ static void add_same_updates(json_t *reasons, const json_t *status)
     }
 }
 
-/* A reload may have taken the ciphers off by a slip. It stays told until the file or the process is
- * another. */
+/* A reload may have removed the ciphers by mistake. This is reported until the file changes or the
+ * process restarts. */
 static void add_plain_links(json_t *reasons, const json_t *status)
 {
     const json_t *topology = json_object_get(status, "topology");
@@ -194,7 +195,7 @@ static void add_plain_links(json_t *reasons, const json_t *status)
             text_of(topology, "tls"), text_of(topology, "tls_before"));
 }
 
-/* Why the node is degraded, as an array of sentences; empty if it is well. */
+/* Why the node is degraded, as an array of sentences; empty if it is not. */
 static json_t *degraded(const json_t *status, const json_t *peers)
 {
     json_t *reasons = json_array();
@@ -223,9 +224,10 @@ static json_t *degraded(const json_t *status, const json_t *peers)
     {
         const char *link = text_of(peer, "state");
         add_outsized(reasons, peer);
-        if (finished) /* its neighbours may have gone home */
+        if (finished) /* its neighbours may have ended */
             continue;
-        if (json_is_true(json_object_get(peer, "retired"))) /* nobody expects anything of it */
+        /* no connection of this peer is expected */
+        if (json_is_true(json_object_get(peer, "retired")))
             continue;
         if (json_is_true(json_object_get(peer, "absent")))
             add(reasons, "%s (%s) is absent", text_of(peer, "name"), text_of(peer, "direction"));
@@ -243,7 +245,7 @@ static json_t *degraded(const json_t *status, const json_t *peers)
     return reasons;
 }
 
-/* What need not be wrong, and mostly is. */
+/* Differences that need not be wrong, but mostly are. */
 static void print_differing(const struct ctl *ctl, const json_t *status)
 {
     const json_t *names = json_object_get(status, "mismatch");
@@ -327,7 +329,7 @@ const struct ctl_command ctl_status_command = {.words = "status",
 static const struct ctl_option peers_options[] = {
     {"--all", .summary = "print every field; --json always does"}, {0}};
 
-/* `all` is every field that the daemon tells, in its order: also those of a later daemon. */
+/* `all`: every field in the daemon's answer, in its order, including those of a later daemon. */
 void ctl_print_peers(const struct ctl *ctl, const json_t *peers, bool all)
 {
     const char *columns[CTL_COLUMNS_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a text from the command line says. */
+/* Parses texts from the command line. */
 #include "ctl.h"
 
 #include <errno.h>

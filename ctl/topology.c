@@ -122,7 +122,7 @@ static json_t *keys_json(const struct sgp_topology *topology, uint32_t node)
     return topology->nodes[node].keys[0][0] != '\0' ? json_string(text) : json_null();
 }
 
-/* That it owns, if these are not all. */
+/* The parts that the node owns, if these are not all. */
 static json_t *parts_json(const struct sgp_topology_node *node)
 {
     if (node->own_part_count == 0)
@@ -131,7 +131,7 @@ static json_t *parts_json(const struct sgp_topology_node *node)
         (json_int_t)(node->own_part + node->own_part_count - 1));
 }
 
-/* The node of the file that it stands beside. */
+/* The node of the file with which this owner is colocated. */
 static json_t *beside_json(const struct sgp_topology *topology, uint32_t node)
 {
     const struct sgp_topology_node *it = &topology->nodes[node];
@@ -218,7 +218,7 @@ static void print_owned(const struct sgp_topology *topology, const struct sgp_ph
             "  nobody is more than %u updates ahead of the slowest\n", phase->staleness.most);
 }
 
-/* 1/3 rather than 0.333333 where that is what it is. */
+/* Print 1/3 instead of 0.333333 if the fraction is exactly that. */
 static void print_fraction(double fraction)
 {
     for (int denominator = 1; denominator <= 64; denominator++) {
@@ -445,7 +445,7 @@ static const struct ctl_option generate_options[OPTION_COUNT + 1] = {
 /* ---- names and keys of the nodes ---- */
 
 struct names {
-    char *text; /* owned; the names, each with its zero */
+    char *text; /* owned; the names, each zero-terminated */
     const char **list;
     uint32_t count;
 };
@@ -475,7 +475,7 @@ static enum ctl_exit take_names(struct ctl *ctl, const char *text, struct names 
     return CTL_DONE;
 }
 
-/* The lines are nodes of a digraph, so they are read as one. */
+/* The lines are nodes of a digraph, so they are parsed as a digraph. */
 static enum ctl_exit read_keys(struct ctl *ctl, const char *path, struct sgp_topology **ret_keys)
 {
     struct sgp_error error = {0};
@@ -501,8 +501,8 @@ static enum ctl_exit read_keys(struct ctl *ctl, const char *path, struct sgp_top
                     : CTL_DONE;
 }
 
-/* Keys, and addresses where they are said, of the nodes of a file to those of a topology, whose
- * links they cipher. */
+/* Copy keys, and addresses if they are given, from the nodes of a file to those of a topology. The
+ * keys cipher its links. */
 static enum ctl_exit give_keys(struct ctl *ctl, const char *path, struct sgp_topology *topology)
 {
     struct sgp_topology *keys;
@@ -512,7 +512,7 @@ static enum ctl_exit give_keys(struct ctl *ctl, const char *path, struct sgp_top
     for (uint32_t i = 0; i < topology->node_count && status == CTL_DONE; i++) {
         struct sgp_topology_node *node = &topology->nodes[i];
         int64_t at = sgp_topology_find(keys, node->name);
-        if (node->beside) /* it has the key of the node that it stands beside */
+        if (node->beside) /* it has the key of the node with which it is colocated */
             continue;
         if (at < 0 || keys->nodes[at].keys[0][0] == '\0') {
             status = ctl_fail(ctl, CTL_INVALID,
@@ -529,7 +529,7 @@ static enum ctl_exit give_keys(struct ctl *ctl, const char *path, struct sgp_top
     return status;
 }
 
-/* What the file is good for, as its first lines. */
+/* The properties of the topology, as the first lines of the file. */
 static void comment_on(const struct sgp_generate_options *what, char *text, size_t capacity)
 {
     const struct sgp_generate_family *family = sgp_generate_families;
@@ -565,7 +565,7 @@ static enum ctl_exit take_delay(
     return status;
 }
 
-/* Options that are a number of sgp_generate_options. */
+/* Options that set a number of sgp_generate_options. */
 static const struct {
     size_t option;
     uint64_t least, most;
@@ -600,7 +600,7 @@ static enum ctl_exit take_counts(struct ctl *ctl, const struct ctl_given options
     return status;
 }
 
-/* What the options say. */
+/* Read the values of the options. */
 static enum ctl_exit take_options(struct ctl *ctl, const struct ctl_given options[OPTION_COUNT],
     int argc, char **argv, const struct names *names, struct sgp_generate_options *what)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this machine knows of a node by its name: its configuration, its place under /run, and its
- * unit.
+/* What this machine knows about a node by its name: its configuration, its directory under /run,
+ * and its unit.
  *
- * systemd is asked by systemctl, where it runs; a machine without it, and a systemctl that fails or
- * takes too long, say nothing. */
+ * systemd is queried by systemctl, if it is running. Without systemd, or if systemctl fails or
+ * takes too long, the unit is unknown. */
 #include "ctl.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ANSWER_MS 2000 /* for systemctl to answer in */
+#define ANSWER_MS 2000 /* time for the answer of systemctl */
 #define ANSWER_BYTES 512u
 #define PATH_BYTES 256u
 
@@ -35,7 +35,7 @@ static void take_value(const char *text, const char *key, char *value, size_t ca
             value, capacity, "%.*s", (int)strcspn(line + strlen(key), "\n"), line + strlen(key));
 }
 
-/* All that comes from a pipe until its end, as far as there is room and time. */
+/* Read a pipe to its end, as far as room and time allow. */
 static void read_answer(int descriptor, char text[ANSWER_BYTES])
 {
     size_t used = 0;

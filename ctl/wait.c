@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waits until the daemon has come so far, by asking again and again. */
+/* Waits until the daemon has reached a state, by polling. */
 #include "ctl.h"
 
 #include <math.h>
@@ -7,13 +7,13 @@
 #include <time.h>
 
 #define POLL_NS 200000000L
-#define LOOKS_A_UNIT 10u /* without an answer, until its unit is asked about again */
-#define TOLD_SECONDS 3.0 /* for whom the daemon waits is said after so long: most waits are short */
-#define LAST_LOOK_SECONDS 1.0 /* for a daemon to answer in, however little time is left */
+#define LOOKS_A_UNIT 10u      /* attempts without an answer before its unit is queried again */
+#define TOLD_SECONDS 3.0      /* then print what the daemon waits for: most waits are shorter */
+#define LAST_LOOK_SECONDS 1.0 /* for a daemon's last answer, however little time is left */
 
 enum kind { READY = 1, ROUND, EPOCH, ACCURACY, FINISHED, DISAGREEMENT, PEERS };
 
-/* What is waited for: a figure of status that must reach `bound`. */
+/* The awaited condition: a field of status that must reach `bound`. */
 static const struct what {
     const char *name;
     enum kind kind;
@@ -59,7 +59,7 @@ static enum ctl_exit ask(struct ctl *ctl, const char *path, double seconds, json
     return ctl_ask_json(ctl, &request, ret_json);
 }
 
-/* How many different neighbours are connected, in whatever direction. */
+/* The number of different connected neighbours, in either direction. */
 static size_t connected(const json_t *peers)
 {
     json_t *names = json_object();
@@ -83,7 +83,7 @@ static bool finished(const json_t *status)
     return state && strcmp(state, "finished") == 0;
 }
 
-/* Whether the condition holds; `peers` is known for PEERS only. */
+/* Whether the condition holds. `peers` is set only for PEERS. */
 static bool holds(const struct condition *condition, const json_t *status, const json_t *peers)
 {
     const struct what *what = condition->what;
@@ -92,7 +92,7 @@ static bool holds(const struct condition *condition, const json_t *status, const
     switch (what->kind) {
     case READY:
         return true;
-    case FINISHED: /* with its model on the disk, as far as that is known yet */
+    case FINISHED: /* with its model on the disk, as far as known yet */
         return finished(status) && !ctl_model_is_written_now(status);
     case PEERS:
         return (double)connected(peers) >= condition->bound;
@@ -110,16 +110,16 @@ static bool paused_by_divergence(const json_t *status)
     return state && what && strcmp(state, "paused") == 0 && strcmp(what, "not_finite") == 0;
 }
 
-/* One waiting. */
+/* The state of one wait. */
 struct waiting {
     const struct condition *condition;
     double end;
-    char name[SGP_NAME_BYTES];       /* of the node, "" if it is not known */
-    unsigned unanswered;             /* looks */
+    char name[SGP_NAME_BYTES];       /* of the node; "" if unknown */
+    unsigned unanswered;             /* attempts */
     bool answered;                   /* ever */
-    char text[SGP_TEXT_BYTES / 2];   /* where the node stands */
-    char reason[SGP_TEXT_BYTES / 2]; /* the same without what changes with every look */
-    char told[SGP_TEXT_BYTES / 2];   /* the reason that standard error has */
+    char text[SGP_TEXT_BYTES / 2];   /* state of the node */
+    char reason[SGP_TEXT_BYTES / 2]; /* the same without what changes at every attempt */
+    char told[SGP_TEXT_BYTES / 2];   /* the reason printed on standard error */
 };
 
 static void describe(struct waiting *waiting, const json_t *status)
@@ -140,7 +140,7 @@ static void describe(struct waiting *waiting, const json_t *status)
         long_ago ? ", and waits for a " : "", long_ago ? for_whom : "");
 }
 
-/* Say what is waited for, once, and again when that changes. */
+/* Print what is waited for, once, and again if that changes. */
 static void tell(struct waiting *waiting)
 {
     if (strcmp(waiting->told, waiting->reason) == 0)
@@ -157,8 +157,8 @@ static double now(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-/* The daemon has answered: is it over? Neighbours may still come when the node does nothing any
- * more. */
+/* The daemon has answered: decide whether the wait is over. Neighbours may still connect when the
+ * node itself is idle. */
 static enum ctl_exit judge(struct ctl *ctl, struct waiting *waiting, const json_t *status,
     const json_t *peers, bool *ret_over)
 {
@@ -186,7 +186,8 @@ static enum ctl_exit judge(struct ctl *ctl, struct waiting *waiting, const json_
     return CTL_DONE;
 }
 
-/* Nobody is behind the socket. Its unit is looked at now and then, for that takes a process. */
+/* No process is behind the socket. Its unit is queried only now and then, because that takes a
+ * process. */
 static enum ctl_exit judge_absence(struct ctl *ctl, struct waiting *waiting, bool *ret_over)
 {
     const char *condition = waiting->condition->text;
@@ -208,11 +209,11 @@ static enum ctl_exit judge_absence(struct ctl *ctl, struct waiting *waiting, boo
     return CTL_NOT_RUNNING;
 }
 
-/* One look. *ret_over: nothing more will change; the status to end with is returned. */
+/* One attempt. *ret_over: the state will not change any more, and the final status is returned. */
 static enum ctl_exit look(struct ctl *ctl, struct waiting *waiting, bool *ret_over)
 {
     json_t *status = NULL, *peers = NULL;
-    *ret_over = false; /* not there yet, or busy */
+    *ret_over = false; /* not started yet, or busy */
     enum ctl_exit code = ask(ctl, "/v1/status", waiting->end - now(), &status);
     if (code == CTL_DONE && waiting->condition->what->kind == PEERS)
         code = ask(ctl, "/v1/peers", waiting->end - now(), &peers);
@@ -233,7 +234,7 @@ static enum ctl_exit wait_for(struct ctl *ctl, const struct condition *condition
 {
     struct waiting waiting = {.condition = condition, .reason = "nobody answers"};
     bool over = false;
-    /* Which daemon is meant must be clear at once; whether it answers need not be. */
+    /* The selected daemon must be clear at once. It need not answer yet. */
     enum ctl_exit status = ctl_socket(ctl);
     if (status != CTL_DONE)
         return status;

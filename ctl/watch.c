@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shows status and peers again and again, until interrupted: on a terminal as tables of 80
+/* Shows status and peers repeatedly until interrupted. On a terminal, they are tables of 80
  * columns. */
 #include "ctl.h"
 
@@ -10,12 +10,12 @@
 #define COLUMNS 80u
 #define NAME_COLUMNS 10u /* of a name in a table */
 
-/* The few figures that change, for scripts. */
+/* The few changing fields, for scripts. */
 static const char *const figures[] = {"name", "state", "waiting", "round", "rounds", "epoch",
     "progress", "left_seconds", "loss", "test_loss", "test_accuracy", "weight", "weight_in_flight",
     "disagreement", "samples_per_second", "last_error"};
 
-/* How far it was at the first look that knew, to tell how long it will take. */
+/* The progress at the first known sample, to estimate the remaining time. */
 struct pace {
     bool began;
     double seconds; /* on the monotonic clock */
@@ -36,8 +36,8 @@ static const char *text_of(const json_t *object, const char *key)
 
 /* ---- progress ---- */
 
-/* From 0 to 1: of this node's epochs, or of the fleet's rounds where the end is given in those.
- * NaN: not known. */
+/* Progress from 0 to 1: of this node's epochs, or of the fleet's rounds if the end is given in
+ * rounds. NaN: unknown. */
 static double progress_of(const json_t *status)
 {
     double epochs = real_of(status, "epochs");
@@ -46,9 +46,8 @@ static double progress_of(const json_t *status)
     return strcmp(text_of(status, "state"), "finished") == 0 || part > 1 ? 1 : part;
 }
 
-/* Seconds until training ends at the pace since the first look; NaN if that is not known. A daemon
- * that was started again has not come far before its first round: it does not know how far it
- * is. */
+/* Seconds until training ends, at the pace since the first sample; NaN if unknown. A restarted
+ * daemon does not know its progress before its first round. */
 static double left(struct pace *pace, const json_t *status, double progress)
 {
     struct timespec time;
@@ -65,12 +64,12 @@ static double left(struct pace *pace, const json_t *status, double progress)
 
 /* ---- a terminal ---- */
 
-/* A text of another's in at most so many columns, and blanks up to there: what is longer ends in
- * "..". */
+/* An untrusted text in at most so many columns, padded with blanks. A longer text ends in "..". */
 static void print_text(const struct ctl *ctl, const json_t *value, size_t width)
 {
     char text[CTL_CELL_BYTES];
-    size_t columns = 0, bytes = 0, kept = 0; /* of it; of what leaves room for the dots */
+    /* of the text; of the part that leaves room for the dots */
+    size_t columns = 0, bytes = 0, kept = 0;
     ctl_cell(ctl, "", value, text);
     for (; text[bytes]; bytes++) {
         columns += ((unsigned char)text[bytes] & 0xc0) != 0x80; /* a character's first byte */
@@ -82,7 +81,7 @@ static void print_text(const struct ctl *ctl, const json_t *value, size_t width)
         (void)printf("%.*s..", (int)kept, text);
 }
 
-/* In so many significant digits if it is not whole, or very large. */
+/* Print so many significant digits if the number is not whole, or very large. */
 static void print_number(double number, int width, int digits)
 {
     if (isnan(number))
@@ -126,7 +125,7 @@ static void print_line(const struct ctl *ctl, const char *format, ...)
     json_decref(text);
 }
 
-/* What else there is to say of it, a line each. */
+/* Further facts about the node, a line each. */
 static void print_circumstances(const struct ctl *ctl, const json_t *status, double left)
 {
     char up[CTL_CELL_BYTES], rest[CTL_CELL_BYTES];
@@ -169,7 +168,7 @@ static void print_peers(const struct ctl *ctl, const json_t *peers)
             text_of(peer, "last_error"));
 }
 
-/* ---- elsewhere ---- */
+/* ---- not on a terminal ---- */
 
 static void print_lines(
     const struct ctl *ctl, json_t *status, const json_t *peers, double progress, double left)
@@ -202,7 +201,8 @@ static enum ctl_exit show(struct ctl *ctl, struct pace *pace, bool first)
         return ctl_print_json(json_pack("{s:o, s:o}", "status", status, "peers", peers));
     double progress = progress_of(status), rest = left(pace, status, progress);
     if (ctl->terminal) {
-        (void)fputs("\x1b[H\x1b[J", stdout); /* home and clear: the same place, without a flash */
+        /* cursor to the home position and clear: the same place, without flicker */
+        (void)fputs("\x1b[H\x1b[J", stdout);
         print_node(ctl, status, progress);
         print_circumstances(ctl, status, rest);
         print_peers(ctl, peers);
@@ -241,7 +241,7 @@ static enum ctl_exit watch(struct ctl *ctl, int argc, char **argv)
             (void)nanosleep(&pause, NULL);
         }
         status = show(ctl, &pace, i == 0);
-        if (fflush(stdout) != 0) /* whoever read it has gone */
+        if (fflush(stdout) != 0) /* the reader of the pipe has ended */
             break;
     }
     return status;
