@@ -241,7 +241,7 @@ class PredictFile(FleetTest):
             self.assertEqual(sgpctl("predict", "--model", path, rows, status=6), ("", f"sgpctl: {path}: {message}\n"))
 
         refused("it has no tag 'layers': the model is a program's, which alone can use it", layers=None)
-        refused("tag 'layers': layer 1 begins with 'sparse'; write for example 'dense 512 relu'", layers="sparse 3")
+        refused("tag 'layers': layer 1 begins with 'sparse'; write for example 'dense 512 relu', or another of dense, conv, pool, norm, dropout, embedding, residual", layers="sparse 3")
         refused("its 57 values in 4 tensors do not fit its layers, which take 18 in 2", layers="dense 3")
         refused("tag 'loss' is missing, or no loss of this build", loss="hinge")
         refused("tag 'inputs' is no number of inputs", inputs="-1")
