@@ -93,8 +93,8 @@ enum sgp_attach_flag {
     /* HELLO: a new run is to begin, unless the present run has completed no round yet */
     SGP_ATTACH_FRESH = 512,
     SGP_ATTACH_OVER = 1024, /* WELCOME: the node has finished its run, so no turn will come */
-    /* TURN: the updates of the neighbours in text equal another node's updates bit for bit; said
-     * once */
+    /* TURN: the updates of the neighbours named in text equal another node's updates bit for bit;
+     * said once */
     SGP_ATTACH_SAME_UPDATES = 256,
     /* DONE: gradients overflowed, so a gradient scaler omitted a step of this turn */
     SGP_ATTACH_OVERFLOWED = 2048,

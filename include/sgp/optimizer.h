@@ -142,8 +142,8 @@ bool sgp_optimizer_needs_deviation(const struct sgp_optimizer_settings *settings
 
 /* Take one step with the gradient of the loss at x / weight (weight > 0), at a learning rate >= 0.
  * The gradient must be finite; it is clipped in place. `deviation` is D of the gradient, finite,
- * and is clipped by the same factor. NULL: D is not used, or not known, as for a batch of one row.
- * Without D, the noise is estimated from earlier steps. */
+ * and clip_norm scales it with the gradient. NULL: D is not used, or not known, as for a batch of
+ * one row. Without D, the noise of earlier steps is left out. */
 void sgp_optimizer_step(struct sgp_optimizer *optimizer, float *x, float *gradient,
     float *deviation, double weight, double rate);
 

@@ -93,8 +93,8 @@ void sgp_copy_collect(float *update, const float *token, float fraction, uint64_
         update[i] = fraction > 0 ? token[i] + fraction * update[i] : token[i];
 }
 
-/* The update as received is (collected - token) / fraction. The movement of x since then is beside
- * it. */
+/* The update that was offered is (collected - token) / fraction. x also keeps its change since
+ * then. */
 void sgp_copy_visit(float *copy, struct sgp_trainer *trainer, float **token, const float *collected,
     float fraction, bool computes)
 {
