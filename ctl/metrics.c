@@ -194,9 +194,8 @@ static void run(struct server *server)
     (void)sigaction(SIGINT, &action, NULL);
     while (!ended) {
         (void)MHD_run_wait(server->http, TICK_MS);
-        (void)MHD_run(
-            /* clients that came while one was closed are admitted by 0.9.75 only in the next run */
-            server->http);
+        /* If clients came while one was closed, 0.9.75 admits them only in the next run. */
+        (void)MHD_run(server->http);
         sweep(server);
     }
     MHD_stop_daemon(server->http);

@@ -118,9 +118,9 @@ enum MHD_Result http_handle(void *context, struct MHD_Connection *connection, co
 void http_completed(void *context, struct MHD_Connection *connection, void **request_context,
     enum MHD_RequestTerminationCode code);
 
-/* Answers. Each request gets exactly one. */
+/* Answers. Each request gets exactly one. The function takes ownership of the response.
+ * NULL: out of memory. */
 void http_answer(struct request *request, unsigned status, struct MHD_Response *response,
-    /* takes ownership of the response; NULL: out of memory */
     uint64_t bytes, const char *content_type);
 /* Status 200. Takes ownership of the text, which came from malloc. NULL: no memory. */
 void http_answer_text(struct request *request, char *text, size_t bytes, const char *content_type);

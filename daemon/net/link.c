@@ -398,8 +398,8 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
     *buffer = link->cipher != NULL ? uv_buf_init((char *)line, sizeof line) : place_of(link);
 }
 
-/* Whether the peer releases a payload that is still being read here. The peer cannot have received
- * all of it yet. */
+/* Whether the peer acknowledges a payload that is not completely sent. The peer cannot have
+ * received all of it yet. */
 static bool is_answered_unsent(const struct link *link, const struct sgp_message *message)
 {
     bool in_flight = link->writing && link->flight > link->queue_flight &&

@@ -218,8 +218,7 @@ void background_jobs_save(struct daemon *daemon, sgp_round round, double weight)
     const struct sgp_topology *topology = daemon->prepared->topology;
     bool owned = topology->owner != SGP_NODE_NONE;
     if (weight <= 0 && entered == NULL && (owned || topology->nodes[daemon->prepared->self].relay))
-        /* no estimate: a relay between two cycles, an owner of a part, or a worker without
-         * a copy */
+        /* no estimate: a relay between cycles, a part's owner, or a worker without a copy */
         return;
     weight = entered != NULL ? 1 : weight;
     struct task *task = weight > 0 ? task_take(daemon, run_save, done_save) : NULL;

@@ -584,9 +584,8 @@ static int copy_texts(const struct config *config, struct config *copy)
 {
     bool whole = (copy->file = strdup(config->file)) != NULL;
     for (unsigned id = 0; id < CONFIG_KEY_COUNT; id++) {
-        char **from =
-            /* the function only reads */
-            field_of((struct config *)(uintptr_t)config, &config_keys[id]);
+        /* the function only reads */
+        char **from = field_of((struct config *)(uintptr_t)config, &config_keys[id]);
         if (is_text(config_keys[id].type))
             whole = (*(char **)field_of(copy, &config_keys[id]) = strdup(*from)) != NULL && whole;
     }

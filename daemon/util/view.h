@@ -324,9 +324,8 @@ struct view_actions {
     void (*peer)(void *context, uint32_t index, struct view_peer *ret_peer);
     /* Rows added since the start; the latest VIEW_HISTORY_MAX are kept. */
     uint64_t (*history_total)(void *context);
-    void (*history)(void *context, uint64_t number,
-        /* row 0 is the first; the row must be kept */
-        struct view_history_row *ret_row);
+    /* row 0 is the first; the row must be kept */
+    void (*history)(void *context, uint64_t number, struct view_history_row *ret_row);
     const struct sgp_topology *(*topology)(void *context); /* in use; borrowed for the call */
     int (*pause)(void *context);
     int (*resume)(void *context);
