@@ -202,6 +202,10 @@ void guests_identify(void *context, struct sgp_attach_frame *frame)
 
 static void on_report(struct program *program, const struct sgp_attach_frame *frame)
 {
+    if (frame->text[0] != '\0')
+        sgp_log(&program->daemon->log->sink, SGP_LEVEL_INFO,
+            "event=report program=\"%s\" epoch=%.6g figures=\"%s\"", program->name, frame->epoch,
+            frame->text);
     if (isnan(frame->test_loss) && isnan(frame->test_accuracy))
         return;
     background_jobs_reported(program->daemon,

@@ -430,7 +430,7 @@ class Faults(AttachTest):
         with sgp.attach(self.model(), name=self.path(f, 0), timeout=fleet.PATIENCE) as node:
             for _ in range(10):
                 node.mix(loss=0.5, rows=4)
-            node.report(test_accuracy=0.75, test_loss=0.25)
+            node.report(test_accuracy=0.75, test_loss=0.25, recall=0.5, dice=0.875)
             status = client.wait("accuracy:0.7", timeout=fleet.PATIENCE)
             self.assertEqual((status["samples"], status["loss"]), (40, 0.5))
             self.assertEqual(client.wait("round:10", timeout=fleet.PATIENCE)["state"], "training")
@@ -446,6 +446,7 @@ class Faults(AttachTest):
         with self.assertRaisesRegex(sgp.Error, "none is attached"):
             client.evaluate()  # the rows are the program's
         f.nodes[0].end()
+        self.assertIn('figures="recall=0.5 dice=0.875"', f.nodes[0].log())
         with self.assertRaisesRegex(sgp.NoDaemon, "no daemon listens"):
             client.status()
 
