@@ -521,69 +521,73 @@ Test(prepare, memory_and_settings_follow_the_rule)
     }
 }
 
+/* Settings, and the part of a warning that says that one of them has no effect. */
+static const struct {
+    const char *train, *rest, *part; /* NULL: it has an effect, or is as by default */
+} effects[] = {
+    {"algorithm = sgp\noverlap = 3", "",
+        "n.conf:7: [train] overlap has no effect: it is for algorithm osgp"},
+    {"algorithm = osgp\noverlap = 3", "", NULL},
+    {"overlap = 1", "", NULL},
+    {"algorithm = agp\nbackup_neighbours = 1", "",
+        "n.conf:7: [train] backup_neighbours has no effect: with this algorithm nobody is "
+        "waited for"},
+    {"algorithm = adpsgd\nbackup_neighbours = 1", "", "[train] backup_neighbours has no effect"},
+    {"algorithm = dpsgd\nbackup_neighbours = 1", "", NULL},
+    {"backup_neighbours = 0", "", NULL},
+    {NULL, "[optimizer]\nkind = sgd\nmomentum = 0.5",
+        "[optimizer] momentum has no effect: kind = sgd has none"},
+    {NULL, "[optimizer]\nkind = momentum\nmomentum = 0.5", NULL},
+    {NULL, "[optimizer]\nkind = sgd\nmomentum = 0.9", NULL},
+    {NULL, "[optimizer]\nkind = adamw\nmomentum = 0.5",
+        "n.conf:18: [optimizer] momentum has no effect: kind = adamw has none"},
+    {NULL, "[optimizer]\nkind = adamw\nbeta1 = 0.8\nbeta2 = 0.9\nepsilon = 1e-6", NULL},
+    {NULL, "[optimizer]\nbeta2 = 0.9", "[optimizer] beta2 has no effect: kind = nesterov has none"},
+    {NULL, "[optimizer]\nkind = lamb\ntrust = 0.01",
+        "[optimizer] trust has no effect: kind = lamb has none"},
+    {NULL, "[optimizer]\nkind = lars\ntrust = 0.01\nmomentum = 0.5", NULL},
+    {NULL, "[optimizer]\nkind = rmsprop\nalpha = 0.9\nepsilon = 1e-6", NULL},
+    {NULL, "[optimizer]\nkind = adam\nalpha = 0.9",
+        "[optimizer] alpha has no effect: kind = adam has none"},
+    {NULL, "[optimizer]\nkind = lars\nepsilon = 1e-6",
+        "[optimizer] epsilon has no effect: kind = lars has none"},
+    {NULL, "[optimizer]\nkind = lamb\nnoise = fleet", NULL},
+    {NULL, "[optimizer]\nnoise = fleet",
+        "n.conf:17: [optimizer] noise has no effect: kind = nesterov has none"},
+    {"batch = 1", "[optimizer]\nkind = adam\nnoise = fleet",
+        "n.conf:18: [optimizer] noise has no effect: a batch of one row does not show its "
+        "noise; give [train] batch 2 and more"},
+    {NULL, "[optimizer]\nclip_norm = 1\nclip_value = 1", NULL},
+    {NULL, "[optimizer]\nmilestones = 1 2",
+        "n.conf:17: [optimizer] milestones has no effect: it is for schedule = step"},
+    {NULL, "[optimizer]\nschedule = step\nmilestones = 1 2\nfactor = 0.5", NULL},
+    {NULL, "[optimizer]\nfactor = 0.5",
+        "[optimizer] factor has no effect: it is for schedule = step, growing-batch"},
+    {NULL, "[optimizer]\nschedule = step\nmilestones = 1 2\ngrowths = 1",
+        "[optimizer] growths has no effect: it is for schedule = growing-batch"},
+    {NULL, "[optimizer]\nfinal_fraction = 0.5",
+        "[optimizer] final_fraction has no effect: it is for schedule = linear, one-cycle"},
+    {NULL, "[optimizer]\nlow_fraction = 0.5",
+        "[optimizer] low_fraction has no effect: it is for schedule = cyclic, one-cycle"},
+    {NULL, "[optimizer]\nperiod_epochs = 2",
+        "[optimizer] period_epochs has no effect: it is for schedule = cyclic, one-cycle"},
+    {NULL, "[optimizer]\nschedule = cyclic\nperiod_epochs = 2\nlow_fraction = 0.5", NULL},
+    {"batch = 4", "[optimizer]\nschedule = growing-batch\nmilestones = 1\nfactor = 0.5", NULL},
+    {NULL, "[optimizer]\nschedule = growing-batch\nmilestones = 1 2",
+        "n.conf:17: [optimizer] schedule: the batch is to grow to 3200 rows, and this node has "
+        "20; give fewer growths, so that the rate falls at the other milestones"},
+};
+
 Test(prepare, settings_without_effect)
 {
-    static const struct {
-        const char *train, *rest, *part; /* NULL: it has an effect, or is as by default */
-    } cases[] = {
-        {"algorithm = sgp\noverlap = 3", "",
-            "n.conf:7: [train] overlap has no effect: it is for algorithm osgp"},
-        {"algorithm = osgp\noverlap = 3", "", NULL},
-        {"overlap = 1", "", NULL},
-        {"algorithm = agp\nbackup_neighbours = 1", "",
-            "n.conf:7: [train] backup_neighbours has no effect: with this algorithm nobody is "
-            "waited for"},
-        {"algorithm = adpsgd\nbackup_neighbours = 1", "",
-            "[train] backup_neighbours has no effect"},
-        {"algorithm = dpsgd\nbackup_neighbours = 1", "", NULL},
-        {"backup_neighbours = 0", "", NULL},
-        {NULL, "[optimizer]\nkind = sgd\nmomentum = 0.5",
-            "[optimizer] momentum has no effect: kind = sgd has none"},
-        {NULL, "[optimizer]\nkind = momentum\nmomentum = 0.5", NULL},
-        {NULL, "[optimizer]\nkind = sgd\nmomentum = 0.9", NULL},
-        {NULL, "[optimizer]\nkind = adamw\nmomentum = 0.5",
-            "n.conf:18: [optimizer] momentum has no effect: kind = adamw has none"},
-        {NULL, "[optimizer]\nkind = adamw\nbeta1 = 0.8\nbeta2 = 0.9\nepsilon = 1e-6", NULL},
-        {NULL, "[optimizer]\nbeta2 = 0.9",
-            "[optimizer] beta2 has no effect: kind = nesterov has none"},
-        {NULL, "[optimizer]\nkind = lamb\ntrust = 0.01",
-            "[optimizer] trust has no effect: kind = lamb has none"},
-        {NULL, "[optimizer]\nkind = lars\ntrust = 0.01\nmomentum = 0.5", NULL},
-        {NULL, "[optimizer]\nkind = rmsprop\nalpha = 0.9\nepsilon = 1e-6", NULL},
-        {NULL, "[optimizer]\nkind = adam\nalpha = 0.9",
-            "[optimizer] alpha has no effect: kind = adam has none"},
-        {NULL, "[optimizer]\nkind = lars\nepsilon = 1e-6",
-            "[optimizer] epsilon has no effect: kind = lars has none"},
-        {NULL, "[optimizer]\nkind = lamb\nnoise = fleet", NULL},
-        {NULL, "[optimizer]\nnoise = fleet",
-            "n.conf:17: [optimizer] noise has no effect: kind = nesterov has none"},
-        {"batch = 1", "[optimizer]\nkind = adam\nnoise = fleet",
-            "n.conf:18: [optimizer] noise has no effect: a batch of one row does not show its "
-            "noise; give [train] batch 2 and more"},
-        {NULL, "[optimizer]\nclip_norm = 1\nclip_value = 1", NULL},
-        {NULL, "[optimizer]\nmilestones = 1 2",
-            "n.conf:17: [optimizer] milestones has no effect: it is for schedule = step"},
-        {NULL, "[optimizer]\nschedule = step\nmilestones = 1 2\nfactor = 0.5", NULL},
-        {NULL, "[optimizer]\nfactor = 0.5",
-            "[optimizer] factor has no effect: it is for schedule = step, growing-batch"},
-        {NULL, "[optimizer]\nschedule = step\nmilestones = 1 2\ngrowths = 1",
-            "[optimizer] growths has no effect: it is for schedule = growing-batch"},
-        {NULL, "[optimizer]\nfinal_fraction = 0.5",
-            "[optimizer] final_fraction has no effect: it is for schedule = linear, one-cycle"},
-        {NULL, "[optimizer]\nlow_fraction = 0.5",
-            "[optimizer] low_fraction has no effect: it is for schedule = cyclic, one-cycle"},
-        {NULL, "[optimizer]\nperiod_epochs = 2",
-            "[optimizer] period_epochs has no effect: it is for schedule = cyclic, one-cycle"},
-        {NULL, "[optimizer]\nschedule = cyclic\nperiod_epochs = 2\nlow_fraction = 0.5", NULL},
-        {"batch = 4", "[optimizer]\nschedule = growing-batch\nmilestones = 1\nfactor = 0.5", NULL},
-        {NULL, "[optimizer]\nschedule = growing-batch\nmilestones = 1 2",
-            "n.conf:17: [optimizer] schedule: the batch is to grow to 3200 rows, and this node has "
-            "20; give fewer growths, so that the rate falls at the other milestones"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        cr_assert(eq(u32, warnings_of(cases[i].train, cases[i].rest, cases[i].part),
-                      cases[i].part != NULL),
+    for (size_t i = 0; i < sizeof effects / sizeof effects[0]; i++)
+        cr_assert(eq(u32, warnings_of(effects[i].train, effects[i].rest, effects[i].part),
+                      effects[i].part != NULL),
             "case %zu", i);
+}
+
+Test(prepare, holdout_beside_test_rows)
+{
     struct sgp_error error = {0};
     struct config config;
     struct prepared p;
