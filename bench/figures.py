@@ -43,6 +43,15 @@ def arguments(description):
     return options
 
 
+def measured(measure, description):
+    """The result of MEASURE for the options of the command line. A benchmark that cannot run says why and exits with 77."""
+    try:
+        return measure(arguments(description))
+    except Skip as reason:
+        print(reason)
+        sys.exit(77)
+
+
 def run(*command, timeout=300, **variables):
     """The last line that a program prints, which is one JSON object. No process of its group is left behind."""
     with subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True,

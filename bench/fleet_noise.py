@@ -9,7 +9,6 @@ warm-up and then a cosine. `[optimizer] noise` of the fleets is node or fleet. P
 import functools
 import os
 import statistics
-import sys
 
 import figures
 from contenders import program
@@ -40,12 +39,7 @@ def measure(options):
 
 
 def main():
-    options = figures.arguments(__doc__)
-    try:
-        measure(options)
-    except figures.Skip as reason:
-        print(reason)
-        sys.exit(77)
+    figures.measured(measure, __doc__)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ of 128 rows with Nesterov's rule, 5,568 steps, and the rate that linear scaling 
 import functools
 import os
 import statistics
-import sys
 
 import figures
 from contenders import program
@@ -48,12 +47,7 @@ def measure(options):
 
 
 def main():
-    options = figures.arguments(__doc__)
-    try:
-        measure(options)
-    except figures.Skip as reason:
-        print(reason)
-        sys.exit(77)
+    figures.measured(measure, __doc__)
 
 
 if __name__ == "__main__":

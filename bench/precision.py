@@ -40,12 +40,7 @@ def measure(options):
 
 
 def main():
-    options = figures.arguments(__doc__)
-    try:
-        means = measure(options)
-    except figures.Skip as reason:
-        print(reason)
-        sys.exit(77)
+    means = figures.measured(measure, __doc__)
     differences = {word: 100 * (mean - means["float32"]) for word, mean in means.items() if word != "float32"}
     print(", ".join(f"{word}: {points:+.2f} points" for word, points in differences.items()))
     sys.exit(any(abs(points) > POINTS for points in differences.values()))
