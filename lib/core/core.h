@@ -29,7 +29,7 @@
  *
  *   link.c         heartbeats heard on a link; begin and end of connections
  *
- *   greet.c        who is at the other end, and whether its training settings match
+ *   greet.c        the node at the other end, and whether its training settings match
  *   inquiry.c      asking other nodes about a share that is owed to an unreachable node
  *   record.c       the state that survives the process, and a node made from it
  *   outgoing.c     the targets of this turn's mass, and the part for each

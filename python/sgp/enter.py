@@ -118,5 +118,5 @@ def join(*, name: Optional[str] = None, required: bool = True, timeout: Optional
 
 
 def warn_alone(why: Error) -> None:
-    """A fleet of one, which whoever called attach() or join() is told of."""
+    """Warn the caller of attach() or join() that the fleet has one node."""
     warnings.warn(f"{str(why).split('; start')[0]}: this program trains alone, on all rows", TrainingWarning, stacklevel=3)

@@ -109,7 +109,7 @@ Test(predictor, bits_are_scored_without_weights)
     sgp_predictor_destroy(predictor);
 }
 
-/* More rows than a block: in order, each once; and a reader who has seen enough. */
+/* Rows of many blocks come in order, each once. A callback can end the run early. */
 Test(predictor, rows_come_in_blocks)
 {
     static const char *const tags[] = {
