@@ -3,6 +3,7 @@
 #include "socket_file.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -29,12 +30,12 @@ static int probe(const struct place *place)
 static int set_path(struct place *place, const char *path, struct sgp_error *error)
 {
     place->address = (struct sockaddr_un){.sun_family = AF_UNIX};
-    if (strlen(path) >= sizeof place->address.sun_path)
-        return sgp_fail(error, -ENAMETOOLONG,
-            "%s: longer than the %zu bytes that a socket's path may have; give a shorter %s", path,
-            sizeof place->address.sun_path - 1, place->key);
-    strcpy(place->address.sun_path, path);
-    return 0;
+    int length = snprintf(place->address.sun_path, sizeof place->address.sun_path, "%s", path);
+    if (length < (int)sizeof place->address.sun_path)
+        return 0;
+    return sgp_fail(error, -ENAMETOOLONG,
+        "%s: longer than the %zu bytes that a socket's path may have; give a shorter %s", path,
+        sizeof place->address.sun_path - 1, place->key);
 }
 
 /* What exists at the path: 0: nothing. 1: a socket on which no process listens. Else negative. */
