@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Owners that train, as real daemons: one service, two nodes; what its end, its failure and its stop do to the fleet."""
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -235,7 +236,8 @@ class Members(FleetTest):
         self.goes_on(f)
         child = self.child(f, 1)
         os.kill(child, signal.SIGSTOP)
-        f.wait_log(2, "event=waiting peer=n1.owner for=estimate")
+        waits = re.compile("event=waiting peer=n1.owner for=(credit|estimate)")  # by the moment of the stop
+        f.wait("n2 waits for the owner", lambda: waits.search(f.nodes[2].log()))
         os.kill(child, signal.SIGCONT)
         self.goes_on(f)
 
