@@ -247,6 +247,9 @@ sgp_time sgp_core_silence(const struct sgp_core_link *link);
 /* the peer keeps its heartbeat but is too slow to be waited for */
 bool sgp_core_is_late(const struct sgp_core_link *link);
 bool sgp_core_is_waited_for(const struct sgp_core_link *link);
+/* a source that is waited for takes steps, or has not begun */
+bool sgp_core_others_train(const struct sgp_node *node);
+sgp_round sgp_core_round_of_others(const struct sgp_node *node); /* this node's, or a later one */
 /* leaving for good */
 bool sgp_core_gathers(const struct sgp_node *node);  /* keeps its mass, to leave with more */
 bool sgp_core_has_gone(const struct sgp_node *node); /* no longer accepts mass */

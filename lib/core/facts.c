@@ -391,6 +391,22 @@ bool sgp_core_is_waited_for(const struct sgp_core_link *link)
     return sgp_core_peer_active(link) && !sgp_core_is_late(link);
 }
 
+bool sgp_core_others_train(const struct sgp_node *node)
+{
+    SGP_EACH_IN (link, node) {
+        enum sgp_node_state state = link->pulse.state;
+        if (sgp_core_is_waited_for(link) &&
+            (state == SGP_NODE_TRAINING || state == SGP_NODE_JOINING))
+            return true;
+    }
+    return false;
+}
+
+sgp_round sgp_core_round_of_others(const struct sgp_node *node)
+{
+    return sgp_core_followed(node, node->round, sgp_core_living);
+}
+
 /* ---- leaving for good ---- */
 
 bool sgp_core_gathers(const struct sgp_node *node)

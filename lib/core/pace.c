@@ -60,6 +60,15 @@ static bool is_alone(const struct sgp_node *node)
     return expects;
 }
 
+/* No source of this relay trains, or is past its round, although some may return. */
+static bool relays_nothing(const struct sgp_node *node)
+{
+    bool expects = false;
+    SGP_EACH_IN (link, node)
+        expects = expects || may_come_back(link);
+    return expects && !sgp_core_others_train(node) && sgp_core_round_of_others(node) <= node->round;
+}
+
 /* The first rounds after a start or a pause are not significant. */
 void sgp_core_pace_round(struct sgp_node *node)
 {
@@ -75,11 +84,22 @@ void sgp_core_pace_round(struct sgp_node *node)
 
 static bool takes_rounds_alone(const struct sgp_node *node)
 {
-    bool counts =
-        !node->role->counts_steps && !sgp_core_at_own_pace(node) && !node->role->collective;
-    bool known = node->pace.together_rounds >= PACE_ROUNDS;
-    return node->state == SGP_NODE_TRAINING && counts && known && !node->leaving.wanted &&
-           is_alone(node);
+    bool counts = !node->role->counts_steps && !node->role->collective;
+    if (node->state != SGP_NODE_TRAINING || !counts || node->leaving.wanted)
+        return false;
+    if (sgp_core_at_own_pace(node))
+        return sgp_core_is_relay(node) && relays_nothing(node);
+    return is_alone(node);
+}
+
+/* How long a round with others takes, or 0 if that is not known. A relay at its own pace makes a
+ * round for each share, and counts by its label how far the others are. */
+static sgp_time round_with_others(const struct sgp_node *node)
+{
+    if (!sgp_core_at_own_pace(node))
+        return node->pace.together_rounds >= PACE_ROUNDS ? node->pace.together : 0;
+    sgp_round rounds = node->round - node->pace.round;
+    return rounds > 0 ? (node->pace.begun - node->pace.since) / rounds : SGP_SECOND;
 }
 
 /* Its last round of mixing gave nothing and received nothing. A late or absent neighbour is not
@@ -94,8 +114,10 @@ sgp_time sgp_core_rests_until(const struct sgp_node *node)
 {
     if (node->stage != SGP_STAGE_BEGIN)
         return 0;
-    if (takes_rounds_alone(node))
-        return node->pace.begun + node->pace.together + node->pace.together / LONE_SLOWER;
+    if (takes_rounds_alone(node)) {
+        sgp_time each = round_with_others(node);
+        return node->pace.begun + each + each / LONE_SLOWER;
+    }
     if (mixes_in_vain(node))
         return node->pace.begun + LEAST_NS;
     return 0;

@@ -48,7 +48,21 @@ sgp_time sgp_core_passes_on_at(const struct sgp_node *node)
     return (node->passes > 0 ? node->passed : node->stage_since) + sgp_core_own_round(node);
 }
 
+/* At its own pace, a relay makes a round for each share that comes, so its label cannot count its
+ * rounds. It is in the round of the others, which a restarted neighbour takes from it. It omits
+ * no round, because its edges may be in any, unless it is far behind. */
+static sgp_round next_label(struct sgp_node *node)
+{
+    if (!sgp_core_is_relay(node) || !sgp_core_at_own_pace(node))
+        return node->round + 1;
+    sgp_round there = sgp_core_round_of_others(node);
+    if (there > node->round + sgp_core_far_ahead(node))
+        return there;
+    return node->round + (there > node->round || !sgp_core_others_train(node) ? 1 : 0);
+}
+
 const struct sgp_role sgp_role_gossip = {
     .name = "gossip",
     .awaited = awaited,
+    .next_label = next_label,
 };

@@ -347,29 +347,22 @@ static bool steps_are_done(const struct sgp_node *node)
     return node->round >= (shared ? node->fleet.ends : sgp_core_own_end(node)) || early;
 }
 
-/* Whether a neighbour that is waited for still takes steps. */
-static bool others_train(const struct sgp_node *node)
-{
-    SGP_EACH_IN (link, node)
-        if (sgp_core_is_waited_for(link) && link->pulse.state == SGP_NODE_TRAINING)
-            return true;
-    return false;
-}
-
 /* Until when a round does not begin. At its own pace, the steps of a node limit its rounds. A node
- * without steps waits for mass. A relay waits before each round as long as others train, and so
- * does a node that has given everything away. In a round that only exchanges, a node waits at most
- * as long as its steps take, because its sources may wait in the same way. */
+ * without steps waits for mass. A relay waits before each round as long as others train and are not
+ * past it, and so does a node that has given everything away. In a round that only exchanges, a
+ * node waits at most as long as its steps take, because its sources may wait in the same way. */
 sgp_time sgp_core_awaits_mass_until(const struct sgp_node *node)
 {
     bool paced = node->role->counts_steps; /* by updates and copies */
     if (!sgp_core_at_own_pace(node) || paced || node->stage != SGP_STAGE_BEGIN)
         return 0;
     bool steps = node->state != SGP_NODE_TRAINING || sgp_core_trains_in(node, node->round);
-    if (node->mass.weight > 0 && (steps || node->received_share || !others_train(node)))
+    bool relays = sgp_core_is_relay(node);
+    bool behind = relays && sgp_core_round_of_others(node) > node->round;
+    if (node->mass.weight > 0 &&
+        (steps || node->received_share || behind || !sgp_core_others_train(node)))
         return 0;
-    return sgp_core_is_relay(node) || node->mass.weight <= 0 ? SGP_TIME_NEVER
-                                                             : node->round_since + node->pace.steps;
+    return relays || node->mass.weight <= 0 ? SGP_TIME_NEVER : node->round_since + node->pace.steps;
 }
 
 /* A node that had nothing when an epoch began has asked for an estimate. Without this check it

@@ -194,7 +194,7 @@ static double mean_weight_of_the_slow_one(struct fleet *fleet, sgp_round from, s
  * gives, it would train alone, with the weight that part_to_give leaves it. */
 Test(methods, who_has_done_its_steps_goes_on_giving_to_those_who_train)
 {
-    static const char *const generators[] = {"one-peer-exponential", "complete", "ring"};
+    static const char *const generators[] = {"one-peer-exponential", "complete", "ring", "elastic"};
     static const struct sgp_sim_straggler straggler = {3, 10};
     for (size_t g = 0; g < sizeof generators / sizeof *generators; g++) {
         struct fleet *fleet = fleet_generate(generators[g], 8, 0);
@@ -216,6 +216,60 @@ Test(methods, who_has_done_its_steps_goes_on_giving_to_those_who_train)
         cr_assert(lt(dbl, fleet_summary(fleet).mass_error, 1e-11));
         fleet_destroy(fleet);
     }
+}
+
+/* The relay n0 gives once for each share that comes, and seven come in a round of the others. n3 is
+ * restarted when these have taken half of their steps. */
+Test(methods, a_relay_at_its_own_pace_is_in_the_round_of_the_nodes_that_train)
+{
+    struct sgp_sim_crash crash = {.node = 3, .at = SGP_SECOND, .back = 1020 * SGP_MILLISECOND};
+    struct fleet *fleet = fleet_generate("elastic", 8, 0);
+    fleet->options.method = sgp_method_find("agp");
+    fleet->options.final_cycles = 8;
+    fleet->options.rounds = 200;
+    fleet->options.crashes = &crash;
+    fleet->options.crash_count = 1;
+    fleet_open(fleet);
+    struct sgp_node_status relay, restarted;
+    for (sgp_time t = 1; t < 15; t++) {
+        cr_assert(zero(int, sgp_sim_run(fleet->sim, t * 100 * SGP_MILLISECOND, &fleet->error)));
+        sgp_node_status(sgp_sim_node(fleet->sim, 0), &relay);
+        cr_assert(epsilon_eq(dbl, (double)relay.round, 10.0 * (double)t, 2), "at 0.%d s: %d",
+            (int)t, (int)relay.round);
+    }
+    sgp_node_status(sgp_sim_node(fleet->sim, 3), &restarted);
+    cr_assert(eq(int, restarted.state, SGP_NODE_TRAINING));
+    cr_assert(epsilon_eq(dbl, (double)restarted.round, (double)relay.round, 3), "%d",
+        (int)restarted.round);
+    cr_assert(zero(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error)));
+    cr_assert(lt(dbl, fleet_summary(fleet).mass_error, 1e-11));
+    fleet_destroy(fleet);
+}
+
+/* Between 1 s and 11 s the relay reaches no other node, and it notices that after 3 s. The others
+ * continue. */
+Test(methods, a_relay_that_is_alone_keeps_the_pace_of_the_others)
+{
+    static const uint32_t nodes[] = {0};
+    static const struct sgp_sim_cut cut = {
+        .nodes = nodes, .node_count = 1, .from = SGP_SECOND, .to = 11 * SGP_SECOND};
+    struct fleet *fleet = fleet_generate("elastic", 8, 0);
+    fleet->options.method = sgp_method_find("agp");
+    fleet->options.final_cycles = 8;
+    fleet->options.rounds = 2000;
+    fleet->options.cuts = &cut;
+    fleet->options.cut_count = 1;
+    fleet_open(fleet);
+    struct sgp_node_status relay, other;
+    for (sgp_time t = 1; t < 18; t++) {
+        cr_assert(zero(int, sgp_sim_run(fleet->sim, t * SGP_SECOND, &fleet->error)));
+        sgp_node_status(sgp_sim_node(fleet->sim, 0), &relay);
+        sgp_node_status(sgp_sim_node(fleet->sim, 3), &other);
+        cr_assert(le(i64, relay.round, other.round + 2), "at %d s", (int)t);
+    }
+    cr_assert(zero(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error)));
+    cr_assert(lt(dbl, fleet_summary(fleet).mass_error, 1e-11));
+    fleet_destroy(fleet);
 }
 
 /* n4 waits for n3, which is twenty times slower, from 2 s on, and passes mass on a hundred times a second. n5 waits for n4:
