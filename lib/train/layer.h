@@ -23,6 +23,7 @@ struct sgp_pass {
     const float *x;              /* all parameters, biased */
     float scale;                 /* 1 / w */
     size_t rows;
+    size_t rows_before;  /* of the earlier passes of this step; read by norm batch in training */
     const float *input;  /* the input of the layer */
     float *output;       /* the output of the layer: forward writes it, backward reads it */
     const float *around; /* residual: the input of the first layer of its span */
@@ -60,9 +61,9 @@ struct sgp_layer_methods {
         struct sgp_blas_layer *ret_product);
     void (*forward)(const struct sgp_pass *pass);
     void (*backward)(const struct sgp_pass *pass);
-    /* After the optimiser's step, write to x the statistics that forward computed. NULL: the layer
-     * has none. */
-    void (*settle)(const struct sgp_pass *pass, float *x);
+    /* After the optimiser's step, write to x the statistics that forward left in `kept`. NULL: the
+     * layer has none. */
+    void (*settle)(const struct sgp_layer *layer, const float *kept, float *x);
     /* the layer depends on the input's shape, not only on the number of its values */
     bool by_shape;
 };

@@ -8,7 +8,8 @@
  * parameters are, so they remain z = x / w times w. A step moves z a part of the way to the batch's
  * statistic, as a gradient step with its own rate would: x += momentum * (statistic - z). As with
  * gradients there is no factor w, so that every node has equal weight in the mean of the fleet. If
- * w is below 2 * momentum, a full step would overshoot. So a step is at most half of the way. */
+ * w is below 2 * momentum, a full step would overshoot. So a step is at most half of the way. The
+ * statistics of a step are those of the lines of all its passes together. */
 #include "activation.h"
 #include "layer.h"
 #include "sgp/kernels.h"
@@ -85,12 +86,14 @@ static struct slabs slabs_of(const struct sgp_layer *layer, size_t rows)
     return (struct slabs){rows, pixels, columns, layer->groups, columns / layer->groups};
 }
 
-/* For each slab, the means and inverse deviations of its groups. norm batch also keeps two
- * statistics for settle. */
+/* For each slab, the means and inverse deviations of its groups. norm batch, with one slab, also
+ * keeps lines for its statistics: of the step so far, and the new running statistics. */
+enum { STEP_MEANS = 2, STEP_VARIANCES, NEW_MEANS, NEW_VARIANCES, KEPT_LINES };
+
 static uint64_t norm_kept(const struct sgp_layer *layer, uint64_t rows)
 {
     struct slabs slabs = slabs_of(layer, (size_t)rows);
-    return 2 * slabs.count * slabs.groups + (layer->batch ? 2 * slabs.columns : 0);
+    return layer->batch ? KEPT_LINES * slabs.columns : 2 * slabs.count * slabs.groups;
 }
 
 /* Lines of constants and of sums. */
@@ -118,9 +121,9 @@ static float *inverses_of(const struct sgp_pass *pass, const struct slabs *slabs
     return means_of(pass, slabs, slab) + slabs->groups;
 }
 
-static float *statistics_of(const struct sgp_pass *pass, const struct slabs *slabs)
+static float *kept_line(const struct sgp_pass *pass, size_t number)
 {
-    return pass->kept + 2 * slabs->count * slabs->groups;
+    return pass->kept + number * pass->layer->input.channels;
 }
 
 static void clear(float *line, size_t columns)
@@ -218,31 +221,54 @@ static void recall(const struct sgp_pass *pass, const struct slabs *slabs)
     spread(scratch_line(pass, 0), means, slabs);
 }
 
+/* Add the lines of this pass to the mean and the variance of the step (Chan, Golub, LeVeque 1983).
+ * Returns the number of lines so far. */
+static size_t add_moments(const struct sgp_pass *pass, const struct slabs *slabs)
+{
+    const float *means = scratch_line(pass, 0), *variances = scratch_line(pass, 1);
+    size_t before = pass->rows_before * sgp_shape_pixels(pass->layer->input);
+    size_t lines = before + slabs->lines;
+    float *all_means = kept_line(pass, STEP_MEANS);
+    float *all_variances = kept_line(pass, STEP_VARIANCES);
+    if (before == 0) {
+        memcpy(all_means, means, slabs->columns * sizeof *all_means);
+        memcpy(all_variances, variances, slabs->columns * sizeof *all_variances);
+        return lines;
+    }
+    float a = (float)before / (float)lines, b = (float)slabs->lines / (float)lines;
+    for (size_t c = 0; c < slabs->columns; c++) {
+        float way = means[c] - all_means[c];
+        all_means[c] += b * way;
+        all_variances[c] = a * all_variances[c] + b * variances[c] + a * b * way * way;
+    }
+    return lines;
+}
+
 /* Compute the new running statistics. The variance is the unbiased variance, which a batch of one
  * line does not have. In that case the statistics do not change. */
 static void ready_statistics(const struct sgp_pass *pass, const struct slabs *slabs)
 {
     const float *x = pass->x + pass->layer->biases + slabs->columns;
-    const float *means = scratch_line(pass, 0), *variances = scratch_line(pass, 1);
-    float *ready = statistics_of(pass, slabs);
-    size_t columns = slabs->columns;
+    size_t columns = slabs->columns, lines = add_moments(pass, slabs);
+    const float *means = kept_line(pass, STEP_MEANS);
+    const float *variances = kept_line(pass, STEP_VARIANCES);
+    float *new_means = kept_line(pass, NEW_MEANS), *new_variances = kept_line(pass, NEW_VARIANCES);
     float half = 0.5f / pass->scale;
     float momentum = (float)SGP_NORM_MOMENTUM < half ? (float)SGP_NORM_MOMENTUM : half;
-    float unbiased = slabs->lines > 1 ? (float)slabs->lines / (float)(slabs->lines - 1) : 0.0f;
-    momentum = slabs->lines > 1 ? momentum : 0.0f;
+    float unbiased = lines > 1 ? (float)lines / (float)(lines - 1) : 0.0f;
+    momentum = lines > 1 ? momentum : 0.0f;
     for (size_t c = 0; c < columns; c++) {
-        ready[c] = x[c] + momentum * (means[c] - pass->scale * x[c]);
-        ready[columns + c] =
+        new_means[c] = x[c] + momentum * (means[c] - pass->scale * x[c]);
+        new_variances[c] =
             x[columns + c] + momentum * (unbiased * variances[c] - pass->scale * x[columns + c]);
     }
 }
 
-static void norm_settle(const struct sgp_pass *pass, float *x)
+static void norm_settle(const struct sgp_layer *layer, const float *kept, float *x)
 {
-    struct slabs slabs = slabs_of(pass->layer, pass->rows);
-    if (pass->layer->batch)
-        memcpy(x + pass->layer->biases + slabs.columns, statistics_of(pass, &slabs),
-            2 * slabs.columns * sizeof *x);
+    size_t columns = layer->input.channels;
+    if (layer->batch)
+        memcpy(x + layer->biases + columns, kept + NEW_MEANS * columns, 2 * columns * sizeof *x);
 }
 
 /* ---- passes ---- */

@@ -88,20 +88,27 @@ static uint64_t chance_of(const struct sgp_learner *learner)
     return sgp_random_at(node, learner->steps);
 }
 
-/* Compute the gradient of the mean loss over order[first..first + rows), and the sum of their
- * losses. `rest`: the rows that follow in the epoch. */
-static int differentiate(struct sgp_learner *learner, double weight, uint64_t first, size_t rows,
-    uint64_t rest, uint64_t chance, float *gradient, double *loss)
+/* The rows of one pass: order[first..first + count). */
+struct span {
+    uint64_t first;
+    size_t count;
+    size_t before; /* rows of the same step that earlier passes had */
+    uint64_t rest; /* rows that follow in the epoch */
+};
+
+/* Compute the gradient of the mean loss over the rows, and add their losses to *loss. */
+static int differentiate(struct sgp_learner *learner, double weight, struct span span,
+    uint64_t chance, float *gradient, double *loss)
 {
     const struct sgp_learner_settings *settings = &learner->settings;
     struct sgp_network *network = &learner->network;
     const float *x = sgp_vector_trainer_x(&learner->vector);
-    gather_rows(learner, settings->train, learner->order + first, rows, rest);
-    sgp_network_forward_training(network, x, weight, rows, chance);
-    double sum = sgp_network_loss(network, learner->labels, learner->values, rows).loss;
+    gather_rows(learner, settings->train, learner->order + span.first, span.count, span.rest);
+    sgp_network_forward_training(network, x, weight, span.before, span.count, chance);
+    double sum = sgp_network_loss(network, learner->labels, learner->values, span.count).loss;
     if (!isfinite(sum))
         return SGP_E_DIVERGED;
-    sgp_network_backward(network, gradient, x, weight, rows);
+    sgp_network_backward(network, gradient, x, weight, span.count);
     if (!isfinite(learner->vector.kernels->largest(gradient, settings->model.parameters)))
         return SGP_E_DIVERGED;
     *loss += sum;
@@ -110,20 +117,25 @@ static int differentiate(struct sgp_learner *learner, double weight, uint64_t fi
 
 /* Compute the gradient of two halves, and its deviation: sgp/optimizer.h. There must be 2 rows or
  * more. */
-static int differentiate_halves(struct sgp_learner *learner, double weight, uint64_t first,
-    size_t rows, uint64_t rest, double *loss)
+static int differentiate_halves(
+    struct sgp_learner *learner, double weight, struct span batch, double *loss)
 {
-    size_t half = rows / 2, other = rows - half, count = learner->settings.model.parameters;
+    struct span half = batch, other = batch;
+    half.count = batch.count / 2;
+    other.count = batch.count - half.count;
+    half.rest += other.count;
+    other.first += half.count;
+    other.before = half.count;
+    size_t count = learner->settings.model.parameters;
     float *mean = learner->gradient, *deviation = learner->deviation;
     uint64_t chance = chance_of(learner);
-    int status = differentiate(learner, weight, first, half, rest + other, chance, mean, loss);
+    int status = differentiate(learner, weight, half, chance, mean, loss);
     if (status == 0)
-        status = differentiate(
-            learner, weight, first + half, other, rest, sgp_random_at(chance, 1), deviation, loss);
+        status = differentiate(learner, weight, other, sgp_random_at(chance, 1), deviation, loss);
     if (status < 0)
         return status;
     /* mean = a * ga + b * gb, and ga - gb = (mean - gb) / a */
-    double a = (double)half / (double)rows, b = (double)other / (double)rows;
+    double a = (double)half.count / (double)batch.count, b = 1 - a;
     float factor = (float)(sqrt(a * b) / a);
     const struct sgp_kernels *kernels = learner->vector.kernels;
     kernels->scale(mean, mean, (float)a, count);
@@ -141,31 +153,30 @@ static int step(
     const struct sgp_schedule_place place = place_of(learner);
     if (place.epoch != learner->ordered_epoch)
         order_rows(learner, place.epoch);
-    uint64_t first = place.step * place.batch;
-    uint64_t left = settings->train->rows - first;
-    size_t rows = left < place.batch ? left : place.batch;
+    struct span batch = {.first = place.step * place.batch};
+    uint64_t left = settings->train->rows - batch.first;
+    batch.count = left < place.batch ? left : place.batch;
+    batch.rest = left - batch.count;
 
     float *x = sgp_vector_trainer_x(&learner->vector);
-    float *deviation = rows > 1 ? learner->deviation : NULL;
+    float *deviation = batch.count > 1 ? learner->deviation : NULL;
     double loss = 0;
-    int status = deviation != NULL
-                     ? differentiate_halves(learner, weight, first, rows, left - rows, &loss)
-                     : differentiate(learner, weight, first, rows, left - rows, chance_of(learner),
-                           learner->gradient, &loss);
+    int status = deviation != NULL ? differentiate_halves(learner, weight, batch, &loss)
+                                   : differentiate(learner, weight, batch, chance_of(learner),
+                                         learner->gradient, &loss);
     if (status < 0)
         return status;
     training->learning_rate = pace * sgp_schedule_rate(&settings->schedule, place.middle);
     sgp_optimizer_step(
         &learner->optimizer, x, learner->gradient, deviation, weight, training->learning_rate);
     if (training->learning_rate > 0) /* a step at rate 0 changes nothing */
-        sgp_network_settle(
-            &learner->network, x, weight, deviation != NULL ? rows - rows / 2 : rows);
+        sgp_network_settle(&learner->network, x);
     /* the gradient, because x and the optimiser's vectors follow from it */
     if (training->learning_rate > 0)
         training->update = sgp_update_digest(
             learner->gradient, NULL, settings->model.parameters, training->update);
     learner->steps++;
-    training->samples += rows;
+    training->samples += batch.count;
     training->loss += loss;
     return 0;
 }

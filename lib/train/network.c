@@ -164,6 +164,7 @@ static struct sgp_pass pass_of(
         .x = x,
         .scale = (float)(1.0 / weight),
         .rows = rows,
+        .rows_before = network->before,
         .input = entered(network, l),
         .output = network->activations[l + 1],
         .around = layer->span > 0 ? entered(network, l - layer->span) : NULL,
@@ -193,10 +194,11 @@ const float *sgp_network_forward(
     return forward(network, x, weight, rows);
 }
 
-const float *sgp_network_forward_training(
-    struct sgp_network *network, const float *x, double weight, size_t rows, uint64_t chance)
+const float *sgp_network_forward_training(struct sgp_network *network, const float *x,
+    double weight, size_t before, size_t rows, uint64_t chance)
 {
     network->training = true;
+    network->before = before;
     network->chance = chance;
     return forward(network, x, weight, rows);
 }
@@ -243,12 +245,12 @@ void sgp_network_backward(
     }
 }
 
-void sgp_network_settle(struct sgp_network *network, float *x, double weight, size_t rows)
+void sgp_network_settle(struct sgp_network *network, float *x)
 {
     for (uint32_t l = 0; l < network->model->layer_count; l++) {
-        struct sgp_pass pass = pass_of(network, l, x, weight, rows);
-        const struct sgp_layer_methods *methods = sgp_layer_methods(network->model->layers[l].kind);
+        const struct sgp_layer *layer = &network->model->layers[l];
+        const struct sgp_layer_methods *methods = sgp_layer_methods(layer->kind);
         if (methods->settle)
-            methods->settle(&pass, x);
+            methods->settle(layer, network->kept[l], x);
     }
 }

@@ -26,6 +26,7 @@ struct sgp_network {
 
     /* The facts of the last forward pass. */
     bool training;
+    size_t before; /* rows of the same step that earlier passes had */
     uint64_t chance;
 };
 
@@ -46,10 +47,11 @@ void sgp_network_finish(struct sgp_network *network);
 const float *sgp_network_forward(
     struct sgp_network *network, const float *x, double weight, size_t rows);
 
-/* The forward pass in training. `chance` determines the dropped values, and must differ from step
- * to step. */
-const float *sgp_network_forward_training(
-    struct sgp_network *network, const float *x, double weight, size_t rows, uint64_t chance);
+/* The forward pass in training. A step may have several passes, each over other rows of its batch:
+ * `before` is the number of rows of the earlier passes. `chance` determines the dropped values, and
+ * must differ from pass to pass. */
+const float *sgp_network_forward_training(struct sgp_network *network, const float *x,
+    double weight, size_t before, size_t rows, uint64_t chance);
 
 /* The loss of the forward pass's outputs, see sgp_loss_batch. Prepares the backward pass. */
 struct sgp_loss_sum sgp_network_loss(
@@ -61,8 +63,8 @@ struct sgp_loss_sum sgp_network_loss(
 void sgp_network_backward(
     struct sgp_network *network, float *gradient, const float *x, double weight, size_t rows);
 
-/* After a step whose forward pass was in training, write the running statistics to x. They replace
- * what the optimiser made of them. */
-void sgp_network_settle(struct sgp_network *network, float *x, double weight, size_t rows);
+/* After a step, write the running statistics to x. They follow those of all rows that the step's
+ * passes had, and replace what the optimiser made of them. */
+void sgp_network_settle(struct sgp_network *network, float *x);
 
 #endif

@@ -302,7 +302,7 @@ static void against_reference(
     same_outputs(&t, sgp_network_forward(&t.network, t.x, weight, rows));
     t.reference.training = true;
     double loss = reference_net_loss(&t.reference, t.z, t.labels);
-    same_outputs(&t, sgp_network_forward_training(&t.network, t.x, weight, rows, 5));
+    same_outputs(&t, sgp_network_forward_training(&t.network, t.x, weight, 0, rows, 5));
     double got = sgp_network_loss(&t.network, t.labels, NULL, rows).loss / (double)rows;
     cr_assert(epsilon_eq(dbl, got, loss, 1e-5 * (1 + loss)));
     memset(t.gradient, 0xff,
@@ -478,20 +478,31 @@ Test(layers, the_first_of_equal_values_has_the_gradient)
 
 /* ---- statistics ---- */
 
+/* Pass the rows from `first` on through the network. */
+static void pass_rows(struct trial *t, double weight, size_t first, size_t rows)
+{
+    memcpy(t->network.activations[0], t->features + first * t->model.inputs,
+        rows * t->model.inputs * sizeof(float));
+    sgp_network_forward_training(&t->network, t->x, weight, first, rows, 5);
+}
+
 /* z moves to the batch's by the momentum, or x by half of the way if w is small; the mean over
- * nodes of what is added is that of their statistics. */
-static void settles(double weight, double momentum)
+ * nodes of what is added is that of their statistics. The step has passes over `half` rows and over
+ * the others. */
+static void settles(double weight, double momentum, size_t half)
 {
     struct trial t;
     trial_init(&t, (struct sgp_shape){2, 3, 2}, "conv 3 1x1, norm batch, dense 2", 5, weight);
     reference_net_forward(&t.reference, t.z);
-    sgp_network_forward_training(&t.network, t.x, weight, t.rows, 5);
+    if (half > 0)
+        pass_rows(&t, weight, 0, half);
+    pass_rows(&t, weight, half, t.rows - half);
     const struct sgp_layer *norm = &t.model.layers[1];
     float *statistics = t.x + norm->biases + 3;
     float before[6], first = t.x[0];
     memcpy(before, statistics, sizeof before);
     memset(statistics, 0xff, sizeof before); /* whatever the optimiser made of them */
-    sgp_network_settle(&t.network, t.x, weight, t.rows);
+    sgp_network_settle(&t.network, t.x);
     cr_assert(eq(flt, t.x[0], first));
     for (uint32_t c = 0; c < 3; c++) {
         double mean, variance;
@@ -508,19 +519,20 @@ static void settles(double weight, double momentum)
 
 Test(layers, running_statistics_follow_those_of_batches)
 {
-    settles(1, 0.1);
-    settles(2.5, 0.1);
-    settles(0.08, 0.04);
+    settles(1, 0.1, 0);
+    settles(2.5, 0.1, 1);
+    settles(2.5, 0.1, 2);
+    settles(0.08, 0.04, 0);
 }
 
 Test(layers, one_value_has_no_variance_to_follow)
 {
     struct trial t;
     trial_init(&t, (struct sgp_shape){4, 1, 1}, "dense 3, norm batch, dense 2", 1, 1);
-    sgp_network_forward_training(&t.network, t.x, 1, 1, 0);
+    sgp_network_forward_training(&t.network, t.x, 1, 0, 1, 0);
     float before[6];
     memcpy(before, t.x + t.model.layers[1].biases + 3, sizeof before);
-    sgp_network_settle(&t.network, t.x, 1, 1);
+    sgp_network_settle(&t.network, t.x);
     cr_assert(eq(int, memcmp(before, t.x + t.model.layers[1].biases + 3, sizeof before), 0));
     trial_finish(&t);
 }
@@ -598,10 +610,10 @@ static struct sgp_dataset *images(void)
     return dataset;
 }
 
-static struct sgp_learner *learner_of(
+static struct sgp_learner_settings settings_of(
     const struct sgp_dataset *data, const char *layers, uint32_t node)
 {
-    struct sgp_learner_settings settings = {
+    return (struct sgp_learner_settings){
         .model = describe(layers, SGP_LOSS_CROSS_ENTROPY, (struct sgp_shape){1, SIDE, SIDE}),
         .optimizer = {.kind = SGP_OPTIMIZER_NESTEROV, .momentum = 0.9, .weight_decay = 0.1},
         .schedule = {.kind = SGP_SCHEDULE_CONSTANT, .learning_rate = 0.02},
@@ -611,10 +623,21 @@ static struct sgp_learner *learner_of(
         .node = node,
         .train = data,
         .evaluation = data};
+}
+
+static struct sgp_learner *learner_of(const struct sgp_learner_settings *settings)
+{
     struct sgp_learner *learner;
     struct sgp_error error = {0};
-    cr_assert(eq(int, sgp_learner_create(&settings, &error, &learner), 0), "%s", error.text);
+    cr_assert(eq(int, sgp_learner_create(settings, &error, &learner), 0), "%s", error.text);
     return learner;
+}
+
+static struct sgp_learner *plain_learner(
+    const struct sgp_dataset *data, const char *layers, uint32_t node)
+{
+    struct sgp_learner_settings settings = settings_of(data, layers, node);
+    return learner_of(&settings);
 }
 
 static void train(struct sgp_learner *learner, uint32_t steps)
@@ -637,8 +660,10 @@ static uint64_t digest(struct sgp_learner *learner)
 Test(layers, a_run_that_was_interrupted_ends_as_one_that_was_not)
 {
     struct sgp_dataset *data = images();
-    struct sgp_learner *whole = learner_of(data, LAYERS, 1), *first = learner_of(data, LAYERS, 1),
-                       *second = learner_of(data, LAYERS, 1), *other = learner_of(data, LAYERS, 2);
+    struct sgp_learner *whole = plain_learner(data, LAYERS, 1),
+                       *first = plain_learner(data, LAYERS, 1),
+                       *second = plain_learner(data, LAYERS, 1),
+                       *other = plain_learner(data, LAYERS, 2);
     train(whole, 17);
     train(first, 8);
     struct sgp_trainer_state state = {0};
@@ -658,7 +683,7 @@ Test(layers, a_run_that_was_interrupted_ends_as_one_that_was_not)
 Test(layers, evaluation_changes_nothing_and_training_learns)
 {
     struct sgp_dataset *data = images();
-    struct sgp_learner *learner = learner_of(data, LAYERS, 0);
+    struct sgp_learner *learner = plain_learner(data, LAYERS, 0);
     struct sgp_trainer *trainer = sgp_learner_trainer(learner);
     struct sgp_evaluation one, two;
     train(learner, 150);
@@ -677,7 +702,7 @@ Test(layers, evaluation_changes_nothing_and_training_learns)
 Test(layers, weight_decay_does_not_reach_statistics)
 {
     struct sgp_dataset *data = images();
-    struct sgp_learner *learner = learner_of(data, "norm batch, dense 2", 0);
+    struct sgp_learner *learner = plain_learner(data, "norm batch, dense 2", 0);
     struct sgp_trainer *trainer = sgp_learner_trainer(learner);
     train(learner, 300);
     float z[4 + 2 * SIDE * SIDE + 2];
@@ -685,6 +710,30 @@ Test(layers, weight_decay_does_not_reach_statistics)
     cr_assert(epsilon_eq(dbl, (double)z[2], 0.5, 0.02));  /* bars of 0 and 1, */
     cr_assert(epsilon_eq(dbl, (double)z[3], 0.34, 0.03)); /* and noise of 0.3 */
     sgp_learner_destroy(learner);
+    sgp_dataset_destroy(data);
+}
+
+/* With `noise = fleet` a step has two passes, over the halves of its batch. */
+Test(layers, running_statistics_of_a_step_in_two_halves_are_those_of_its_batch)
+{
+    struct sgp_dataset *data = images();
+    float z[2][4 + 2 * SIDE * SIDE + 2];
+    for (int halves = 0; halves < 2; halves++) {
+        struct sgp_learner_settings settings = settings_of(data, "norm batch, dense 2", 0);
+        settings.batch = 9;
+        settings.optimizer = (struct sgp_optimizer_settings){.kind = SGP_OPTIMIZER_ADAM,
+            .beta1 = 0.9,
+            .beta2 = 0.999,
+            .epsilon = 1e-8,
+            .noise_fraction = halves ? 0.25 : 1};
+        struct sgp_learner *learner = learner_of(&settings);
+        train(learner, 3);
+        struct sgp_trainer *trainer = sgp_learner_trainer(learner);
+        trainer->methods->estimate(trainer, 1.25, z[halves]);
+        sgp_learner_destroy(learner);
+    }
+    cr_assert(epsilon_eq(flt, z[1][2], z[0][2], 1e-6f));
+    cr_assert(epsilon_eq(flt, z[1][3], z[0][3], 1e-6f));
     sgp_dataset_destroy(data);
 }
 
