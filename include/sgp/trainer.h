@@ -133,7 +133,8 @@ struct sgp_trainer_methods {
     uint64_t (*digest)(struct sgp_trainer *trainer);
     /* The present state, borrowed until the next call that trains or moves mass. */
     void (*state)(struct sgp_trainer *trainer, struct sgp_trainer_state *ret_state);
-    /* Resume from a state, which is copied. x may be NULL to keep the present x. */
+    /* Resume from a state, which is copied. x may be NULL to keep the present x, and with it the
+     * vectors of the outer step. */
     void (*resume)(struct sgp_trainer *trainer, const struct sgp_trainer_state *state);
     /* Continue from another position. `steps` taken since the start determine the rows of the next
      * batch and the position in the schedule. The parameters are unchanged. */

@@ -347,8 +347,9 @@ void sgp_vector_trainer_state(struct sgp_trainer *trainer, struct sgp_trainer_st
 void sgp_vector_trainer_resume(struct sgp_trainer *trainer, const struct sgp_trainer_state *state)
 {
     struct sgp_vector_trainer *vector = (struct sgp_vector_trainer *)trainer;
-    if (state->x)
-        memcpy(sgp_vector_trainer_x(vector), state->x, trainer->parameters * sizeof *state->x);
+    if (!state->x)
+        return;
+    memcpy(sgp_vector_trainer_x(vector), state->x, trainer->parameters * sizeof *state->x);
     sgp_outer_resume(&vector->outer, state);
 }
 

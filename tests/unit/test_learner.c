@@ -416,6 +416,13 @@ Test(learner, a_resumed_learner_goes_on_to_the_bit)
     second->methods->outer(second, 0.7);
     cr_assert(eq(u64, second->methods->digest(second), first->methods->digest(first)));
 
+    /* A state without parameters, as of a new run, leaves the outer step as it is. */
+    struct sgp_trainer_state nothing = {0};
+    first->methods->resume(first, &nothing);
+    first->methods->outer(first, 0.7);
+    second->methods->outer(second, 0.7);
+    cr_assert(eq(u64, second->methods->digest(second), first->methods->digest(first)));
+
     /* Without its velocity it goes elsewhere, and so does one that adopted its own x. */
     first->methods->state(first, &state);
     second->methods->adopt(second, state.x, 1);

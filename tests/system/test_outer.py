@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Outer steps with real daemons, beside one node whose rule of steps is the outer step's.
+
+Each node takes one step of `sgd` with all its rows, so the mean of their changes is a step of one node with all rows. An outer
+step of rate 1 is then a step with momentum: `slowmo` that of `momentum`, and `nesterov` that of `nesterov` (sgp/outer.h)."""
+import fleet
+from fleet import Fleet, FleetTest
+from owned import Owned
+
+ROWS, ROUNDS = 400, 150
+OPTIONS = {"train.epochs": None, "data.holdout": None, "optimizer.kind": "sgd"}
+RULES = {"slowmo": "momentum", "nesterov": "nesterov"}
+MOMENTUM = "0.9"
+CLOSE = 1e-5  # of the longest parameter
+
+
+def outer(kind):
+    return {"outer.kind": kind, "outer.learning_rate": "1", "outer.momentum": MOMENTUM}
+
+
+class Exact(Fleet):
+    """Each gives to all others, and takes an outer step after it."""
+
+    def says(self):
+        return "  outer=true;\n"
+
+
+class Outer(FleetTest):
+    def opened(self, f):
+        self.fleets = getattr(self, "fleets", []) + [f]
+        self.addCleanup(f.close)
+        return f
+
+    def pooled(self, rounds, **options):
+        """The model of one node with all rows."""
+        f = self.fleet(1, phases=[[]], rows=ROWS,
+                       options={**OPTIONS, "train.rounds": str(rounds), "train.batch": str(ROWS), **options})
+        f.start()
+        f.wait_state("finished")
+        model = fleet.read_model(f.nodes[0].get("/v1/model")[1])
+        f.close()
+        return model
+
+    def distance(self, model, other):
+        return max(abs(a - b) for a, b in zip(model, other)) / max(map(abs, other))
+
+    def owned(self, kind):
+        return self.opened(Owned(5, rows=ROWS, says=("outer=true",), **{
+            **OPTIONS, "train.rounds": str(ROUNDS), "train.batch": str(ROWS // 4), **outer(kind)}))
+
+    def model_of(self, f):
+        f.wait_state("finished")
+        models = [fleet.read_model(node.get("/v1/model")[1]) for node in f.nodes]
+        for model in models:
+            self.assertEqual(model, models[0])
+        return models[0]
+
+    def test_an_owner_takes_the_steps_of_one_node_with_momentum(self):
+        for kind, rule in RULES.items():
+            with self.subTest(kind=kind):
+                f = self.owned(kind)
+                f.start()
+                model = self.model_of(f)
+                self.assertEqual([f.nodes[i].status()["weight"] for i in range(5)], [1, 0, 0, 0, 0])
+                f.close()
+                pooled = self.pooled(ROUNDS, **{"optimizer.kind": rule, "optimizer.momentum": MOMENTUM})
+                self.assertLessEqual(self.distance(model, pooled), CLOSE)
+                self.assertGreater(self.distance(self.pooled(ROUNDS), pooled), 0.1)
+
+    def test_an_owner_that_is_started_again_goes_on_with_its_outer_steps(self):
+        """It closes no step under the label that it skips, so it takes one step fewer."""
+        f = self.owned("slowmo")
+        f.start()
+        f.wait_round(0, 30)
+        self.assertEqual(f.nodes[0].end(), 0, f.nodes[0].log())
+        f.nodes[0].start()
+        f.wait_log(0, "parameters=exact")
+        model = self.model_of(f)
+        momentum = {"optimizer.kind": "momentum", "optimizer.momentum": MOMENTUM}
+        self.assertLessEqual(self.distance(model, self.pooled(ROUNDS - 1, **momentum)), CLOSE)
+
+    def test_nodes_that_average_exactly_take_the_same_steps(self):
+        edges = [(i, j) for i in range(4) for j in range(4) if i != j]
+        f = self.opened(Exact(4, phases=[edges], rows=ROWS, options={
+            **OPTIONS, "train.rounds": str(ROUNDS), "train.batch": str(ROWS // 4), **outer("nesterov")}))
+        f.start()
+        f.wait_state("finished")
+        model = fleet.read_model(f.nodes[0].get("/v1/model")[1])
+        f.close()
+        pooled = self.pooled(ROUNDS, **{"optimizer.kind": "nesterov", "optimizer.momentum": MOMENTUM})
+        self.assertLessEqual(self.distance(model, pooled), CLOSE)
+
+
+if __name__ == "__main__":
+    fleet.main()
