@@ -190,6 +190,10 @@ struct sgp_step { /* the result of the program's turn */
     uint64_t rows;
     double loss, epoch, learning_rate; /* NaN: not known */
     bool assigned;                     /* all tensors hold values */
+    /* Gradients overflowed, so a gradient scaler omitted a step of this turn. The turn counts as
+     * any other, and the parameters may be unchanged. The daemon counts such turns for its status
+     * (program.overflows). */
+    bool overflowed;
 };
 
 struct sgp_mixed { /* the result of mixing */

@@ -299,7 +299,8 @@ int sgp_attachment_mix(struct sgp_attachment *attachment, const struct sgp_step 
         frame.loss = step->loss;
         frame.epoch = step->epoch;
         frame.learning_rate = step->learning_rate;
-        frame.flags = step->assigned ? SGP_ATTACH_ASSIGNED : 0;
+        frame.flags = (step->assigned ? SGP_ATTACH_ASSIGNED : 0u) |
+                      (step->overflowed ? SGP_ATTACH_OVERFLOWED : 0u);
         int status = send_frame(attachment->socket, &frame, -1, error);
         if (status < 0)
             return status;
