@@ -3,17 +3,14 @@
 """Rows a second of a network in training by PyTorch: torch_layers.py LAYERS BATCH THREADS SECONDS.
 
 LAYERS is a text of layers for rows of 1x28x28, as in a configuration: conv, pool, norm batch, dropout, residual and
-dense with relu. Otherwise as torch_learn.py. Prints one JSON object: rows a second, and rows a second of processor
-time (all threads).
+dense with relu. The loop and what it prints are those of torch_learn.py.
 """
-import json
 import sys
-import time
 
 import torch
 from torch import nn
 
-from torch_learn import ROWS, batch_of
+import torch_learn
 
 
 class Layers(nn.Module):
@@ -60,33 +57,5 @@ class Layers(nn.Module):
         return x
 
 
-def main():
-    batch, threads, seconds = int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
-    torch.set_num_threads(threads)
-    torch.manual_seed(1)
-    rows, labels = torch.randint(256, (ROWS, 784), dtype=torch.uint8), torch.randint(10, (ROWS,))
-    model = Layers(sys.argv[1].split(", "))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, nesterov=True, weight_decay=1e-4)
-    order = torch.randperm(ROWS)
-    place = 0
-
-    def steps(count):
-        nonlocal place
-        for _ in range(count):
-            chosen = order[place:place + batch]
-            place = (place + batch) % (ROWS - batch)
-            optimizer.zero_grad(set_to_none=True)
-            x = batch_of(rows, chosen).reshape(-1, 1, 28, 28)
-            torch.nn.functional.cross_entropy(model(x), labels[chosen]).backward()
-            optimizer.step()
-
-    steps(30)
-    start, cpu, done = time.monotonic(), time.process_time(), 0
-    while time.monotonic() - start < seconds:
-        steps(10)
-        done += 10 * batch
-    print(json.dumps({"rows": done / (time.monotonic() - start), "rows_by_cpu": done / (time.process_time() - cpu)}))
-
-
 if __name__ == "__main__":
-    main()
+    torch_learn.main(lambda: Layers(sys.argv[1].split(", ")), (1, 28, 28), 10)
