@@ -120,6 +120,7 @@ class Noise(FleetTest):
 @unittest.skipIf(torch is None, "not installed: python3-torch")
 class Programs(AttachTest):
     ROWS, BATCH = 4096, 64  # of all nodes together: an epoch is 64 steps
+    results = {}  # by the arguments of trained()
 
     def steps(self, node, model, optimizer, noise, count):
         """So many epochs, each in the order of the rows: a step of all nodes has the rows of a step of one process."""
@@ -150,6 +151,12 @@ class Programs(AttachTest):
         return model, optimizer
 
     def trained(self, n, nodes):
+        """Model and optimizer of each of n programs that know of so many nodes. Each pair of numbers is run once."""
+        if (n, nodes) not in self.results:
+            self.results[n, nodes] = self.train(n, nodes)
+        return self.results[n, nodes]
+
+    def train(self, n, nodes):
         f = self.daemons(n, ALL if n > 1 else [[]])
         results = self.each(n, lambda index: self.program(f, index, nodes, 2))
         f.close()
