@@ -211,8 +211,9 @@ class Attachment:
         if self.over:
             return dataclasses.replace(self.mixed, exchanged=False, jumped=False, skipped=True, stop=True)
         if self.turn:
-            flags = ((Flag.ASSIGNED if step.assigned else Flag.NONE) |
-                     (Flag.OVERFLOWED if step.overflowed else Flag.NONE))
+            flags = Flag.ASSIGNED if step.assigned else Flag.NONE
+            if step.overflowed:
+                flags |= Flag.OVERFLOWED
             self._outbox = iter([Frame(Type.DONE, flags, turn=self.turn,
                                        rows=step.rows, loss=number(step.loss), epoch=number(step.epoch),
                                        learning_rate=number(step.learning_rate)).pack()])
@@ -317,7 +318,7 @@ class Attachment:
             self.mixed = Mixed(frame.round, frame.weight, Flag.EXCHANGED in frame.flags, Flag.JUMPED in frame.flags,
                                self._lost or Flag.SKIPPED in frame.flags, stop=self.over)
             self.turn = frame.turn
-            if frame.size > 0:  # a reload may have changed it
+            if frame.size > 0 and (frame.index, frame.size) != (self.seat.index, self.seat.size):  # after a reload
                 self.seat = dataclasses.replace(self.seat, index=frame.index, size=frame.size)
             if frame.rows > 0:
                 self.parameters_round = frame.rows - 1

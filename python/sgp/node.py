@@ -73,7 +73,7 @@ class Node:
         self._sampler: Optional[Sampler] = None  # the latest
         self._finished: Optional[Finished] = None
         self._detached = False
-        self._owner = os.getpid()
+        self._forked = False  # this is a forked child's copy
         _attached.add(self)
         self._follow(fleet.first)
 
@@ -432,7 +432,7 @@ class Node:
     def detach(self) -> None:
         """Leave: the node pauses, unless it has finished, and the parameters are in memory of their own again, as
         they are. Inside ``with`` the block then ends without finish(). Does nothing the second time."""
-        if self._owner != os.getpid():
+        if self._forked:
             return
         self._detached = True
         self._let_go()
@@ -459,11 +459,12 @@ class Node:
     # ---- forked children
 
     def _check_owner(self) -> None:
-        if self._owner != os.getpid():
+        if self._forked:
             raise Error("this process was forked from the one that is attached; only that one can mix")
 
     def _in_child(self) -> None:
         """A DataLoader's worker: it has a copy, and no say."""
+        self._forked = True
         self._fleet.forget()
         if self._model is not None:
             self._model.fork()

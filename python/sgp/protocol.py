@@ -65,6 +65,7 @@ class Flag(enum.IntFlag):
     OVERFLOWED = 2048
 
 
+_TYPES = {kind.value: kind for kind in Type}
 _FLAGS = sum(Flag)  # that this version knows
 
 
@@ -110,14 +111,11 @@ class Frame:
     def unpack(cls, data: bytes) -> Frame:
         """The frame in 512 bytes; raises Error if they are none of this version."""
         magic, version, kind, flags, *numbers, text = LAYOUT.unpack(data)
-        if magic != MAGIC or version != VERSION or kind not in set(Type) or b"\0" not in text:
+        text, zero, _ = text.partition(b"\0")
+        if magic != MAGIC or version != VERSION or kind not in _TYPES or not zero:
             raise Error(f"the daemon sent what version {VERSION} of the protocol does not know; "
                         "are sgpd and the package sgp of one release?")
-        named = dict(zip(_NUMBERS, numbers))
-        return cls(Type(kind), Flag(flags & _FLAGS), text=text.split(b"\0")[0].decode("utf-8", "replace"), **named)
-
-
-_NUMBERS = [field.name for field in dataclasses.fields(Frame)][2:-1]  # between flags and text
+        return cls(*[_TYPES[kind], Flag(flags & _FLAGS), *numbers, text.decode("utf-8", "replace")])
 
 
 class Connection:
@@ -136,10 +134,14 @@ class Connection:
             self._socket.close()
             raise
 
+    def _set_timeout(self, timeout: Optional[float]) -> None:
+        if self._socket.gettimeout() != timeout:  # settimeout() is a system call, and gettimeout() is none
+            self._socket.settimeout(timeout)
+
     def send(self, frame: Frame, descriptors: Sequence[int] = ()) -> None:
         """Send one frame, with descriptors. Raises Closed."""
         try:
-            self._socket.settimeout(None)
+            self._set_timeout(None)
             if descriptors:
                 socket.send_fds(self._socket, [frame.pack()], list(descriptors))
             else:
@@ -151,7 +153,7 @@ class Connection:
         """Send what an iterator over a list still has. It draws and sends in one call, during which no handler of a
         signal runs: whatever is interrupted, each frame is sent once. Raises Closed."""
         try:
-            self._socket.settimeout(None)
+            self._set_timeout(None)
             collections.deque(map(self._socket.send, outbox), maxlen=0)
         except (BrokenPipeError, ConnectionResetError) as error:
             raise Closed from error
@@ -161,7 +163,7 @@ class Connection:
         Raises Closed, TimeoutError, or Error for bytes that are no frame."""
         if self._buffer[0] == 0:  # no frame begins so
             try:
-                self._socket.settimeout(timeout)
+                self._set_timeout(timeout)
                 count, control, _, _ = self._socket.recvmsg_into([self._buffer], socket.CMSG_LEN(_DESCRIPTOR))
             except socket.timeout:
                 raise TimeoutError("the daemon did not answer in time") from None
