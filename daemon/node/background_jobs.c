@@ -46,12 +46,11 @@ static void look(struct task *task, void (*at)(struct task *))
     exchange(task, &entered);
 }
 
-float **background_jobs_entered(struct daemon *daemon)
+float **background_jobs_entered(struct daemon *daemon, uint32_t estimate_slot)
 {
-    const struct sgp_node_status status = daemon_status(daemon);
-    return status.estimate_slot == SGP_SLOT_NONE
+    return estimate_slot == SGP_SLOT_NONE
                ? NULL
-               : sgp_pool_place(&daemon->performer.snapshots, status.estimate_slot);
+               : sgp_pool_place(&daemon->performer.snapshots, estimate_slot);
 }
 
 static void evaluate_now(struct task *task)
@@ -214,7 +213,8 @@ static void done_save(struct job *job, bool cancelled)
 
 void background_jobs_save(struct daemon *daemon, sgp_round round, double weight)
 {
-    float **entered = weight > 0 ? NULL : background_jobs_entered(daemon);
+    float **entered =
+        weight > 0 ? NULL : background_jobs_entered(daemon, daemon_status(daemon).estimate_slot);
     const struct sgp_topology *topology = daemon->prepared->topology;
     bool owned = topology->owner != SGP_NODE_NONE;
     if (weight <= 0 && entered == NULL && (owned || topology->nodes[daemon->prepared->self].relay))
@@ -263,6 +263,7 @@ void background_jobs_save(struct daemon *daemon, sgp_round round, double weight)
 static int begin(struct daemon *daemon, void (*run)(struct job *), void (*done)(struct job *, bool),
     struct task **ret_task, struct sgp_error *error)
 {
+    *ret_task = NULL;
     const struct sgp_node_status status = daemon_status(daemon);
     if (sgp_topology_owns_parts(daemon->prepared->topology, daemon->prepared->self))
         return sgp_fail(error, SGP_E_STATE,
@@ -278,7 +279,7 @@ static int begin(struct daemon *daemon, void (*run)(struct job *), void (*done)(
     task->job.reads = true;
     task->round = status.round;
     task->weight = status.weight_estimate;
-    task->entered = background_jobs_entered(daemon);
+    task->entered = background_jobs_entered(daemon, status.estimate_slot);
     *ret_task = task;
     return 0;
 }

@@ -9,8 +9,9 @@
 void background_jobs_measure(struct daemon *daemon, sgp_round round, double weight);
 /* What a program found of its estimate; the rest likewise. */
 void background_jobs_reported(struct daemon *daemon, const struct sgp_evaluation *evaluation);
-/* Where the estimate of now lies, for a job that is queued now; NULL: x / weight is it. */
-float **background_jobs_entered(struct daemon *daemon);
+/* Where the estimate of now lies, for a job that is queued now; NULL: x / weight is it. The slot is
+ * that of the node's status. */
+float **background_jobs_entered(struct daemon *daemon, uint32_t estimate_slot);
 /* Write x / weight to STATE/model.safetensors. */
 void background_jobs_save(struct daemon *daemon, sgp_round round, double weight);
 

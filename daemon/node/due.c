@@ -46,12 +46,14 @@ static void done_last(struct job *job, bool cancelled)
  * estimate. */
 static void tell_end(struct program *program)
 {
+    if (!turns_is_idle(program) || program->steps > 0)
+        return;
     const struct sgp_node_status status = daemon_status(program->daemon);
     bool lasts = status.state != SGP_NODE_FINISHED ||
                  events_now() - program->daemon->finished_since >= STATE_LASTS_NS;
     bool finished = program->finishing && !program->answered && is_end(&status) && lasts;
     bool over = !program->finishing && !program->stopped && program_is_over(status.state);
-    if (!turns_is_idle(program) || program->steps > 0 || !(finished || over))
+    if (!finished && !over)
         return;
     if (status.weight_estimate > 0)
         (void)turns_push(program, NULL, turns_run_show, done_last);

@@ -28,7 +28,7 @@ bool turns_push(struct program *program, struct job_kind *kind, void (*run)(stru
     task->job.kind = kind;
     task->round = status.round;
     task->weight = status.weight_estimate;
-    task->entered = background_jobs_entered(daemon);
+    task->entered = background_jobs_entered(daemon, status.estimate_slot);
     task->argument = program;
     program->job = true;
     worker_push(&daemon->worker, &task->job);

@@ -261,28 +261,28 @@ static struct file_slot *slot_at(const struct ledger *ledger, uint64_t sequence)
     return (void *)(ledger->map + sizeof(struct file_header) + sequence % 2 * ledger->slot_bytes);
 }
 
-static void encode(
-    const struct sgp_record *record, const struct sgp_topology *topology, uint8_t *at)
+/* Returns how many bytes were written. */
+static uint64_t encode(
+    const struct sgp_record *record, const struct sgp_topology *topology, uint8_t *body)
 {
-    at = sgp_form_put(&sgp_record_form, record, at);
+    uint8_t *at = sgp_form_put(&sgp_record_form, record, body);
     for (uint32_t i = 0; i < record->link_count; i++) {
         memcpy(at, topology->nodes[record->links[i].peer].name, SGP_NAME_BYTES);
         at = sgp_form_put(&sgp_record_link_form, &record->links[i], at + SGP_NAME_BYTES);
     }
     for (uint32_t i = 0; i < record->account_count; i++)
         at = sgp_form_put(&sgp_account_form, &record->accounts[i], at);
+    return (uint64_t)(at - body);
 }
 
 static void write_slot(struct ledger *ledger, uint64_t sequence)
 {
-    const struct sgp_record *record = &ledger->record;
     struct file_slot *slot = slot_at(ledger, sequence);
     slot->checksum = 0;
     atomic_signal_fence(memory_order_seq_cst); /* the kernel sees stores in the program's order */
     slot->sequence = sequence;
-    slot->bytes = body_bytes(record->link_count, record->account_count);
     slot->minted = ledger->minted;
-    encode(record, ledger->topology, slot->body);
+    slot->bytes = encode(&ledger->record, ledger->topology, slot->body);
     uint64_t sum = checksum(slot);
     atomic_signal_fence(memory_order_seq_cst);
     slot->checksum = sum;
