@@ -16,6 +16,8 @@ static void send_words(struct program *program, uint32_t count)
 /* A restarted member may need the round of a node whose program waits in a decision, for its own
  * first turn and word. So that node pauses after this time. Its turn is not lost. */
 #define DECISION_PATIENCE_MS 5000
+/* Before the first step all nodes may need each other's rounds, and none has work to lose. */
+#define FIRST_PATIENCE_MS 500
 
 static void on_undecided(uv_timer_t *timer)
 {
@@ -52,11 +54,20 @@ static void decided(
     decision_end(program);
 }
 
+static void missed(struct daemon *daemon)
+{
+    struct sgp_attach_frame frame = {.type = SGP_ATTACH_TOLD, .code = -EALREADY};
+    program_say(daemon->program, &frame);
+    decision_end(daemon->program);
+}
+
 void decision_on_tell(struct program *program, const struct sgp_attach_frame *frame)
 {
     struct sgp_error error = {0};
     struct sgp_attach_frame answer = {.type = SGP_ATTACH_TOLD};
+    bool first = (frame->flags & SGP_ATTACH_FIRST) != 0;
     program->daemon->facts.decided = decided;
+    program->daemon->facts.missed = missed;
     if (frame->code != 0) {
         answer.code = -EAGAIN;
         if (!facts_missing(program->daemon, answer.text, sizeof answer.text))
@@ -73,8 +84,9 @@ void decision_on_tell(struct program *program, const struct sgp_attach_frame *fr
         program->lose(program, "its word in a decision is not 1 to 199 printable characters");
         return;
     }
-    (void)uv_timer_start(&program->decision, on_undecided, DECISION_PATIENCE_MS, 0);
-    answer.code = facts_tell(program->daemon, frame->text, &error);
+    uint64_t patience = first ? FIRST_PATIENCE_MS : DECISION_PATIENCE_MS;
+    (void)uv_timer_start(&program->decision, on_undecided, patience, 0);
+    answer.code = facts_tell(program->daemon, frame->text, first, &error);
     (void)snprintf(answer.text, sizeof answer.text, "%.370s", error.text);
     if (answer.code < 0) {
         decision_end(program);

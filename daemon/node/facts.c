@@ -119,6 +119,12 @@ static void deliver(struct daemon *daemon)
     }
 }
 
+static void miss(struct daemon *daemon)
+{
+    daemon->facts.asks = false;
+    daemon->facts.missed(daemon);
+}
+
 static int tell_own(struct daemon *daemon, const char *text)
 {
     struct facts *facts = &daemon->facts;
@@ -157,6 +163,8 @@ static void freeze(struct daemon *daemon, uint64_t number, uint64_t members, uin
     relay(daemon, NULL, &agreed);
     if (facts->asks && part)
         deliver(daemon);
+    else if (facts->asks && facts->first)
+        miss(daemon);
     else if (facts->asks)
         (void)tell_own(daemon, text);
 }
@@ -215,7 +223,7 @@ void facts_reloaded(struct daemon *daemon)
 
 /* ---- the program's word ---- */
 
-int facts_tell(struct daemon *daemon, const char *text, struct sgp_error *error)
+int facts_tell(struct daemon *daemon, const char *text, bool first, struct sgp_error *error)
 {
     const struct sgp_topology *topology = daemon->prepared->topology;
     bool *reached = calloc(topology->node_count, sizeof *reached);
@@ -228,6 +236,11 @@ int facts_tell(struct daemon *daemon, const char *text, struct sgp_error *error)
             "no edges of the topology file join %s and %s, so they cannot decide together",
             self_name(daemon), topology->nodes[apart].name);
     daemon->facts.asks = true;
+    daemon->facts.first = first;
+    if (first && daemon->facts.agreed > 0) {
+        miss(daemon);
+        return 0;
+    }
     if (daemon->facts.unfetched) {
         deliver(daemon);
         return 0;

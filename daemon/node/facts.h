@@ -23,15 +23,19 @@ struct facts {
     bool asks;      /* the program waits for the next decision; decision.c, guests.c: no longer */
     uint64_t told;  /* the latest decision that a program of this process reached; 0: none */
     bool unfetched; /* the program has not been sent the latest decision in which it took part */
+    bool first;     /* the program's word is for the first decision, and for no later one */
     void (*decided)(struct daemon *daemon, const char *author, const char *text, uint32_t index,
         uint32_t count); /* called with the program's words, one by one: word `index` of `count` */
+    void (*missed)(struct daemon *daemon); /* the first decision was made without this word */
 };
 
 void facts_finish(struct daemon *daemon);
 
 /* The program's word in the next decision, unless it has given one. facts.decided is called later,
- * perhaps at once. Returns 0, SGP_E_STATE with *error if no link reaches a member, or -ENOMEM. */
-int facts_tell(struct daemon *daemon, const char *text, struct sgp_error *error);
+ * perhaps at once. With `first` the word counts only in the first decision that the members make
+ * since any of their daemons came up; facts.missed is called if a neighbour knows of one. Returns 0,
+ * SGP_E_STATE with *error if no link reaches a member, or -ENOMEM. */
+int facts_tell(struct daemon *daemon, const char *text, bool first, struct sgp_error *error);
 /* Whether the program waits for a decision, and the names of the members whose word is missing. */
 bool facts_missing(const struct daemon *daemon, char *ret_names, size_t bytes);
 

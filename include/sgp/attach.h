@@ -98,6 +98,8 @@ enum sgp_attach_flag {
     SGP_ATTACH_SAME_UPDATES = 256,
     /* DONE: gradients overflowed, so a gradient scaler omitted a step of this turn */
     SGP_ATTACH_OVERFLOWED = 2048,
+    /* TELL: the word is for the first decision of the fleet, and for no later one */
+    SGP_ATTACH_FIRST = 4096,
 };
 
 /* Little-endian, without gaps. Fields that a type does not name are zero. */

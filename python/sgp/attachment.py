@@ -328,9 +328,10 @@ class Attachment:
                 self.same_updates = frame.text
         self._lost = False
 
-    def decide(self, word: str, timeout: Optional[float]) -> List[str]:
+    def decide(self, word: str, timeout: Optional[float], first: bool = False) -> List[str]:
         """Tell a word, and wait for those of all members, in an order that is everybody's. Raises TimeoutError with the
-        names of those that are missing; called again it goes on, with the word that was told first."""
+        names of those that are missing; called again it goes on, with the word that was told first. With `first` the word is
+        for the first decision since the daemons came up; if that has been, nobody has any."""
         if self._answering:
             raise Error("a program that answers a question cannot decide: on_evaluate and on_predict may not call this")
         end = None if timeout is None else time.monotonic() + timeout
@@ -340,7 +341,7 @@ class Attachment:
             try:
                 link = self._link()
                 if told is not link:  # the first, or the daemon has come back and knows nothing of it
-                    link.send(Frame(Type.TELL, text=word))
+                    link.send(Frame(Type.TELL, Flag.FIRST if first else Flag.NONE, text=word))
                     told, words = link, []
                 frame = self._receive(link, end)
             except Closed:
@@ -356,6 +357,8 @@ class Attachment:
             elif frame.type != Type.TOLD:
                 raise Error(f"the daemon answered a word with {frame.type.name}")
             link.done_with()
+            if frame.code == -errno.EALREADY:
+                return []
             if frame.code == -errno.EAGAIN:
                 raise TimeoutError(f"waited {timeout:g} s for {frame.text}, who have not come to this call")
             if frame.code:
@@ -435,7 +438,7 @@ class Seated:
     def mix(self, step: Step) -> Mixed:
         raise self._refuse()
 
-    def decide(self, word: str, timeout: Optional[float]) -> List[str]:
+    def decide(self, word: str, timeout: Optional[float], first: bool = False) -> List[str]:
         raise self._refuse()
 
     def finish(self, timeout: Optional[float]) -> Finished:
@@ -478,8 +481,13 @@ class Alone:
         self.mixed = Mixed(done, 1.0, stop=self.over)
         return self.mixed
 
-    def decide(self, word: str, timeout: Optional[float]) -> List[str]:
+    def decide(self, word: str, timeout: Optional[float], first: bool = False) -> List[str]:
         return [f"{self.seat.name} {word}"]
+
+    def go_on(self, number: int) -> None:
+        """The steps that are still to come are those after this round."""
+        self.over = self.rounds is not None and number >= self.rounds
+        self.mixed = Mixed(number, 1.0, stop=self.over)
 
     def finish(self, timeout: Optional[float]) -> Finished:
         self.over = True

@@ -6,7 +6,7 @@ import warnings
 from typing import TYPE_CHECKING, Any, Literal, Mapping, Optional, Union
 
 from .attachment import Alone, Seat, Seated, identify
-from .entry import entered, model_of
+from .entry import entered, housed, model_of
 from .errors import Error, NoDaemon, TrainingWarning
 from .node import Node, Scaler
 from .protocol import socket_of
@@ -84,8 +84,8 @@ def attach(model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
         if required:
             raise
         warn_alone(error)
-        return Node(Alone(rounds), None, None, optimizer, scaler=scaler)
-    return Node(fleet, shared, memory, optimizer, scaler=scaler)
+        return Node(Alone(rounds), shared, housed(shared), optimizer, scaler=scaler, fresh=fresh)
+    return Node(fleet, shared, memory, optimizer, scaler=scaler, fresh=fresh)
 
 
 def join(*, name: Optional[str] = None, required: bool = True, timeout: Optional[float] = None) -> Node:

@@ -29,6 +29,13 @@ def entered(path: str, shared: Model, *, rounds: Optional[int], reconnect: bool,
         raise
 
 
+def housed(shared: Model) -> Memory:
+    """Memory for the model of a program that trains alone, so that it is as one that is attached."""
+    memory = Memory(shared.layout, shared.tags)
+    shared.share(memory)
+    return memory
+
+
 def model_of(model: Any, buffers: str, params: str) -> Model:
     """The model behind its seam. Raises Error for what is none, and ValueError for a word that is none."""
     if buffers not in ("average", "local"):

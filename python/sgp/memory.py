@@ -88,6 +88,10 @@ class Memory:
         """The byte of the map at which a tensor begins."""
         return self.base + 4 * tensor.first
 
+    def values(self) -> memoryview:
+        """The bytes of the parameters. Release it: the memory cannot be closed before."""
+        return memoryview(self.map)[self.base:]
+
     def shield(self) -> None:
         """Keep the mapping out of forked children: a view of it that make_private() does not know of is not there,
         where it could change what the daemon sees."""

@@ -27,6 +27,12 @@ class Model(Protocol):
     def scatter(self) -> None:
         """After a turn has come: the parameters are what the memory holds."""
 
+    def local(self) -> Dict[str, Any]:
+        """Copies of what belongs to the model and does not travel, by name; of frozen parameters none."""
+
+    def set_local(self, tensors: Mapping[str, Any]) -> None:
+        """Put them back. Names that are no longer there are left out."""
+
     def fork(self) -> None:
         """In a forked child: nothing that it does reaches the memory."""
 
@@ -75,6 +81,12 @@ class ArrayModel:
     def scatter(self) -> None:
         for name, view in self._views.items():
             self._arrays[name][...] = view
+
+    def local(self) -> Dict[str, Any]:
+        return {}
+
+    def set_local(self, tensors: Mapping[str, Any]) -> None:
+        """All arrays travel."""
 
     def fork(self) -> None:
         """The arrays are copies already."""

@@ -11,20 +11,24 @@ import pickle
 import types
 import warnings
 import weakref
-from typing import TYPE_CHECKING, Any, Iterator, List, Literal, Mapping, Optional, Protocol, Sequence, SupportsFloat, Tuple, Type, Union, overload
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Literal, Mapping, Optional, Protocol, Sequence, SupportsFloat, Tuple, Type, Union, overload
 
 from .attachment import Alone, Attachment, Finished, Mixed, Seated, Step
 from .decide import decided, means
-from .entry import entered, model_of
+from .entry import entered, housed, model_of
 from .errors import Error, NotFinite, TrainingWarning
 from .memory import Memory
 from .model import Model
 from .questions import Evaluate, Predict
+from .points import Points, check_kept, restore, states_of
 from .rows import Sampler, batches, is_stream, length_of
+from .units import UNITS_MAX, Units, agreed
 
 if TYPE_CHECKING:
     import numpy
     import torch
+
+_ROUNDS_UNDER_WAY = 2  # after which a share of before a restart has come, or has been given back
 
 @dataclasses.dataclass
 class Tally:
@@ -60,7 +64,8 @@ class Node:
     at an exception. One thread at a time uses it."""
 
     def __init__(self, fleet: Union[Attachment, Alone, Seated], model: Optional[Model], memory: Optional[Memory],
-                 optimizer: Optional[Any], path: Optional[str] = None, scaler: Optional[Scaler] = None) -> None:
+                 optimizer: Optional[Any], path: Optional[str] = None, scaler: Optional[Scaler] = None,
+                 fresh: bool = False) -> None:
         """`path` is the socket at which a node that is only seated attaches its model; None: it trains alone."""
         self._fleet, self._model, self._memory, self._optimizer = fleet, model, memory, optimizer
         self._path = path
@@ -71,6 +76,7 @@ class Node:
         self._rows = self._step_rows = 0  # of all steps, and of the last one
         self._passes = 0.0  # over the rows of `_sampler`
         self._sampler: Optional[Sampler] = None  # the latest
+        self._points = Points(fresh)
         self._finished: Optional[Finished] = None
         self._detached = False
         self._forked = False  # this is a forked child's copy
@@ -89,12 +95,11 @@ class Node:
             raise Error(f"{self.name}: a node gets one model, and this one has had it; join again with sgp.join()")
         shared = model_of(model, buffers, params)
         if self._path is None:
-            self._fleet = Alone(rounds)
+            self._fleet, self._memory = Alone(rounds), housed(shared)
         else:
             self._fleet, self._memory = entered(self._path, shared, rounds=rounds, reconnect=reconnect, fresh=fresh,
                                                 timeout=timeout, on_evaluate=on_evaluate, on_predict=on_predict)
-            self._model = shared
-        self._optimizer = optimizer
+        self._model, self._optimizer, self._points.fresh = shared, optimizer, fresh
         self._use_scaler(scaler)
         self._follow(self._fleet.first)
         return self
@@ -271,6 +276,7 @@ class Node:
         dealt in turn, equally many to each node: node i of n has rows i, i + n, i + 2 n, ... Each iter() of it, and so
         of the DataLoader, is another epoch; see sgp.Sampler. Raises Error where there are fewer rows than nodes."""
         self._sampler = Sampler(length_of(data), self, shuffle, seed)
+        self._points.made(self._sampler)
         return self._sampler
 
     def loader(self, data: Any, batch_size: int = 1, *, shuffle: bool = True, seed: int = 0, **options: Any) -> Any:
@@ -310,9 +316,8 @@ class Node:
         another order if `shuffle`, also after a ``break``. Raises Error where there are fewer rows than nodes."""
         if is_stream(data):
             return iter(self.loader(data, batch_size))
-        sampler = self.sampler(data, shuffle=shuffle, seed=seed)
-        sampler.set_epoch(self._epochs)
-        self._epochs += 1
+        self._sampler = sampler = Sampler(length_of(data), self, shuffle, seed)
+        self._epochs = self._points.sharded(sampler, self._epochs)
         return batches(data, sampler, batch_size)
 
     _epochs = 0  # that shard() began
@@ -357,21 +362,132 @@ class Node:
         again to go on waiting, with the number that was given first. Raises Error, on all nodes, where programs are at unlike
         calls; Refused where no edges join all nodes of the topology; Disconnected."""
         several: List[Any] = list(x) if isinstance(x, (list, tuple)) else [x]
-        result = means(self._decide("mean", [float(value) for value in several], timeout))
+        result = means(list(self._decide("mean", [float(value) for value in several], timeout).values()))
         return result if isinstance(x, (list, tuple)) else result[0]
 
     def any(self, flag: object, *, timeout: Optional[float] = None) -> bool:
         """Whether `flag` is true in any program, to the same answer on all nodes: ``if node.any(patience_is_over): break``.
         Waits and raises as mean() does."""
-        return any(row[0] for row in self._decide("any", [float(bool(flag))], timeout))
+        return any(row[0] for row in self._decide("any", [float(bool(flag))], timeout).values())
 
     def all(self, flag: object, *, timeout: Optional[float] = None) -> bool:
         """Whether `flag` is true in all programs. Waits and raises as mean() does."""
-        return all(row[0] for row in self._decide("all", [float(bool(flag))], timeout))
+        return all(row[0] for row in self._decide("all", [float(bool(flag))], timeout).values())
 
-    def _decide(self, call: str, values: List[float], timeout: Optional[float]) -> List[List[float]]:
+    def _decide(self, call: str, values: List[float], timeout: Optional[float], first: bool = False) -> Dict[str, List[float]]:
         self._check_owner()
-        return decided(call, values, lambda word: self._fleet.decide(word, timeout))
+        return decided(call, values, lambda word: self._fleet.decide(word, timeout, first))
+
+    # ---- one resume point
+
+    def checkpoint(self, state: Mapping[str, Any] = types.MappingProxyType({}), *, every: int = 1, keep: int = 3,
+                   directory: Union[str, os.PathLike[str]] = "checkpoints", **objects: Any) -> bool:
+        """Write one *unit*, from which resume() goes on: the script's `state`, the states of the optimizer and the scaler that
+        attach() was given, the places of samplers and of shard(), the states of `objects` (a scheduler, say: everything with
+        state_dict()), the parameters, and the model's buffers that do not travel. The unit is of `node.round`.
+
+            node.mix(loss=loss, rows=len(labels))
+            node.checkpoint({"epoch": epoch}, every=100, scheduler=scheduler)
+
+        Call it right after each mix(). It writes in rounds that `every` divides, so all nodes have units of the same rounds, and
+        returns whether it wrote. A unit appears whole or not at all, and is on the disk when the call returns: it takes the time of
+        writing the parameters and the optimizer's state. No other node is waited for. The last `keep` stay, of 1 to 7: with one,
+        a node that is killed while others write has none in common with them.
+
+        `state` is a dictionary that pickle takes. The units of this node are in `directory`/NAME. Raises ValueError for numbers
+        out of range, Error if a mix() was interrupted and has not been called again, ViewsLost, and OSError."""
+        self._check_owner()
+        if every < 1 or not 1 <= keep <= UNITS_MAX:
+            raise ValueError(f"every is {every} and keep is {keep}; at least 1, and 1 to {UNITS_MAX}")
+        model, memory = self._shared("checkpoint")
+        if self.round % every or self.round == self._points.written or self._silent:
+            return False
+        if not self._fleet.turn and not self.stopped:
+            raise Error("the parameters are the daemon's: a mix() was interrupted; call it again first")
+        model.gather()
+        kept = {"state": dict(state), "objects": states_of(objects), "own": states_of(self._own_objects()),
+                "passes": self._passes, "epochs": self._epochs, "places": self._points.places(),
+                "layout": [(entry.name, entry.shape) for entry in model.layout.tensors], "local": model.local()}
+        with memory.values() as parameters:
+            self._units(directory).write(self.round, kept, parameters, keep)
+        self._points.written = self.round
+        return True
+
+    def resume(self, *, directory: Union[str, os.PathLike[str]] = "checkpoints", timeout: Optional[float] = None,
+               **objects: Any) -> Optional[Dict[str, Any]]:
+        """Go on from the latest unit that checkpoint() wrote on *every* node; returns its `state`, or None: no node has a unit.
+
+            with sgp.attach(model, optimizer) as node:
+                state = node.resume(scheduler=scheduler) or {"epoch": 0}
+                for epoch in range(state["epoch"], 10):
+
+        Call it once, before the first step, and before mean(), any() and all(). If the daemons of all nodes were down, by a power
+        cut or in order, all programs wait here for each other, agree on a round, and put the parameters of that round back: units
+        of later rounds are removed. `node.round` does not go back, since weights and shares are counted by it; putting back takes
+        three rounds or a few more. If the rounds are limited, those that were lost and these are missing at the end.
+
+        If this program, or its daemon, was restarted while the fleet trains, the parameters stay those of the fleet, and the rest is of
+        the latest unit of this node. So it is if the programs of all nodes were restarted, and the daemons were not.
+
+        A unit that is not whole is passed over; a line of the logger "sgp" tells it. With attach(fresh=True) there is nothing to
+        resume: units of the former run are moved to `directory`/NAME/former. Load only what you have written yourself: a pickle may
+        run anything.
+
+        `timeout` in seconds for the others to come; None: as long as it takes. Raises TimeoutError with the names of those that are
+        missing; Error, on all nodes, if some have units and no round is everybody's, or if the unit is of another model or
+        other `objects`; and as mean() does."""
+        model, _ = self._shared("resume")
+        units = self._units(directory)
+        if self._points.fresh:
+            units.set_aside()
+        sound = units.sound()
+        padded = (sound + [-1] * UNITS_MAX)[:UNITS_MAX]
+        rows = self._decide("resume", [self.round, *padded], timeout, first=True)
+        number = agreed({name: [int(value) for value in row[1:] if value >= 0] for name, row in rows.items()}) if rows else \
+            (sound[0] if sound else None)
+        if number is None:
+            return None
+        kept, parameters = units.read(number)
+        check_kept(kept, model.layout, objects, f"the unit of round {number}")
+        if rows:
+            self._put_back(parameters, number, int(max(row[0] for row in rows.values())))
+            units.take(number, self.round)
+        model.set_local(kept["local"])
+        restore(self._own_objects(), kept["own"])
+        restore(objects, kept["objects"])
+        self._passes, self._epochs = kept["passes"], kept["epochs"]
+        self._points.resume(kept["places"], self.round)
+        state: Dict[str, Any] = kept["state"]
+        return state
+
+    def _put_back(self, parameters: bytes, number: int, latest: int) -> None:
+        """Assign parameters in every turn until no share of before is under way: until some rounds after that of the node which is
+        ahead. So all nodes leave it in one round."""
+        written = False
+        while not self.stopped and (not written or self.round < latest + _ROUNDS_UNDER_WAY):
+            model, memory = self._shared("resume")
+            with memory.values() as values:
+                values[:] = parameters
+            model.scatter()
+            if isinstance(self._fleet, Alone):
+                self._fleet.go_on(number)
+                return
+            written = not self._hand_back(assigned=True).skipped
+
+    def _shared(self, call: str) -> Tuple[Model, Memory]:
+        """Raises Error for a node without a model, or whose model is its own again."""
+        if self._model is None or self._memory is None:
+            raise Error(f"{self.name}: {call}() is for a model that is attached; node.attach(model, optimizer) comes first, and "
+                        "finish() and detach() later")
+        return self._model, self._memory
+
+    def _own_objects(self) -> Dict[str, Any]:
+        """What attach() was given, and has a state."""
+        own = {"optimizer": self._optimizer, "scaler": self._scaler}
+        return {name: thing for name, thing in own.items() if hasattr(thing, "state_dict")}
+
+    def _units(self, directory: Union[str, os.PathLike[str]]) -> Units:
+        return Units(os.path.join(os.fspath(directory), self.name))
 
     # ---- keeping
 

@@ -63,6 +63,7 @@ class Flag(enum.IntFlag):
     FRESH = 512
     OVER = 1024
     OVERFLOWED = 2048
+    FIRST = 4096
 
 
 _TYPES = {kind.value: kind for kind in Type}

@@ -110,6 +110,15 @@ class Sampler:
         position = 0 if run.dealt_anew else min(run.handed, run.first + total - run.trained)
         return {"epoch": run.epoch, "position": position}
 
+    def place(self) -> Dict[str, int]:
+        """As state_dict(), but a pass that is over is not yet the next: a script that goes on from here gets nothing more of it,
+        and ends the epoch itself."""
+        run = self._pass
+        if run is None:
+            return {"epoch": self._next, "position": self._first}
+        done = run.first + self.node._trained()[0] - run.trained
+        return {"epoch": run.epoch, "position": 0 if run.dealt_anew else min(run.handed, done)}
+
     def load_state_dict(self, state: Dict[str, int]) -> None:
         """The next iter() goes on from there."""
         self._next, self._first, self._pass = state["epoch"], state["position"], None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from typing import Any, Dict, Iterator, List, Literal, Optional, Set, Tuple
+from typing import Any, Dict, Iterator, List, Literal, Mapping, Optional, Set, Tuple
 
 import torch
 
@@ -151,6 +151,20 @@ class TorchModel:
                     slot.found.tensor.detach().copy_(slot.view)  # with the tensor's version counter
                 elif slot.touch is not None:
                     slot.touch.zero_()  # nothing is written, but a graph kept across the turn raises
+
+    def _stays(self) -> Dict[str, torch.Tensor]:
+        """Buffers that do not travel, by name."""
+        travels = {slot.entry.name for slot in self._slots}
+        return {name: found.tensor for name, found in search(self._model, "_buffers").items() if name not in travels}
+
+    def local(self) -> Dict[str, Any]:
+        return {name: tensor.detach().clone() for name, tensor in self._stays().items()}
+
+    def set_local(self, tensors: Mapping[str, Any]) -> None:
+        with torch.no_grad():
+            for name, tensor in self._stays().items():
+                if name in tensors:
+                    tensor.copy_(tensors[name])
 
     def fork(self) -> None:
         if self._memory is None:

@@ -2,6 +2,7 @@
 """A daemon that is none: it speaks docs/ATTACH.md in a thread, folds what a program did, and does on demand what a
 daemon may do at the worst moment. Its codec is its own, so that a mistake of the package is not made twice."""
 import contextlib
+import errno
 import json
 import math
 import mmap
@@ -62,18 +63,20 @@ class FakeDaemon:
     program's own), `drift` is added to x in every round: what the neighbours gave. `acts` maps a count of DONEs, over
     the daemon's life from 1, to a function of (daemon, connection, frame) that is called in the place of an answer.
     `frames` is everything that came.
+    `decide` gives the lines of all words, of the program's; None: the fleet has decided before.
     With `open_end` it leaves the rounds to the program. `questions` are arrays of rows to predict, or None to evaluate:
     they are asked, one after the other, in the place of the next turn or FINISHED; `answers` are the frames and outputs
     that came."""
 
     def __init__(self, path=None, weight=1.0, rounds=-1, begin=None, drift=0.0, local_steps=1, refuse=None, acts=None,
-                 index=0, size=1, final=None, open_end=False, questions=()):
+                 index=0, size=1, final=None, open_end=False, questions=(), decide=None):
         self.folder = tempfile.TemporaryDirectory(prefix="sgp-")
         self.path = path or os.path.join(self.folder.name, "attach.sock")
         self.weight, self.rounds, self.begin, self.drift = weight, rounds, begin, drift
         self.local_steps, self.refuse, self.acts = local_steps, refuse, acts or {}
         self.index, self.size, self.final, self.open_end = index, size, final, open_end
         self.questions, self.answers, self.asked, self.then = list(questions), [], 0, None
+        self.decide = decide or (lambda word: [f"n{index} {word}"])
         self.x = None
         self.round = self.turn = self.dones = 0
         self.frames, self.program, self.failure = [], None, None
@@ -161,6 +164,10 @@ class FakeDaemon:
                 self.say(IDENTITY, index=self.index, size=self.size, rounds=self.rounds, local_steps=self.local_steps, seed=7,
                          text=f"n{self.index}")
                 return
+            elif frame["type"] == TELL:
+                lines = self.decide(frame["text"])
+                told = {"code": -errno.EALREADY} if lines is None else {"size": len(lines), "text": "\n".join(lines) + "\n"}
+                self.say(TOLD, **told)
             else:
                 assert frame["type"] in (REPORT, KEEP), frame
 

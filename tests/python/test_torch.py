@@ -1,12 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Modules of PyTorch behind the package sgp: views that stay views, or are named."""
+import contextlib
 import copy
 import faulthandler
 import io
 import os
 import pickle
 import re
+import tempfile
 import unittest
 import warnings
 from unittest import mock
@@ -389,6 +391,26 @@ class TorchTest(unittest.TestCase):
         self.assertEqual([f["rows"] for f in daemon.of(DONE)], [64] * 4)
         self.assertFalse(bool((flat(model) == before).any()))
         self.assertTrue(all(p.dtype == torch.float32 for p in model.parameters()))
+
+    def test_the_lines_on_resuming(self):
+        """Those of docs/ATTACH.md: the second run begins where the first ended."""
+        with open(os.path.join(common.ROOT, "docs/ATTACH.md"), encoding="utf-8") as file:
+            code = re.search(r"```python\n([^`]*node.resume.*?)```", file.read(), re.DOTALL).group(1)
+        steps = []
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            for epochs in (2, 3):
+                daemon = FakeDaemon()
+                self.addCleanup(daemon.close)
+                model = network()
+                optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+                scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+                with mock.patch.dict(os.environ, {"SGP_SOCKET": daemon.path}):
+                    exec(compile(code.replace("every=100", "every=4"), "docs/ATTACH.md", "exec"), {
+                        "sgp": sgp, "model": model, "optimizer": optimizer, "scheduler": scheduler, "EPOCHS": epochs,
+                        "train_set": (torch.randn(192, 6), torch.randint(2, (192,))), "criterion": nn.CrossEntropyLoss()})
+                steps.append(len(daemon.of(DONE)))
+                self.assertEqual(optimizer.param_groups[0]["lr"], 0.1 * 0.5 ** epochs)
+        self.assertEqual(steps, [12, 2 + 6])  # two of which put the parameters back
 
     # ---- loops that mix by themselves
 
