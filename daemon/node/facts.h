@@ -33,8 +33,9 @@ void facts_finish(struct daemon *daemon);
 
 /* The program's word in the next decision, unless it has given one. facts.decided is called later,
  * perhaps at once. With `first` the word counts only in the first decision that the members make
- * since any of their daemons came up; facts.missed is called if a neighbour knows of one. Returns 0,
- * SGP_E_STATE with *error if no link reaches a member, or -ENOMEM. */
+ * since their daemons came up. If this node or a neighbour knows of an earlier decision,
+ * facts.missed is called instead. Returns 0, SGP_E_STATE with *error if no link reaches a member,
+ * or -ENOMEM. */
 int facts_tell(struct daemon *daemon, const char *text, bool first, struct sgp_error *error);
 /* Whether the program waits for a decision, and the names of the members whose word is missing. */
 bool facts_missing(const struct daemon *daemon, char *ret_names, size_t bytes);

@@ -15,6 +15,7 @@
 
 help(sgp.attach) tells the rest; sgp.join() knows the node before there is a model. sgp.Client asks a daemon what it is doing."""
 from .attachment import Finished, Mixed
+from .average import Ema
 from .client import Client
 from .enter import attach, join
 from .errors import (AlreadyFinished, Busy, Disconnected, Error, LayoutMismatch, NoDaemon, NotFinite, Refused, TrainingWarning, ViewsLost)
@@ -23,6 +24,6 @@ from .noise import FleetNoise
 from .rows import Sampler
 from .wrap import wrap
 
-__all__ = ["attach", "join", "wrap", "FleetNoise", "Node", "Mixed", "Finished", "Sampler", "Client", "Error", "NoDaemon", "Disconnected",
+__all__ = ["attach", "join", "wrap", "FleetNoise", "Ema", "Node", "Mixed", "Finished", "Sampler", "Client", "Error", "NoDaemon", "Disconnected",
            "Busy", "Refused", "LayoutMismatch", "ViewsLost", "NotFinite", "AlreadyFinished", "TrainingWarning"]
 __version__ = "0.1.0.dev0"

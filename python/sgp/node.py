@@ -21,6 +21,7 @@ from .memory import Memory
 from .model import Model
 from .questions import Evaluate, Predict
 from .points import Points, check_kept, restore, states_of
+from .profile import marked
 from .rows import Sampler, batches, is_stream, length_of
 from .units import UNITS_MAX, Units, agreed
 
@@ -199,6 +200,8 @@ class Node:
         serve the status alone. Afterwards the parameters are another estimate: gradients and graphs of before are void.
         Inside accumulate() nothing is folded. After the end (`Mixed.stop`) no step counts.
 
+        torch.profiler shows the call as "sgp.mix", and in it the wait for daemon and neighbours as "sgp.wait".
+
         A Ctrl-C while it waits is a KeyboardInterrupt as anywhere; the next call goes on waiting.
         Raises Disconnected, ViewsLost, NotFinite, and Refused where the daemon does not take this program back."""
         self._check_owner()
@@ -206,7 +209,8 @@ class Node:
         self._tally.add(loss, rows)
         if self._silent:
             return Mixed(self.round, self.weight, stop=self.stopped)
-        return self._hand_back(assigned=False)
+        with marked("sgp.mix"):
+            return self._hand_back(assigned=False)
 
     def _hand_back(self, assigned: bool) -> Mixed:
         """Give the memory to the daemon, and take it again with the next turn."""
@@ -219,7 +223,9 @@ class Node:
                     overflowed=self._skipped_steps > self._skipped_told)
         self._tally, self._skipped_told = Tally(), self._skipped_steps
         try:
-            return self._follow(self._fleet.mix(step))
+            with marked("sgp.wait"):
+                mixed = self._fleet.mix(step)
+            return self._follow(mixed)
         except NotFinite:
             if self._model is not None:
                 self._model.scatter()  # what was before the step

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A callback for the Trainer of Hugging Face's transformers, which is not in Debian."""
+from __future__ import annotations
+
+from typing import Any
+
+from transformers import TrainerCallback  # type: ignore[import]
+
+from .node import Node
+
+
+class Fleet(TrainerCallback):  # type: ignore[misc]
+    """Lets ``Trainer.train`` train as a node of the fleet.
+
+        node = sgp.join()
+
+        class FleetTrainer(transformers.Trainer):
+            def get_train_dataloader(self):
+                return node.loader(self.train_dataset, self.args.per_device_train_batch_size, collate_fn=self.data_collator)
+
+        FleetTrainer(model, arguments, train_dataset=train_set, callbacks=[sgp.transformers.Fleet(node)]).train()
+
+    `node` comes from sgp.join(); `options` are those of node.attach(), such as ``timeout``. The model is attached when training
+    begins, and mixed after each step of the optimizer, for which gradients of several batches may have been added up. train() ends
+    early when the fleet stops. Its end finishes, so that the model then is the fleet's. The Trainer tells no callback of an
+    exception: call train() inside ``with node:``, which detaches then. Evaluation and logging by ``node.is_first``
+    are the arguments' to say."""
+
+    def __init__(self, node: Node, **options: Any) -> None:
+        self.node, self._options = node, options
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **objects: Any) -> None:
+        """Attach. Raises as Node.attach()."""
+        self.node.attach(objects["model"], objects.get("optimizer"), **self._options)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **objects: Any) -> Any:
+        """Mix."""
+        rows = args.per_device_train_batch_size * args.gradient_accumulation_steps
+        if self.node.mix(rows=rows).stop:
+            control.should_training_stop = True
+        return control
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **objects: Any) -> None:
+        """Finish: the model is the fleet's."""
+        self.node.finish()
