@@ -49,7 +49,7 @@ HEADER_ROOMS = {header: room for room, headers in {
     "lib/wire": "wire.h",
     "lib/journal": "journal.h",
     "lib/tensor": "blas.h block.h buffer.h choose.h codec.h kernels.h",
-    "lib/train": "attached.h checkpoint.h copy.h dataset.h learner.h loss.h model.h model_file.h optimizer.h outer.h precision.h predictor.h quadratic.h run.h schedule.h shape.h update.h",
+    "lib/train": "attached.h checkpoint.h copy.h dataset.h description.h learner.h loss.h model.h model_file.h optimizer.h outer.h precision.h predictor.h quadratic.h run.h schedule.h shape.h update.h",
     "lib/attach": "attach.h",
     "lib/tls": "cipher.h key.h",
     "lib/perform": "perform.h",
@@ -67,7 +67,7 @@ DOOR_SYMBOLS = {
     "lib/wire": ["sgp_message_type_name", "sgp_reason_text", "sgp_node_state_name"],
     "daemon/net": ["sgp_message_cargo", "sgp_reason_text"],
     "daemon/control": ["sgp_node_state_name", "sgp_waiting_name"],
-    "ctl": ["sgp_method_find", "sgp_method_suit"],
+    "ctl": ["sgp_method_at", "sgp_method_find", "sgp_method_suit"],
 }
 
 # Libraries that only some files may know of: a pattern of the include, then of these files.
