@@ -73,7 +73,7 @@ extern const struct ctl_command ctl_status_command, ctl_peers_command, ctl_topol
     ctl_topology_generate_command, ctl_key_generate_command, ctl_key_show_command,
     ctl_scaling_command, ctl_simulate_command, ctl_compare_command, ctl_run_command,
     ctl_launch_command, ctl_replay_command, ctl_reset_command, ctl_token_restore_command,
-    ctl_config_schedule_command;
+    ctl_config_schedule_command, ctl_config_new_command, ctl_data_describe_command;
 
 /* ---- arguments (options.c) ---- */
 
@@ -151,6 +151,9 @@ void ctl_cell(
 
 /* Print an object as lines `key value`; objects within it as `outer.inner value`. */
 void ctl_print_object(const struct ctl *ctl, const json_t *object);
+
+/* Write a word for a shell: in single quotes, unless it consists of safe characters alone. */
+void ctl_put_word(const char *word, FILE *file);
 
 /* An answer of GET /v1/status, ordered for a person. The caller releases it. */
 json_t *ctl_status_in_order(const json_t *status);

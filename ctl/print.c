@@ -79,6 +79,20 @@ json_t *ctl_json_text(const char *text)
     return string;
 }
 
+void ctl_put_word(const char *word, FILE *file)
+{
+    static const char harmless[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                   "%+,-./:=@_";
+    if (word[0] != '\0' && word[strspn(word, harmless)] == '\0') {
+        (void)fputs(word, file);
+        return;
+    }
+    (void)fputc('\'', file);
+    for (; *word; word++)
+        (void)(*word == '\'' ? fputs("'\\''", file) : fputc(*word, file));
+    (void)fputc('\'', file);
+}
+
 /* A text from any source: an escape sequence of a peer must not reach the terminal. */
 static void text_cell(const char *from, char text[CTL_CELL_BYTES])
 {

@@ -210,21 +210,6 @@ static json_t *summary_json(struct simulation *simulation, const struct sgp_sim 
 
 /* ---- the run ---- */
 
-/* A word quoted for a shell: in single quotes, unless it consists of safe characters alone. */
-static void tell_word(const char *word)
-{
-    static const char harmless[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                   "%+,-./:=@_";
-    if (word[0] != '\0' && word[strspn(word, harmless)] == '\0') {
-        (void)fputs(word, stderr);
-        return;
-    }
-    (void)fputc('\'', stderr);
-    for (; *word; word++)
-        (void)(*word == '\'' ? fputs("'\\''", stderr) : fputc(*word, stderr));
-    (void)fputc('\'', stderr);
-}
-
 /* The whole command line, to repeat a failure. It has a line of its own, because the length of an
  * error's line is limited. The program's version is in a shell comment. Standard input is not
  * repeated. */
@@ -239,7 +224,7 @@ static void tell_again(const struct simulation *simulation)
         (void)fputs("again: sgpctl simulate", stderr);
     for (int i = 0; i < simulation->word_count; i++) {
         (void)fputc(' ', stderr);
-        tell_word(gone && i == simulation->file_word ? "FILE" : simulation->words[i]);
+        ctl_put_word(gone && i == simulation->file_word ? "FILE" : simulation->words[i], stderr);
     }
     (void)fprintf(stderr, " # sgpctl %s\n", sgp_version());
 }

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a CSV file to a configuration: test_own_data.py SGPD SGPCTL. `data describe`, `config new`, and `sgpd --check`."""
+import contextlib
+import json
+import os
+import pty
+import random
+import select
+import subprocess
+import sys
+import tempfile
+
+import tap
+
+SGPD, SGPCTL = sys.argv[1:]
+COLUMNS = ["id", "name", "age", "sex", "weight", "unit", "empty", "diagnosis"]
+
+
+def ctl(*arguments, status=0, cwd=None):
+    """Run sgpctl without a terminal; returns standard output and standard error."""
+    done = subprocess.run([SGPCTL, *map(str, arguments)], text=True, timeout=60, cwd=cwd, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == status, (arguments, done.returncode, done.stdout, done.stderr)
+    return done.stdout, done.stderr
+
+
+def refused(*arguments, status=6):
+    """The one line of an error, told to a person and as JSON alike."""
+    out, err = ctl(*arguments, status=status)
+    assert out == "" and err.startswith("sgpctl: ") and err.count("\n") == 1, (out, err)
+    error = json.loads(ctl("--json", *arguments, status=status)[0])["error"]
+    assert err == f"sgpctl: {error['message']}\n", (err, error)
+    return error["message"]
+
+
+def write(path, header, rows):
+    with open(path, "w", encoding="utf-8") as file:
+        for row in [header, *rows]:
+            file.write(",".join(map(str, row)) + "\n")
+    return path
+
+
+@contextlib.contextmanager
+def folder():
+    """A folder with rows of each kind of column, and a topology file of two nodes."""
+    with tempfile.TemporaryDirectory() as home:
+        drawn = random.Random(3)
+        rows = []
+        for number in range(1, 301):
+            age, weight = drawn.gauss(50, 12), drawn.gauss(70, 9)
+            rows.append((number, "P%d" % drawn.randrange(10 ** 9), "%.1f" % age, drawn.choice("fm"),
+                         "" if number % 50 == 7 else "%.2f" % weight, "kg", "NA", "yes" if age + weight > 122 else "no"))
+        write(home + "/rows.csv", COLUMNS, rows)
+        with open(home + "/fleet.dot", "w", encoding="ascii") as file:
+            file.write(ctl("topology", "generate", "ring", 2, "--address", "127.0.0.1:47311+")[0])
+        yield home
+
+
+def new(home, *more, data="rows.csv", label="diagnosis", name="n0", file="n0.conf", status=0, json_too=False):
+    return ctl(*(["--json"] if json_too else []), "-n", name, "config", "new", f"{home}/{file}", "--data", f"{home}/{data}",
+               "--label", label, "--topology", home + "/fleet.dot", "--state-directory", f"{home}/{name}",
+               "--socket", f"{home}/{name}.sock", *more, status=status)
+
+
+def check(home, file="n0.conf"):
+    done = subprocess.run([SGPD, "--check", "-c", f"{home}/{file}"], text=True, capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, ""), (done.stdout, done.stderr)
+    assert "warning" not in done.stdout, done.stdout
+    return done.stdout
+
+
+def test_describe_names_kinds_values_and_oddities():
+    with folder() as home:
+        answer = json.loads(ctl("--json", "data", "describe", home + "/rows.csv", "--label", "diagnosis")[0])
+        columns = {column["name"]: column for column in answer["columns"]}
+        assert list(columns) == COLUMNS and answer["rows"] == 300
+        assert {name: column["kind"] for name, column in columns.items()} == {
+            "id": "identifier", "name": "identifier", "age": "number", "sex": "category", "weight": "number",
+            "unit": "constant", "empty": "empty", "diagnosis": "category"}, columns
+        assert [name for name, column in columns.items() if column["feature"]] == ["age", "sex", "weight"]
+        assert columns["weight"]["missing"] == 6 and columns["weight"]["present"] == 294
+        with open(home + "/rows.csv", encoding="ascii") as file:
+            rows = [line.rstrip("\n").split(",") for line in file][1:]
+        ages = [float(row[2]) for row in rows]
+        assert (columns["age"]["least"], columns["age"]["most"]) == (min(ages), max(ages))
+        assert abs(columns["age"]["mean"] - sum(ages) / 300) < 1e-9
+        labels = [row[7] for row in rows]
+        assert columns["diagnosis"]["values"] == [{"value": v, "rows": labels.count(v)} for v in ("no", "yes")]
+        assert answer["outputs"] == 2 and answer["refused"] is None
+        assert [oddity["column"] for oddity in answer["oddities"]] == ["id", "name", "unit", "empty"]
+        told = ctl("data", "describe", home + "/rows.csv", "--label", "diagnosis")[0]
+        assert told.endswith(answer["data"]) and answer["scaling_command"] in told, told
+
+
+def test_the_command_of_describe_makes_the_scaling_file():
+    with folder() as home:
+        answer = json.loads(ctl("--json", "data", "describe", home + "/rows.csv", "--label", "diagnosis")[0])
+        done = subprocess.run(answer["scaling_command"].replace("sgpctl", SGPCTL, 1), shell=True, cwd=home, text=True,
+                              capture_output=True, check=False, timeout=60)
+        assert (done.returncode, done.stderr) == (0, ""), done
+        with open(home + "/scale.json", encoding="utf-8") as file:
+            assert [column["name"] for column in json.load(file)["columns"]] == ["age", "sex", "weight"]
+
+
+def test_describe_refuses_bad_files_with_a_line():
+    with tempfile.TemporaryDirectory() as home:
+        path = home + "/t.csv"
+        write(path, ["a", "b"], [(1, 2), (3,)])
+        assert refused("data", "describe", path) == f"{path}:3: 1 fields, but the first line names 2 columns"
+        write(path, ["a;b"], [("1;2",)])
+        assert refused("data", "describe", path).startswith(f"{path}:1: one column, called 'a;b'; write the file with commas")
+        write(path, ["a", "b"], [(1, 2), (3, 4)])
+        assert refused("data", "describe", path, "--label", "c") == f"{path}:1: there is no column 'c'; the columns are a, b"
+        assert refused("data", "describe", path, "--label", "a", "--ignore", "a").endswith("ignore other columns")
+        assert refused("data", "describe", home + "/none.csv") == f"{home}/none.csv: No such file or directory"
+        write(path, ["1", "2"], [(3, 4), (5, 6)])
+        [oddity] = json.loads(ctl("--json", "data", "describe", path)[0])["oddities"]
+        assert oddity["line"] == 1 and oddity["column"] is None, oddity
+
+
+def test_stray_text_is_named_with_its_line():
+    with folder() as home:
+        write(home + "/rows.csv", ["a", "b", "y"], [(r * 0.5, "12 mm" if r == 20 else r % 7, r * 1.5) for r in range(40)])
+        answer = json.loads(ctl("--json", "data", "describe", home + "/rows.csv", "--label", "y")[0])
+        assert answer["oddities"] == [{"column": "b", "line": 22, "text": "'12 mm' is the first of 1 texts among 39 numbers"}]
+        message = (f"{home}/rows.csv:22: column 'b': '12 mm' is no number, but 39 values are; correct it, or leave the column "
+                   "out with --ignore")
+        assert answer["refused"] == message and answer["data"] is None
+        assert new(home, label="y", status=6)[1] == f"sgpctl: {message}\n"
+        assert not os.path.exists(home + "/n0.conf") and not os.path.exists(home + "/scale.json")
+        new(home, "--ignore", "b", label="y")
+        check(home)
+
+
+def test_a_new_configuration_passes_the_check():
+    with folder() as home:
+        told, silent = new(home)
+        assert silent == "" and "scale.json: computed from the rows of this node" in told, told
+        assert "left out of the features: id,name,unit,empty;" in told, told
+        shown = check(home)
+        assert "240 rows of 4 features to train on, 60 to test on" in shown, shown
+        assert "dense 32 relu, dense 2" in shown, shown
+        with open(home + "/scale.json", "rb") as file:
+            scale = file.read()
+        answer = json.loads(new(home, name="n1", file="n1.conf", json_too=True)[0])
+        assert answer == {"file": home + "/n1.conf", "scale": home + "/scale.json", "scale_made": False,
+                          "left_out": ["id", "name", "unit", "empty"]}, answer
+        with open(home + "/scale.json", "rb") as file:
+            assert file.read() == scale
+        check(home, "n1.conf")
+
+
+def test_numbers_many_classes_and_odd_names_pass_the_check():
+    with folder() as home:
+        write(home + "/numbers.csv", ["a", "b", "price"], [(r * 0.37, r % 5, r * 2.5 + 1) for r in range(200)])
+        new(home, data="numbers.csv", label="price")
+        assert "dense 32 relu, dense 1" in check(home)
+        names = ['"New York, %d"' % i for i in range(60)] + ['"say ""hi"""', "Bern"]
+        write(home + "/towns.csv", ["a", '"the town, now"'], [(r * 0.5, names[r % 62]) for r in range(620)])
+        new(home, "--force", "--scale", home + "/towns.json", data="towns.csv", label="the town, now")
+        assert "dense 32 relu, dense 62" in check(home)
+        write(home + "/digits.csv", ["a", "y"], [(r * 0.5, "%.1f" % (r % 10)) for r in range(100)])
+        new(home, "--force", "--scale", home + "/digits.json", "--layers", "dense 10", "--holdout", "0.5", data="digits.csv",
+            label="y")
+        assert "50 rows of 1 features to train on, 50 to test on" in check(home)
+        write(home + "/short.csv", ["a", "y"], [(r, "no" if r % 2 else "") for r in range(20)] + [(4, "yes"), (3, "")])
+        new(home, "--force", "--scale", "none", data="short.csv", label="y")
+        assert "11 rows" in check(home)
+
+
+def test_owners_get_a_method_that_their_file_takes():
+    with folder() as home:
+        with open(home + "/fleet.dot", "w", encoding="ascii") as file:
+            file.write(ctl("topology", "generate", "owner", 3, "--address", "127.0.0.1:47311+")[0])
+        told, _ = new(home, name="n1")
+        with open(home + "/n0.conf", encoding="utf-8") as file:
+            assert "algorithm = backup\n" in file.read(), told
+        check(home)
+
+
+def test_no_file_is_overwritten_without_force():
+    with folder() as home:
+        with open(home + "/n0.conf", "w", encoding="ascii") as file:
+            file.write("mine\n")
+        _, err = new(home, status=1)
+        assert err == f"sgpctl: {home}/n0.conf is there already; --force replaces it, another name keeps it\n", err
+        with open(home + "/n0.conf", encoding="ascii") as file:
+            assert file.read() == "mine\n"
+        assert sorted(os.listdir(home)) == ["fleet.dot", "n0.conf", "rows.csv"]
+        new(home, "--force")
+        check(home)
+        assert sorted(os.listdir(home)) == ["fleet.dot", "n0.conf", "rows.csv", "scale.json"]
+
+
+def test_wrong_options_have_one_line_and_write_nothing():
+    with folder() as home:
+        base = ("-n", "n0", "config", "new", home + "/n0.conf")
+        rows, fleet = ("--data", home + "/rows.csv", "--label", "diagnosis"), ("--topology", home + "/fleet.dot")
+        hint = "; see sgpctl config new --help"
+        assert refused(*base, status=2) == "--data is missing: the CSV file with the rows of this node" + hint
+        assert refused(*base, *rows[:2], status=2) == ("--label is missing: the column to predict, one of "
+                                                       + ", ".join(COLUMNS) + hint)
+        assert refused(*base, *rows, status=2) == "--topology is missing: the topology file" + hint
+        assert refused(*base[2:], *rows, *fleet, status=2) == "-n NAME is missing: the name of this node, one of n0, n1" + hint
+        assert refused("-n", "n9", *base[2:], *rows, *fleet) == (
+            f"{home}/fleet.dot: no node is called 'n9'; give the name of this node, one of n0, n1")
+        assert refused(*base, *rows[:3], "unit", *fleet) == (
+            f"{home}/rows.csv: column 'unit' cannot be the label, because it is of kind constant; name another with --label")
+        assert refused(*base, *rows, *fleet, "--epochs", "0", status=2).startswith("--epochs is a whole number from 1 to")
+        assert "[data] shards" in refused(*base, *rows, *fleet, "--shards", "some")
+        assert "[train] algorithm" in refused(*base, *rows, *fleet, "--listen", "127.0.0.1:1\n[train]\nalgorithm = x")
+        assert sorted(os.listdir(home)) == ["fleet.dot", "rows.csv"]
+
+
+def converse(arguments, answers, cwd):
+    """Run sgpctl on a terminal of its own, and answer its questions; returns its exit status and all that it said."""
+    child, terminal = pty.fork()
+    if child == 0:
+        os.chdir(cwd)
+        os.execv(SGPCTL, [SGPCTL, *arguments])
+    said, answers = "", list(answers)
+    while select.select([terminal], [], [], 60)[0]:
+        try:
+            more = os.read(terminal, 4096).decode()
+        except OSError:  # the terminal ends with the program
+            break
+        if not more:
+            break
+        said += more
+        if answers and said.endswith(": "):
+            os.write(terminal, (answers.pop(0) + "\n").encode())
+            said += "\n"
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), said
+
+
+def test_a_terminal_is_asked_for_what_is_missing():
+    with folder() as home:
+        status, said = converse(["config", "new", "n1.conf", "--state-directory", home + "/n1", "--socket", home + "/s"],
+                                ["rows.csv", "diagnosis", "fleet.dot", "n1"], home)
+        assert status == 0, said
+        assert "the column to predict, one of id, name, age, sex, weight, unit, empty, diagnosis: " in said, said
+        assert "the name of this node, one of n0, n1: " in said, said
+        check(home, "n1.conf")
+
+
+tap.run(dict(vars()))
