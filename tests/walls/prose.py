@@ -63,6 +63,7 @@ lib/attach
 lib/base
 lib/core
 lib/journal
+lib/measures
 lib/perform
 lib/sim
 lib/tensor
