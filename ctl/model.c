@@ -146,9 +146,10 @@ const struct ctl_command ctl_predict_command = {.words = "predict",
         "before scaling. They are found by name; other columns are not used. The answer is CSV:\n"
         "the class and the probability of each class; or each label column, with its probability\n"
         "if it is 0 or 1. With --json it is one object a row. If the label columns are there, the\n"
-        "predictions are scored: accuracy and log loss, of numbers R2 and mean absolute error,\n"
-        "on standard error, or with --json as a last object. A row that the model cannot take\n"
-        "ends the command with 6; the rows before it have been printed.\n",
+        "predictions are measured: accuracy, log loss, F1, AUC and calibration; precision and\n"
+        "recall of each class, and the confusion matrix; of numbers R2, mean absolute and squared\n"
+        "error. That is on standard error, or with --json a last object. A row that the model\n"
+        "cannot take ends the command with 6; the rows before it have been printed.\n",
     .run = predict};
 
 /* ---- export ---- */

@@ -3,12 +3,13 @@
  *
  * The number of rows is not limited, because printed rows are not stored. So if a row is wrong, the
  * rows before it have already been printed. */
-#include "ctl.h"
+#include "measures.h"
+
+#include "train/measures_json.h"
 
 #include "sgp/predictor.h"
 
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 
 struct printer {
@@ -144,28 +145,22 @@ static int take(void *context, const struct sgp_predictions *block, struct sgp_e
     return ferror(stdout) ? sgp_fail(error, -EIO, "standard output: %s", strerror(errno)) : 0;
 }
 
-static void add_measure(json_t *object, const char *key, double value)
+/* Print how good the predictions are: with --json as a last object, else on standard error,
+ * because these lines are no rows. */
+static void print_measures(
+    const struct printer *printer, const char *rows, const struct sgp_measures *measures)
 {
-    if (!isnan(value))
-        (void)json_object_set_new(object, key, ctl_json_real(value));
-}
-
-/* Compare the predictions with the labels. Printed on standard error, because it is not a row. */
-static void print_score(
-    const struct printer *printer, const char *rows, const struct sgp_score *score)
-{
-    json_t *object = json_pack("{s:I}", "scored_rows", (json_int_t)score->rows);
+    const struct sgp_predictor_view *view = &printer->view;
+    json_t *object = sgp_measures_json(measures, view->classes ? view->classes : view->labels);
     const char *key, *before = " ";
     json_t *value;
-    add_measure(object, "accuracy", score->accuracy);
-    add_measure(object, "log_loss", score->log_loss);
-    add_measure(object, "r2", score->r2);
-    add_measure(object, "absolute_error", score->absolute_error);
     if (printer->ctl->json) {
-        (void)ctl_print_json(object);
+        (void)ctl_print_json(
+            json_pack("{s:I, s:o}", "scored_rows", (json_int_t)measures->rows, "measures", object));
         return;
     }
-    (void)fprintf(stderr, "sgpctl: %s: %llu rows scored:", rows, (unsigned long long)score->rows);
+    (void)fprintf(
+        stderr, "sgpctl: %s: %llu rows scored:", rows, (unsigned long long)measures->rows);
     json_object_foreach(object, key, value)
     {
         if (!json_is_real(value))
@@ -174,6 +169,7 @@ static void print_score(
         before = ", ";
     }
     (void)fprintf(stderr, "\n");
+    ctl_measures_print(object, stderr);
     json_decref(object);
 }
 
@@ -191,20 +187,22 @@ static enum ctl_exit run(struct ctl *ctl, struct sgp_predictor *predictor, const
     FILE *file = standard ? stdin : fopen(rows, "rb");
     struct printer printer = {.ctl = ctl, .view = sgp_predictor_view(predictor)};
     struct sgp_error error = {0};
-    struct sgp_score score = {0};
+    struct sgp_measures measures = {0};
     if (!file)
         return ctl_fail(ctl, CTL_INVALID, "%s: %s", rows, strerror(errno));
     const char *name = standard ? "standard input" : rows;
-    int code = sgp_predictor_run(predictor, file, name, take, &printer, &error, &score);
+    int code = sgp_predictor_measures(predictor, &measures);
+    if (code == 0)
+        code = sgp_predictor_run(predictor, file, name, take, &printer, &error, &measures);
     if (!standard)
         (void)fclose(file);
     if (code == 0 && (fflush(stdout) != 0 || ferror(stdout)))
         code = sgp_fail(&error, -EIO, "standard output: %s", strerror(errno));
-    if (code < 0)
-        return fail(ctl, code, &error);
-    if (score.rows > 0)
-        print_score(&printer, name, &score);
-    return CTL_DONE;
+    enum ctl_exit status = code < 0 ? fail(ctl, code, &error) : CTL_DONE;
+    if (code == 0 && measures.rows > 0)
+        print_measures(&printer, name, &measures);
+    sgp_measures_finish(&measures);
+    return status;
 }
 
 enum ctl_exit ctl_predict_file(struct ctl *ctl, const char *model, const char *rows)

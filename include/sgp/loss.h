@@ -23,6 +23,7 @@
 #define SGP_LOSS_H
 
 #include "sgp/dataset.h"
+#include "sgp/measures.h"
 #include "sgp/status.h"
 
 #define SGP_HUBER_DELTA_MIN 1e-6
@@ -73,6 +74,10 @@ unsigned sgp_loss_takes(enum sgp_loss loss);
 /* The function that a loss brings for the last layer, which then has no activation: "softmax",
  * "sigmoid", or NULL. */
 const char *sgp_loss_activation(enum sgp_loss loss);
+
+/* What the outputs of a model with this loss are measured as; `classes`: the truth of a row is a
+ * class. */
+enum sgp_measures_kind sgp_loss_measures(enum sgp_loss loss, bool classes);
 
 /* Check the settings that the loss uses, for a model of `outputs` outputs. Returns 0;
  * SGP_E_CONFIG with *error filled. */

@@ -93,6 +93,9 @@ bool sgp_measures_log_loss(const struct sgp_measures *measures, double *ret_loss
 /* Mean over the rows of the distance between confidence and accuracy of their part (Guo et al.
  * 2017); of logits and bits. */
 bool sgp_measures_calibration_error(const struct sgp_measures *measures, double *ret_error);
+/* Mean confidence of the rows of one part. */
+bool sgp_measures_confidence(
+    const struct sgp_measures *measures, uint32_t part, double *ret_confidence);
 /* Mean of F1 over the classes that a row has or that the model says. */
 bool sgp_measures_macro_f1(const struct sgp_measures *measures, double *ret_f1);
 /* Mean of the AUC over the classes that have one. */

@@ -12,6 +12,7 @@
 #define SGP_PREDICTOR_H
 
 #include "sgp/dataset.h"
+#include "sgp/measures.h"
 #include "sgp/model.h"
 #include "sgp/model_file.h"
 
@@ -37,15 +38,6 @@ struct sgp_predictions {
     const float *outputs;
 };
 
-/* Of the rows with labels. NaN: it says nothing. */
-struct sgp_score {
-    uint64_t rows;   /* 0: the label columns are not there */
-    double accuracy; /* as in sgp/learner.h */
-    double log_loss; /* of classes or bits: the loss without weights and smoothing */
-    double r2;       /* of numbers: 1 - squared errors / squared deviations from the mean of */
-    double absolute_error; /* these rows; and the mean error; both means over the label columns */
-};
-
 /* Open a model file that a daemon with layers wrote. SGP_E_FILE with one line if it is damaged, of
  * another kind, or without the tags; SGP_E_LIMIT, -ENOMEM, -errno. */
 int sgp_predictor_open(
@@ -61,13 +53,19 @@ void sgp_predictor_destroy(struct sgp_predictor *predictor);
 
 struct sgp_predictor_view sgp_predictor_view(const struct sgp_predictor *predictor);
 
+/* Empty measures of this model. Returns 0 or -ENOMEM. */
+int sgp_predictor_measures(
+    const struct sgp_predictor *predictor, struct sgp_measures *ret_measures);
+
 /* Read CSV from an open file, plain or gzip, and hand the predictions to `take` in blocks, in the
- * order of the rows. A negative code of `take` ends it, with *error filled by it. `name` begins
- * messages, `NAME:LINE: ...`. Errors as sgp_dataset_read_csv, and SGP_E_NOT_FINITE for an output
- * that is not finite. Rows before the error have been handed over. */
+ * order of the rows. If the label columns are there, each row is added to `measures`. A negative
+ * code of `take` ends it, with *error filled by it. `name` begins messages, `NAME:LINE: ...`. Errors
+ * as sgp_dataset_read_csv, and SGP_E_NOT_FINITE for an output that is not finite. Rows before the
+ * error have been handed over. */
 typedef int sgp_predictor_take(
     void *context, const struct sgp_predictions *predictions, struct sgp_error *error);
 int sgp_predictor_run(struct sgp_predictor *predictor, FILE *file, const char *name,
-    sgp_predictor_take *take, void *context, struct sgp_error *error, struct sgp_score *ret_score);
+    sgp_predictor_take *take, void *context, struct sgp_error *error,
+    struct sgp_measures *measures);
 
 #endif

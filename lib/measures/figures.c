@@ -58,6 +58,16 @@ bool sgp_measures_calibration_error(const struct sgp_measures *measures, double 
     return true;
 }
 
+bool sgp_measures_confidence(
+    const struct sgp_measures *measures, uint32_t part, double *ret_confidence)
+{
+    if (measures->parts[part].rows == 0)
+        return false;
+    *ret_confidence =
+        sgp_wide_sum(measures->parts[part].confidence) / (double)measures->parts[part].rows;
+    return true;
+}
+
 double sgp_measures_precision(const struct sgp_measures *measures, uint32_t output)
 {
     return ratio(measures->classes[output].correct, measures->classes[output].said);

@@ -226,6 +226,15 @@ const char *sgp_loss_activation(enum sgp_loss loss)
     return find(loss)->activation;
 }
 
+enum sgp_measures_kind sgp_loss_measures(enum sgp_loss loss, bool classes)
+{
+    if (find(loss)->takes & SGP_LOSS_TAKES_BITS)
+        return SGP_MEASURES_BITS;
+    if (!classes)
+        return SGP_MEASURES_NUMBERS;
+    return find(loss)->activation ? SGP_MEASURES_LOGITS : SGP_MEASURES_SCORES;
+}
+
 static int check_weights(
     const struct sgp_loss_settings *settings, uint32_t outputs, struct sgp_error *error)
 {
@@ -324,6 +333,16 @@ struct sgp_loss_sum sgp_loss_batch(enum sgp_loss loss, const struct sgp_loss_set
             sum.correct += correct_bits(row.outputs, row.values, columns);
     }
     return sum;
+}
+
+void sgp_loss_measure(struct sgp_measures *measures, const float *outputs, const uint32_t *labels,
+    const float *values, size_t rows)
+{
+    const size_t columns = measures->outputs;
+    for (size_t r = 0; labels && r < rows; r++)
+        sgp_measures_add_label(measures, outputs + r * columns, labels[r]);
+    for (size_t r = 0; values && r < rows; r++)
+        sgp_measures_add_values(measures, outputs + r * columns, values + r * columns);
 }
 
 void sgp_loss_predict(

@@ -23,6 +23,10 @@ struct sgp_loss_sum sgp_loss_batch(enum sgp_loss loss, const struct sgp_loss_set
     float *delta, const float *outputs, const uint32_t *labels, const float *values, size_t rows,
     size_t columns);
 
+/* Add the rows of a batch to the measures. Labels and values are NULL if the rows have none. */
+void sgp_loss_measure(struct sgp_measures *measures, const float *outputs, const uint32_t *labels,
+    const float *values, size_t rows);
+
 /* predictions = the meaning of the outputs: the probabilities of the classes, the probability of a
  * 1 for each output, or the outputs themselves. May be the same array. */
 void sgp_loss_predict(

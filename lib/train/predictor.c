@@ -8,7 +8,6 @@
 #include "names.h"
 #include "network.h"
 #include "scaling.h"
-#include "score.h"
 
 #include <errno.h>
 #include <math.h>
@@ -232,7 +231,7 @@ struct run {
     sgp_predictor_take *take;
     void *context;
     uint64_t rows; /* so far */
-    struct sgp_score_sum sum;
+    struct sgp_measures *measures;
 };
 
 static int check_outputs(const struct run *run, const float *outputs, uint64_t rows, uint32_t width,
@@ -271,10 +270,7 @@ static int take_block(void *context, const struct sgp_dataset *block, struct sgp
     int code = check_outputs(run, outputs, block->rows, model->outputs, error);
     if (code < 0)
         return code;
-    for (uint64_t r = 0; r < block->rows && (block->labels || block->values); r++)
-        sgp_score_row(&run->sum, outputs + r * model->outputs,
-            block->labels ? block->labels + r : NULL,
-            block->values ? block->values + r * model->outputs : NULL);
+    sgp_loss_measure(run->measures, outputs, block->labels, block->values, block->rows);
     sgp_loss_predict(model->loss, predictor->predictions, outputs, block->rows, model->outputs);
     const struct sgp_predictions predictions = {
         .first = run->rows, .rows = block->rows, .outputs = predictor->predictions};
@@ -282,8 +278,15 @@ static int take_block(void *context, const struct sgp_dataset *block, struct sgp
     return run->take(run->context, &predictions, error);
 }
 
+int sgp_predictor_measures(const struct sgp_predictor *predictor, struct sgp_measures *ret_measures)
+{
+    const struct sgp_predictor_view view = sgp_predictor_view(predictor);
+    return sgp_measures_init(
+        ret_measures, sgp_loss_measures(view.model->loss, view.classifies), view.model->outputs);
+}
+
 int sgp_predictor_run(struct sgp_predictor *predictor, FILE *file, const char *name,
-    sgp_predictor_take *take, void *context, struct sgp_error *error, struct sgp_score *ret_score)
+    sgp_predictor_take *take, void *context, struct sgp_error *error, struct sgp_measures *measures)
 {
     const struct sgp_predictor_view view = sgp_predictor_view(predictor);
     /* Classes without names belong to images, whose labels are in a separate file. */
@@ -296,15 +299,11 @@ int sgp_predictor_run(struct sgp_predictor *predictor, FILE *file, const char *n
         .scaling = predictor->scaling,
         .missing = predictor->missing,
         .for_model = true};
-    struct run run = {.predictor = predictor, .name = name, .take = take, .context = context};
-    int code = sgp_score_begin(&run.sum, predictor->model.loss, predictor->model.outputs);
-    if (code < 0)
-        (void)sgp_fail(error, code, "%s: out of memory", name);
-    if (code == 0)
-        code = sgp_csv_read_blocks(
-            file, name, &options, predictor->network.rows_max, take_block, &run, error);
-    if (code == 0)
-        *ret_score = sgp_score_of(&run.sum);
-    sgp_score_finish(&run.sum);
-    return code;
+    struct run run = {.predictor = predictor,
+        .name = name,
+        .take = take,
+        .context = context,
+        .measures = measures};
+    return sgp_csv_read_blocks(
+        file, name, &options, predictor->network.rows_max, take_block, &run, error);
 }

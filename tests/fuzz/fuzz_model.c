@@ -107,12 +107,14 @@ static void predict(struct sgp_model_file *file, char *rows)
         return;
     }
     struct sgp_predictor_view view = sgp_predictor_view(predictor);
-    struct sgp_score score;
+    struct sgp_measures measures;
+    sgp_assert(sgp_predictor_measures(predictor, &measures) == 0);
     FILE *stream = fmemopen(rows, strlen(rows), "rb");
     sgp_assert(stream != NULL);
-    status = sgp_predictor_run(predictor, stream, "rows", take, &view, &error, &score);
+    status = sgp_predictor_run(predictor, stream, "rows", take, &view, &error, &measures);
     sgp_assert(status <= 0 && error.code == status);
     (void)fclose(stream);
+    sgp_measures_finish(&measures);
     sgp_predictor_destroy(predictor);
 }
 

@@ -147,13 +147,42 @@ class PredictFile(FleetTest):
         self.assertLess((np.abs(one - other) / (1 + np.abs(other))).max(), CLOSE)
 
     def score(self):
-        """What --json says last, of the table with labels; the line on standard error says the same."""
+        """What --json says last, of the table with labels; the lines on standard error say the same."""
         _, err = sgpctl("predict", "--model", self.model, self.path)
         last = json.loads(sgpctl("predict", "--model", self.model, self.path, "--json")[0].splitlines()[-1])
-        self.assertEqual(err, f"sgpctl: {self.path}: 700 rows scored: " + ", ".join(
-            f"{key} {value:.6g}" for key, value in last.items() if key != "scored_rows") + "\n")
-        self.assertEqual(last.pop("scored_rows"), 700)
-        return last
+        self.assertEqual((list(last), last["scored_rows"]), (["scored_rows", "measures"], 700))
+        measures = last["measures"]
+        self.assertEqual(measures["rows"], 700)
+        first, *lines = err.splitlines()
+        self.assertEqual(first, f"sgpctl: {self.path}: 700 rows scored: " + ", ".join(
+            f"{key} {value:.6g}" for key, value in measures.items() if isinstance(value, float)))
+        for row in measures.get("classes", []) + (measures.get("columns", []) if len(measures.get("columns", [])) > 1 else []):
+            values = [value for key, value in row.items() if key != "auc_bound"]
+            text = [f"{value:.6g}" if isinstance(value, float) else str(value) for value in values[1:]]
+            self.assertTrue(any(line.startswith(values[0]) and line.split()[-len(text):] == text for line in lines), (err, row))
+        return measures
+
+    def judge_classes(self, measures, scores, truth, said):
+        """The figures of each class, beside those of this file's own arithmetic: its rows, a mask each, and scores."""
+        for row, score, own, claimed in zip(measures["classes"], scores.T, truth.T, said.T, strict=True):
+            hits = int((own & claimed).sum())
+            self.assertEqual((row["rows"], row["said"], row["correct"]), (own.sum(), claimed.sum(), hits))
+            self.assert_close([row["precision"], row["recall"], row["f1"]],
+                              [hits / max(claimed.sum(), 1), hits / max(own.sum(), 1), 2 * hits / max(own.sum() + claimed.sum(), 1)])
+            pairs = score[own][:, None] - score[~own][None, :]
+            auc = ((pairs > 0) + 0.5 * (pairs == 0)).mean()
+            self.assertLessEqual(abs(row["auc"] - auc), row["auc_bound"] + 1e-9)
+            self.assertLess(abs(row["auc"] - auc), 1e-3)
+        present = [row["f1"] for row in measures["classes"] if row["rows"] + row["said"] > 0]
+        self.assert_close([measures["macro_f1"], measures["macro_auc"]],
+                          [np.mean(present), np.mean([row["auc"] for row in measures["classes"]])])
+
+    def judge_calibration(self, measures, confidence, correct):
+        part = np.minimum((confidence * 15).astype(int), 14)
+        error = sum(abs(confidence[part == i].sum() - correct[part == i].sum()) for i in range(15)) / len(part)
+        self.assertLess(abs(measures["calibration_error"] - error), 1e-6)
+        self.assertEqual([(p["rows"], p["correct"]) for p in measures["calibration"]],
+                         [((part == i).sum(), correct[part == i].sum()) for i in range(15) if (part == i).any()])
 
     def test_classes(self):
         classes = ["more", "less than", "so, so"]
@@ -171,8 +200,16 @@ class PredictFile(FleetTest):
             self.assertEqual((row["row"], row["class"], list(row["probabilities"])), (number, expected[number - 1], classes))
             self.assert_close(list(row["probabilities"].values()), p)
         truth = [classes.index(row["kind"]) for row in self.rows]
-        self.assert_close(list(self.score().values()), [
+        measures = self.score()
+        self.assert_close([measures["accuracy"], measures["log_loss"]], [
             np.mean(probabilities.argmax(axis=1) == truth), -np.log(probabilities[range(700), truth]).mean()])
+        confusion = np.zeros((3, 3), int)
+        np.add.at(confusion, (truth, probabilities.argmax(axis=1)), 1)
+        self.assertEqual(measures["confusion"], confusion.tolist())
+        self.assertEqual([row["class"] for row in measures["classes"]], classes)
+        one = np.eye(3, dtype=bool)
+        self.judge_classes(measures, np.log(probabilities / (1 - probabilities)), one[truth], one[probabilities.argmax(axis=1)])
+        self.judge_calibration(measures, probabilities.max(axis=1), probabilities.argmax(axis=1) == truth)
         self.assertEqual(json.loads(self.tags["columns"]), SCALE)
         status = f.nodes[0].status()
         for tag, value in (("label", "kind"), ("missing", "error"), ("inputs", "5"), ("label_smoothing", "0.1"),
@@ -284,7 +321,13 @@ class PredictFile(FleetTest):
                                                         {"warm": int(probabilities[0][0] > 0.5), "wet": int(probabilities[0][1] > 0.5)}))
         truth = np.array([[row["warm"], row["wet"]] for row in self.rows])
         loss = -np.log(np.where(truth == 1, probabilities, 1 - probabilities)).mean()
-        self.assert_close(list(self.score().values()), [np.mean((probabilities > 0.5) == truth), loss])
+        measures = self.score()
+        self.assert_close([measures["accuracy"], measures["log_loss"]], [np.mean((probabilities > 0.5) == truth), loss])
+        self.assertEqual([row["class"] for row in measures["classes"]], ["warm", "wet"])
+        self.assertNotIn("confusion", measures)
+        self.judge_classes(measures, self.outputs, truth == 1, self.outputs > 0)
+        self.judge_calibration(measures, np.maximum(probabilities, 1 - probabilities).ravel(),
+                               ((probabilities > 0.5) == truth).ravel())
 
     def test_numbers(self):
         """Of columns as they are, and with a large table, packed, from standard input."""
@@ -298,7 +341,12 @@ class PredictFile(FleetTest):
         truth = np.array([[float(row["price"]), float(row["cost"])] for row in self.rows])
         off = self.outputs - truth
         r2 = np.mean(1 - (off ** 2).sum(axis=0) / ((truth - truth.mean(axis=0)) ** 2).sum(axis=0))
-        self.assert_close(list(self.score().values()), [r2, np.abs(off).mean()])
+        measures = self.score()
+        self.assert_close([measures["r2"], measures["absolute_error"], measures["squared_error"]],
+                          [r2, np.abs(off).mean(), (off ** 2).mean()])
+        self.assertEqual([row["column"] for row in measures["columns"]], ["price", "cost"])
+        self.assert_close([row["squared_error"] for row in measures["columns"]], (off ** 2).mean(axis=0))
+        self.assertEqual(set(measures), {"rows", "r2", "absolute_error", "squared_error", "columns"})
         head, body = self.unlabelled.split(b"\r\n", 1)
         out, _ = sgpctl("predict", "--model", self.model, "-", data=gzip.compress(head + b"\r\n" + 60 * body))
         self.assertEqual(out.count("\n"), 60 * 700 + 1)

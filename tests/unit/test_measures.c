@@ -92,6 +92,9 @@ Test(measures, classes_by_hand)
     cr_assert(epsilon_eq(dbl, value, -(3 * log(0.75) + log(0.25)) / 4, 1e-7)); /* float32 logits */
     cr_assert(sgp_measures_calibration_error(&m, &value));
     cr_assert(epsilon_eq(dbl, value, 0, 1e-7)); /* 3 of 4 at 3/4 */
+    cr_assert(sgp_measures_confidence(&m, 11, &value));
+    cr_assert(epsilon_eq(dbl, value, 0.75, 1e-7));
+    cr_assert_not(sgp_measures_confidence(&m, 12, &value));
     /* class 0: its row has the score log 3, as one of three others; the other two are below */
     cr_assert(sgp_measures_auc(&m, 0, &value, &bound));
     expect(true, value, 2.5 / 3);

@@ -52,11 +52,13 @@ static int take(void *context, const struct sgp_predictions *block, struct sgp_e
 }
 
 static int run(struct sgp_predictor *predictor, const char *text, struct seen *seen,
-    struct sgp_error *error, struct sgp_score *score)
+    struct sgp_error *error, struct sgp_measures *measures)
 {
     FILE *file = fmemopen((void *)(uintptr_t)text, strlen(text), "rb");
     cr_assert(ne(ptr, file, NULL));
-    int code = sgp_predictor_run(predictor, file, "t.csv", take, seen, error, score);
+    sgp_measures_finish(measures);
+    cr_assert(eq(int, sgp_predictor_measures(predictor, measures), 0));
+    int code = sgp_predictor_run(predictor, file, "t.csv", take, seen, error, measures);
     (void)fclose(file);
     return code;
 }
@@ -69,24 +71,27 @@ Test(predictor, numbers_are_scored_column_by_column)
     const float values[] = {1, 0, 0, 0, 10, 20, 1, 0};
     struct sgp_predictor *predictor = NULL;
     struct sgp_error error = {0};
-    struct sgp_score score;
+    struct sgp_measures measures = {0};
+    double value = 7;
     struct seen seen = {0};
     cr_assert(eq(int, open_model(tags, values, 2, 3, &error, &predictor), 0), "%s", error.text);
     const char *text = "z,c,y,a\n11,u,1,1\n18,v,1,3\n13,u,4,5\n";
-    cr_assert(eq(int, run(predictor, text, &seen, &error, &score), 0), "%s", error.text);
+    cr_assert(eq(int, run(predictor, text, &seen, &error, &measures), 0), "%s", error.text);
     cr_assert(eq(u64, seen.rows, 3));
     const float expected[] = {1, 10, 2, 20, 3, 10};
     for (size_t i = 0; i < 6; i++)
         cr_assert(eq(flt, seen.outputs[i], expected[i]));
     /* y: 1, 1, 4: errors 0, 1, -1, deviations 6. z: 11, 18, 13: errors -1, 2, -3, deviations 26 */
-    cr_assert(eq(u64, score.rows, 3));
-    cr_assert(epsilon_eq(dbl, score.r2, (1 - 2.0 / 6 + 1 - 14.0 / 26) / 2, 1e-12));
-    cr_assert(epsilon_eq(dbl, score.absolute_error, (2.0 / 3 + 6.0 / 3) / 2, 1e-12));
-    cr_assert(isnan(score.accuracy));
-    cr_assert(isnan(score.log_loss));
+    cr_assert(eq(u64, measures.rows, 3));
+    cr_assert(sgp_measures_r2(&measures, 2, &value));
+    cr_assert(epsilon_eq(dbl, value, (1 - 2.0 / 6 + 1 - 14.0 / 26) / 2, 1e-12));
+    cr_assert(sgp_measures_absolute_error(&measures, 2, &value));
+    cr_assert(epsilon_eq(dbl, value, (2.0 / 3 + 6.0 / 3) / 2, 1e-12));
+    cr_assert_not(sgp_measures_accuracy(&measures, &value));
     seen = (struct seen){0};
-    cr_assert(eq(int, run(predictor, "c,y,a\nu,1,1\n", &seen, &error, &score), 0));
-    cr_assert(eq(u64, score.rows, 0), "one of two label columns is none");
+    cr_assert(eq(int, run(predictor, "c,y,a\nu,1,1\n", &seen, &error, &measures), 0));
+    cr_assert(eq(u64, measures.rows, 0), "one of two label columns is none");
+    sgp_measures_finish(&measures);
     sgp_predictor_destroy(predictor);
 }
 
@@ -97,15 +102,19 @@ Test(predictor, bits_are_scored_without_weights)
     const float values[] = {0, 0, 0, 0, 2, -2, 0, 0};
     struct sgp_predictor *predictor = NULL;
     struct sgp_error error = {0};
-    struct sgp_score score;
+    struct sgp_measures measures = {0};
+    double value = 7;
     struct seen seen = {0};
     cr_assert(eq(int, open_model(tags, values, 2, 3, &error, &predictor), 0), "%s", error.text);
     const char *text = "a,c,y,z\n1,u,0,1\n1,v,1,1\n";
-    cr_assert(eq(int, run(predictor, text, &seen, &error, &score), 0), "%s", error.text);
+    cr_assert(eq(int, run(predictor, text, &seen, &error, &measures), 0), "%s", error.text);
     double loss = (2 * log(2.0) + log1p(exp(-2.0)) + log1p(exp(-2.0)) + 2) / 4;
-    cr_assert(epsilon_eq(dbl, score.log_loss, loss, 1e-12));
-    cr_assert(epsilon_eq(dbl, score.accuracy, 0.5, 1e-12)); /* 0, 1 found; 1, 1 missed */
-    cr_assert(isnan(score.r2));
+    cr_assert(sgp_measures_log_loss(&measures, &value));
+    cr_assert(epsilon_eq(dbl, value, loss, 1e-12));
+    cr_assert(sgp_measures_accuracy(&measures, &value));
+    cr_assert(epsilon_eq(dbl, value, 0.5, 1e-12)); /* 0, 1 found; 1, 1 missed */
+    cr_assert_not(sgp_measures_r2(&measures, 0, &value));
+    sgp_measures_finish(&measures);
     sgp_predictor_destroy(predictor);
 }
 
@@ -118,24 +127,25 @@ Test(predictor, rows_come_in_blocks)
     char text[16384] = "x\n";
     struct sgp_predictor *predictor = NULL;
     struct sgp_error error = {0};
-    struct sgp_score score;
+    struct sgp_measures measures = {0};
     struct seen seen = {0};
     cr_assert(eq(int, open_model(tags, values, 2, 1, &error, &predictor), 0), "%s", error.text);
     for (int i = 0; i < 1000; i++)
         (void)snprintf(text + strlen(text), 8, "%d\n", i);
-    cr_assert(eq(int, run(predictor, text, &seen, &error, &score), 0), "%s", error.text);
+    cr_assert(eq(int, run(predictor, text, &seen, &error, &measures), 0), "%s", error.text);
     cr_assert(eq(u64, seen.rows, 1000));
     cr_assert(gt(u64, seen.blocks, 1));
     for (int i = 0; i < 1000; i++)
         cr_assert(eq(flt, seen.outputs[2 * i + 1], (float)-i));
     seen = (struct seen){.give_up = 2};
-    cr_assert(eq(int, run(predictor, text, &seen, &error, &score), SGP_E_STATE));
+    cr_assert(eq(int, run(predictor, text, &seen, &error, &measures), SGP_E_STATE));
     cr_assert(eq(str, error.text, "enough"));
     cr_assert(eq(u64, seen.blocks, 2));
     error = (struct sgp_error){0};
-    cr_assert(eq(int, run(predictor, "x,y\n1,2\n", &seen, &error, &score), SGP_E_DATA));
+    cr_assert(eq(int, run(predictor, "x,y\n1,2\n", &seen, &error, &measures), SGP_E_DATA));
     cr_assert(
         eq(str, error.text, "t.csv:1: 2 columns, and the model takes 1; give the features alone"));
+    sgp_measures_finish(&measures);
     sgp_predictor_destroy(predictor);
 }
 
