@@ -2,6 +2,9 @@
 /* Views as JSON; see render.h. Metrics are in metrics.c. */
 #include "render.h"
 
+#include "train/measures_json.h"
+#include "train/names.h"
+
 #include "sgp/version.h"
 #include "sgp/wire.h"
 
@@ -276,11 +279,29 @@ json_t *render_left(const char *heir, double weight, double owed)
         as_real(weight), "owed", as_real(owed));
 }
 
-json_t *render_evaluation(const struct sgp_evaluation *evaluation, sgp_round round)
+/* The names of the outputs are those of the classes, or else of the label columns. */
+static json_t *measures_json(const struct view_model *model, const struct sgp_measures *measures)
 {
-    return json_pack("{s:o, s:o, s:o, s:o}", "round", as_round(round), "samples",
+    char **labels = NULL;
+    uint32_t count = 0;
+    if (!model->class_names && model->label &&
+        sgp_names_split(model->label, SGP_NAMES_COLUMNS, NULL, &labels, &count) < 0)
+        labels = NULL;
+    const char *const *names = (const char *const *)model->class_names;
+    if (!names && count == measures->outputs)
+        names = (const char *const *)labels;
+    json_t *json = sgp_measures_json(measures, names);
+    sgp_names_free(labels, count);
+    return json;
+}
+
+json_t *render_evaluation(const struct view_model *model, const struct sgp_evaluation *evaluation,
+    const struct sgp_measures *measures, sgp_round round)
+{
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "round", as_round(round), "samples",
         as_count(evaluation->samples), "loss", as_real(evaluation->loss), "accuracy",
-        as_real(evaluation->accuracy));
+        as_real(evaluation->accuracy), "measures",
+        measures ? measures_json(model, measures) : json_null());
 }
 
 static json_t *greatest_class(const struct view_model *model, const float *outputs)

@@ -24,7 +24,9 @@ json_t *render_topology(const struct view_status *status, const struct sgp_topol
 json_t *render_reload(const struct view_reload *reload);
 /* {"left", "heir", "weight", "owed"}; the heir is null if "". */
 json_t *render_left(const char *heir, double weight, double owed);
-json_t *render_evaluation(const struct sgp_evaluation *evaluation, sgp_round round);
+/* `measures` may be NULL. */
+json_t *render_evaluation(const struct view_model *model, const struct sgp_evaluation *evaluation,
+    const struct sgp_measures *measures, sgp_round round);
 
 /* outputs[rows x width]. Where outputs are classes, the class of the greatest output is added. */
 json_t *render_prediction(

@@ -55,7 +55,12 @@ float **background_jobs_entered(struct daemon *daemon, uint32_t estimate_slot)
 
 static void evaluate_now(struct task *task)
 {
-    task->code = task->trainer->methods->evaluate(task->trainer, task->weight, &task->evaluation);
+    const struct sgp_trainer_methods *methods = task->trainer->methods;
+    if (task->measured)
+        task->code =
+            methods->measure(task->trainer, task->weight, &task->evaluation, &task->measures);
+    else
+        task->code = methods->evaluate(task->trainer, task->weight, &task->evaluation);
 }
 
 static void run_evaluate(struct job *job)
@@ -304,7 +309,10 @@ static void done_evaluate(struct job *job, bool cancelled)
     if (task.code == 0 && task.evaluation.samples == 0)
         (void)sgp_fail(
             &error, SGP_E_STATE, "there is nothing to test on; give [data] test or holdout");
-    task.evaluated(task.argument, &error, error.code == 0 ? &task.evaluation : NULL, task.round);
+    const bool good = error.code == 0;
+    task.evaluated(task.argument, &error, good ? &task.evaluation : NULL,
+        good && task.measured ? &task.measures : NULL, task.round);
+    sgp_measures_finish(&task.measures);
 }
 
 static int evaluate(void *context, view_evaluated done, void *argument, struct sgp_error *error)
@@ -314,6 +322,8 @@ static int evaluate(void *context, view_evaluated done, void *argument, struct s
     int code = begin(daemon, run_evaluate, done_evaluate, &task, error);
     if (code < 0)
         return code;
+    task->measured = daemon->prepared->model.outputs <= VIEW_MEASURED_OUTPUTS &&
+                     task->trainer->methods->measure != NULL;
     task->evaluated = done;
     task->argument = argument;
     worker_push(&daemon->worker, &task->job);

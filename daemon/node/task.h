@@ -31,6 +31,8 @@ struct task {
     uint64_t update; /* take_back: its digest */
     int code;
     struct sgp_evaluation evaluation;
+    struct sgp_measures measures; /* of a client's evaluation; zeros: none */
+    bool measured;                /* fill the measures */
     view_evaluated evaluated;
     view_estimated estimated;
     view_predicted predicted;

@@ -11,6 +11,7 @@
 
 #include "sgp/blas.h"
 #include "sgp/dataset.h"
+#include "sgp/measures.h"
 #include "sgp/message.h"
 #include "sgp/model.h"
 #include "sgp/model_file.h"
@@ -293,13 +294,15 @@ struct view_reload {
     uint32_t warning_count;
 };
 
+#define VIEW_MEASURED_OUTPUTS 100u /* an evaluation of more outputs has no measures */
+
 /* Ends of asynchronous actions. Each is called exactly once, on the loop thread, never from within
  * the call that began the action. If the daemon stops before the job is done, the code is
  * -ECANCELED. Pointers are valid only during the call, unless said otherwise; on failure (code < 0)
  * they are NULL. `error` is never NULL. Its text is a line for the client, or "" if the code says
- * all. */
+ * all. `measures`: NULL if the model has too many outputs for an answer, or is a program's. */
 typedef void (*view_evaluated)(void *argument, const struct sgp_error *error,
-    const struct sgp_evaluation *evaluation, sgp_round round);
+    const struct sgp_evaluation *evaluation, const struct sgp_measures *measures, sgp_round round);
 /* `estimate` is the callee's to free(), because a model is too large to be copied on the loop
  * thread. */
 typedef void (*view_estimated)(

@@ -59,9 +59,9 @@ int sgp_predictor_measures(
 
 /* Read CSV from an open file, plain or gzip, and hand the predictions to `take` in blocks, in the
  * order of the rows. If the label columns are there, each row is added to `measures`. A negative
- * code of `take` ends it, with *error filled by it. `name` begins messages, `NAME:LINE: ...`. Errors
- * as sgp_dataset_read_csv, and SGP_E_NOT_FINITE for an output that is not finite. Rows before the
- * error have been handed over. */
+ * code of `take` ends it, with *error filled by it. `name` begins messages, `NAME:LINE: ...`.
+ * Errors as sgp_dataset_read_csv, and SGP_E_NOT_FINITE for an output that is not finite. Rows
+ * before the error have been handed over. */
 typedef int sgp_predictor_take(
     void *context, const struct sgp_predictions *predictions, struct sgp_error *error);
 int sgp_predictor_run(struct sgp_predictor *predictor, FILE *file, const char *name,

@@ -79,6 +79,7 @@ void sgp_state_add_vector(struct sgp_trainer_state *state, const char *name, con
 void sgp_state_add_counter(struct sgp_trainer_state *state, const char *name, uint64_t value);
 
 struct sgp_trainer;
+struct sgp_measures;
 
 struct sgp_trainer_methods {
     /* NULL: the steps are taken elsewhere, in turns (sgp/attached.h). Otherwise take `steps`
@@ -125,6 +126,10 @@ struct sgp_trainer_methods {
     /* Evaluate x / weight on the held-out rows. Reads only. */
     int (*evaluate)(
         struct sgp_trainer *trainer, double weight, struct sgp_evaluation *ret_evaluation);
+    /* As evaluate, and init *ret_measures (sgp/measures.h) and add the held-out rows to it. Also
+     * -ENOMEM; on failure nothing is to finish. NULL: the trainer knows no labels. */
+    int (*measure)(struct sgp_trainer *trainer, double weight,
+        struct sgp_evaluation *ret_evaluation, struct sgp_measures *ret_measures);
     /* estimate[0..parameters) = x / weight. */
     void (*estimate)(const struct sgp_trainer *trainer, double weight, float *estimate);
     /* The sketch of x / weight (sgp/sketch.h), weight > 0. */

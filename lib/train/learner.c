@@ -200,10 +200,22 @@ static int learner_train(struct sgp_trainer *trainer, double weight, uint32_t st
 
 /* --- using the model --- */
 
-static int learner_evaluate(
-    struct sgp_trainer *trainer, double weight, struct sgp_evaluation *ret_evaluation)
+/* Add the rows of a block to the measures, whose sums take finite outputs alone. Returns whether
+ * the outputs are finite. */
+static bool add_rows(const struct sgp_learner *learner, const float *outputs, size_t rows,
+    struct sgp_measures *measures)
 {
-    struct sgp_learner *learner = (struct sgp_learner *)trainer;
+    for (size_t i = 0; i < rows * learner->settings.model.outputs; i++)
+        if (!isfinite(outputs[i]))
+            return false;
+    sgp_loss_measure(measures, outputs, learner->labels, learner->values, rows);
+    return true;
+}
+
+/* `measures`: NULL, or those to which the rows are added. */
+static int evaluate(struct sgp_learner *learner, double weight,
+    struct sgp_evaluation *ret_evaluation, struct sgp_measures *measures)
+{
     const struct sgp_dataset *dataset = learner->settings.evaluation;
     const float *x = sgp_vector_trainer_x(&learner->vector);
     uint64_t total = dataset ? dataset->rows : 0;
@@ -214,7 +226,9 @@ static int learner_evaluate(
         for (size_t i = 0; i < rows; i++)
             learner->block[i] = (uint32_t)(first + i);
         gather_rows(learner, dataset, learner->block, rows, 0);
-        sgp_network_forward(&learner->network, x, weight, rows);
+        const float *outputs = sgp_network_forward(&learner->network, x, weight, rows);
+        if (measures && !add_rows(learner, outputs, rows, measures))
+            return SGP_E_DIVERGED;
         struct sgp_loss_sum part =
             sgp_network_loss(&learner->network, learner->labels, learner->values, rows);
         sum.loss += part.loss;
@@ -227,6 +241,31 @@ static int learner_evaluate(
         .loss = total > 0 ? sum.loss / (double)total : NAN,
         .accuracy = sum.judged > 0 ? (double)sum.correct / (double)sum.judged : NAN};
     return 0;
+}
+
+static int learner_evaluate(
+    struct sgp_trainer *trainer, double weight, struct sgp_evaluation *ret_evaluation)
+{
+    return evaluate((struct sgp_learner *)trainer, weight, ret_evaluation, NULL);
+}
+
+static int learner_measure(struct sgp_trainer *trainer, double weight,
+    struct sgp_evaluation *ret_evaluation, struct sgp_measures *ret_measures)
+{
+    struct sgp_learner *learner = (struct sgp_learner *)trainer;
+    const struct sgp_model *model = &learner->settings.model;
+    const struct sgp_dataset *dataset = learner->settings.evaluation;
+    struct sgp_measures measures;
+    int code = sgp_measures_init(
+        &measures, sgp_loss_measures(model->loss, dataset && dataset->classes > 0), model->outputs);
+    if (code < 0)
+        return code;
+    code = evaluate(learner, weight, ret_evaluation, &measures);
+    if (code == 0)
+        *ret_measures = measures;
+    else
+        sgp_measures_finish(&measures);
+    return code;
 }
 
 void sgp_learner_predict(struct sgp_learner *learner, double weight, const float *features,
@@ -314,6 +353,7 @@ static const struct sgp_trainer_methods methods = {.train = learner_train,
     .outer = sgp_vector_trainer_outer,
     .exchange = sgp_vector_trainer_exchange,
     .evaluate = learner_evaluate,
+    .measure = learner_measure,
     .estimate = sgp_vector_trainer_estimate,
     .sketch = sgp_vector_trainer_sketch,
     .digest = sgp_vector_trainer_digest,

@@ -81,7 +81,8 @@ class Client:
                 return rows
 
     def evaluate(self) -> Dict[str, Any]:
-        """Measure the estimate on the held-out rows now, however long that takes: samples, loss, accuracy (0 to 1)."""
+        """Measure the estimate on the held-out rows now, however long that takes: samples, loss, accuracy (0 to 1), and
+        "measures" by class or column (docs/OWN-DATA.md), None for a program's model or for more than 100 outputs."""
         value: Dict[str, Any] = self._ask("POST", "/v1/evaluate", None)
         return value
 

@@ -290,12 +290,21 @@ class Model(Control):
         status, _, body = self.exchange("POST", "/v1/evaluate")
         answer = json.loads(body)
         self.assertEqual(status, 200)
-        self.assert_typed({"round": int, "samples": int, "loss": NUMBER, "accuracy": NUMBER}, answer)
+        self.assert_typed({"round": int, "samples": int, "loss": NUMBER, "accuracy": NUMBER, "measures": dict}, answer)
         outputs = [softmax_regression(self.tensors, row) for row in self.rows]
         right = [p["neg pos".split().index(label)] for p, label in zip(outputs, self.labels)]
         self.assertEqual(answer["samples"], len(self.rows))
         self.assertAlmostEqual(answer["loss"], sum(-math.log(p) for p in right) / len(right), 5)
         self.assertAlmostEqual(answer["accuracy"], sum(p > 0.5 for p in right) / len(right), 9)
+        confusion = [[0, 0], [0, 0]]
+        for p, label in zip(outputs, self.labels):
+            confusion["neg pos".split().index(label)][int(p[1] > p[0])] += 1
+        measures = answer["measures"]
+        self.assertEqual((measures["rows"], measures["confusion"]), (len(self.rows), confusion))
+        self.assertEqual([(c["class"], c["rows"], c["correct"]) for c in measures["classes"]],
+                         [("neg", sum(confusion[0]), confusion[0][0]), ("pos", sum(confusion[1]), confusion[1][1])])
+        self.assertAlmostEqual(measures["log_loss"], answer["loss"], 6)
+        self.assertEqual(measures["accuracy"], answer["accuracy"])
 
 
 class Orders(Control):

@@ -201,6 +201,16 @@ def test_orders_are_posted_without_a_body():
             assert [(what, body) for what, _, body in requests] == [(f"POST /v1/{order}", b"")]
 
 
+def test_evaluate_tells_the_figures_of_all_rows_as_lines():
+    answer = {"round": 7, "samples": 4, "loss": 0.5, "accuracy": 0.75, "measures": {
+        "rows": 4, "accuracy": 0.75, "macro_f1": 0.5, "classes": [{"class": "a", "rows": 4}], "confusion": [[4]]}}
+    posted = {"POST /v1/evaluate": answer}
+    assert ask(posted, "evaluate")[0] == "round 7\nsamples 4\nloss 0.5\naccuracy 0.75\nmacro_f1 0.5\n"
+    assert json.loads(ask(posted, "evaluate", "--json")[0]) == answer
+    answer["measures"] = None
+    assert ask(posted, "evaluate")[0] == "round 7\nsamples 4\nloss 0.5\naccuracy 0.75\n"
+
+
 def test_leave_tells_what_became_of_the_mass_and_waits_no_longer_than_told():
     answer = {"POST /v1/leave": {"left": True, "heir": "n1", "weight": 1.25}}
     assert ask(answer, "leave")[0] == "left yes\nheir n1\nweight 1.25\n"

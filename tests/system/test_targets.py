@@ -69,6 +69,11 @@ class Targets(FleetTest):
         self.assertAlmostEqual(self.test["loss"], loss, 5)
         self.assertAlmostEqual(self.test["accuracy"], sum((p > 0.5) == bool(y) for p, y, _ in pairs) / len(pairs), 9)
         self.assertGreater(self.test["accuracy"], 0.9)
+        measures = self.test["measures"]
+        self.assertEqual([c["class"] for c in measures["classes"]], ["warm", "wet"])
+        self.assertEqual(measures["accuracy"], self.test["accuracy"])
+        plain = sum(-math.log(p if y else 1 - p) for p, y, _ in pairs) / len(pairs)
+        self.assertAlmostEqual(measures["log_loss"], plain, 5)
         self.assertAlmostEqual(self.status["test_accuracy"], self.test["accuracy"], 9)
         self.assertIsNone(self.status["diverging"])
         self.assertEqual(self.metadata["loss"], "binary-cross-entropy")
@@ -84,6 +89,13 @@ class Targets(FleetTest):
                                      "optimizer.learning_rate": "0.02"})
             self.assert_predictions(self.outputs)
             self.assertIsNone(self.test["accuracy"])
+            measures = self.test["measures"]
+            self.assertEqual([c["column"] for c in measures["columns"]], ["a", "b"])
+            squares = [[(z[k] - float(y[k])) ** 2 for z, y in zip(self.outputs, self.truth)] for k in range(2)]
+            for column, of in zip(measures["columns"], squares):
+                mean = sum(of) / len(of)
+                self.assertLess(abs(column["squared_error"] - mean) / (1 + mean), 1e-3)
+            self.assertGreater(measures["columns"][1]["r2"], 0.9 if loss == "huber" else -1e9)
             off[loss] = max(abs(z[0] - (x[0] - 2 * x[1])) for z, x in zip(self.outputs, self.rows))
             if loss == "huber":
                 sizes = [abs(z - float(y)) for zs, ys in zip(self.outputs, self.truth) for z, y in zip(zs, ys)]
@@ -100,6 +112,10 @@ class Targets(FleetTest):
             self.train(labels, 2, **{"model.class_weights": weights, "model.label_smoothing": "0.1", "data.label": "kind",
                                      "data.classes": "common rare", "optimizer.learning_rate": "0.01"})
             said[weights] = self.answer["labels"].count("rare")
+            rare = self.test["measures"]["classes"][1]
+            self.assertEqual((rare["class"], rare["said"]), ("rare", said[weights]))
+            self.assertEqual(rare["rows"], sum(word == "rare" for (word,) in self.truth))
+            self.assertEqual(rare["recall"] > 0, weights is not None)
         self.assertEqual(said[None], 0)
         self.assertGreater(said["1, 60"], ROWS / 2)
         w, total = (1, 60), 0

@@ -536,6 +536,16 @@ Test(control, evaluate)
     expect_number(answer, "samples", 10);
     expect_number(answer, "loss", 0.25);
     expect_number(answer, "accuracy", 0.75);
+    const json_t *measures = json_object_get(answer, "measures");
+    expect_number(measures, "rows", 2);
+    expect_number(measures, "accuracy", 0.5);
+    cr_assert(eq(sz, json_array_size(json_object_get(measures, "classes")), OUTPUTS));
+    cr_assert(eq(sz, json_array_size(json_object_get(measures, "confusion")), OUTPUTS));
+    json_decref(answer);
+    f->fake.unmeasured = true;
+    answer = parse_answer(ask(f, "POST", "/v1/evaluate", ""), 200);
+    const bool absent = json_is_null(json_object_get(answer, "measures"));
+    cr_assert(absent);
     json_decref(answer);
     f->fake.code = SGP_E_DIVERGED;
     expect_error(ask(f, "POST", "/v1/evaluate", ""), 500, "failed",

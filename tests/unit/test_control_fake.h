@@ -44,6 +44,7 @@ struct fake {
     struct sgp_model model;
     struct fake_job jobs[16];
     unsigned job_count;
+    bool unmeasured;   /* evaluations have no measures */
     bool hold;         /* jobs wait until this is cleared */
     int code;          /* of jobs, when they end */
     const char *error; /* not NULL: evaluate and predict cannot begin, and say so */
@@ -247,7 +248,13 @@ static void end_job(struct fake *fake, const struct fake_job *job)
         job->left(job->argument, fake->code, good ? "n1" : NULL, 1.25, 0.5);
     } else if (job->evaluated) {
         const struct sgp_evaluation evaluation = {.samples = 10, .loss = 0.25, .accuracy = 0.75};
-        job->evaluated(job->argument, &error, good ? &evaluation : NULL, 17);
+        struct sgp_measures measures;
+        cr_assert(eq(int, sgp_measures_init(&measures, SGP_MEASURES_LOGITS, OUTPUTS), 0));
+        sgp_measures_add_label(&measures, (float[OUTPUTS]){2, 1}, 0);
+        sgp_measures_add_label(&measures, (float[OUTPUTS]){2, 1}, 1);
+        job->evaluated(job->argument, &error, good ? &evaluation : NULL,
+            good && !fake->unmeasured ? &measures : NULL, 17);
+        sgp_measures_finish(&measures);
     } else if (job->estimated) {
         float *z = good ? malloc(fake->model.parameters * sizeof *z) : NULL;
         for (uint64_t i = 0; z && i < fake->model.parameters; i++)

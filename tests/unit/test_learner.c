@@ -212,6 +212,17 @@ Test(learner, learns_clusters_and_predicts_them)
     cr_assert(eq(u64, evaluation.samples, 700));
     cr_assert(eq(dbl, evaluation.accuracy, 1.0));
     cr_assert(lt(dbl, evaluation.loss, 0.1));
+    struct sgp_measures measures;
+    struct sgp_evaluation same;
+    double value;
+    cr_assert(eq(int, trainer->methods->measure(trainer, 1.0, &same, &measures), 0));
+    cr_assert(eq(dbl, same.loss, evaluation.loss));
+    cr_assert(eq(u64, measures.rows, 700));
+    for (uint32_t c = 0; c < CLASSES; c++)
+        cr_assert(eq(u64, measures.confusion[c * CLASSES + c], measures.classes[c].rows));
+    cr_assert(sgp_measures_log_loss(&measures, &value));
+    cr_assert(epsilon_eq(dbl, value, evaluation.loss, 1e-6));
+    sgp_measures_finish(&measures);
 
     static float features[700 * FEATURES];
     static float outputs[700 * CLASSES];
@@ -605,6 +616,10 @@ Test(learner, divergence_leaves_the_model)
     cr_assert(eq(u64, poisoned->methods->digest(poisoned), before));
     struct sgp_evaluation evaluation = {.samples = 77};
     cr_assert(eq(int, poisoned->methods->evaluate(poisoned, 1.0, &evaluation), SGP_E_DIVERGED));
+    cr_assert(eq(u64, evaluation.samples, 77));
+    struct sgp_measures measures;
+    cr_assert(
+        eq(int, poisoned->methods->measure(poisoned, 1.0, &evaluation, &measures), SGP_E_DIVERGED));
     cr_assert(eq(u64, evaluation.samples, 77));
     trainer->methods->destroy(trainer);
     poisoned->methods->destroy(poisoned);
