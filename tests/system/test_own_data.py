@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a CSV file to a configuration: test_own_data.py SGPD SGPCTL. `data describe`, `config new`, and `sgpd --check`."""
+"""From a CSV file to a measured model: test_own_data.py SGPD SGPCTL. `data describe`, `config new`, and two nodes."""
 import contextlib
 import json
 import os
@@ -10,9 +10,10 @@ import subprocess
 import sys
 import tempfile
 
+import fleet
 import tap
 
-SGPD, SGPCTL = sys.argv[1:]
+SGPD, SGPCTL = map(os.path.abspath, sys.argv[1:])
 COLUMNS = ["id", "name", "age", "sex", "weight", "unit", "empty", "diagnosis"]
 
 
@@ -40,6 +41,14 @@ def write(path, header, rows):
     return path
 
 
+def two_ports():
+    """The first of two ports in a row that nobody listens on."""
+    while True:
+        first, second = fleet.free_ports(2)
+        if second == first + 1:
+            return first
+
+
 @contextlib.contextmanager
 def folder():
     """A folder with rows of each kind of column, and a topology file of two nodes."""
@@ -51,8 +60,9 @@ def folder():
             rows.append((number, "P%d" % drawn.randrange(10 ** 9), "%.1f" % age, drawn.choice("fm"),
                          "" if number % 50 == 7 else "%.2f" % weight, "kg", "NA", "yes" if age + weight > 122 else "no"))
         write(home + "/rows.csv", COLUMNS, rows)
+        port = two_ports()
         with open(home + "/fleet.dot", "w", encoding="ascii") as file:
-            file.write(ctl("topology", "generate", "ring", 2, "--address", "127.0.0.1:47311+")[0])
+            file.write(ctl("topology", "generate", "ring", 2, "--address", f"127.0.0.1:{port}+")[0])
         yield home
 
 
@@ -170,12 +180,44 @@ def test_numbers_many_classes_and_odd_names_pass_the_check():
 
 def test_owners_get_a_method_that_their_file_takes():
     with folder() as home:
+        port = two_ports()
         with open(home + "/fleet.dot", "w", encoding="ascii") as file:
-            file.write(ctl("topology", "generate", "owner", 3, "--address", "127.0.0.1:47311+")[0])
+            file.write(ctl("topology", "generate", "owner", 3, "--address", f"127.0.0.1:{port}+")[0])
         told, _ = new(home, name="n1")
         with open(home + "/n0.conf", encoding="utf-8") as file:
             assert "algorithm = backup\n" in file.read(), told
         check(home)
+
+
+def test_two_nodes_train_with_the_new_configurations_and_are_measured():
+    with folder() as home:
+        with open(home + "/rows.csv", encoding="ascii") as file:
+            header, *rows = file.read().splitlines()
+        for index in range(2):
+            with open(f"{home}/part{index}.csv", "w", encoding="ascii") as file:
+                file.write("\n".join([header, *rows[index::2]]) + "\n")
+            new(home, name=f"n{index}", file=f"n{index}.conf", data=f"part{index}.csv")
+        daemons = [subprocess.Popen([SGPD, "-c", f"{home}/n{index}.conf"], stderr=subprocess.DEVNULL) for index in range(2)]
+        try:
+            for index in range(2):
+                ctl("-s", f"{home}/n{index}.sock", "wait", "--for", "finished", "--timeout", "60")
+            answer = json.loads(ctl("-s", home + "/n0.sock", "evaluate", "--json")[0])
+            measures = answer["measures"]
+            assert measures["rows"] == answer["samples"] == 30 and measures["accuracy"] > 0.85, measures
+            assert [c["class"] for c in measures["classes"]] == ["no", "yes"]
+            assert sum(map(sum, measures["confusion"])) == 30
+            told = dict(line.split() for line in ctl("-s", home + "/n0.sock", "evaluate")[0].splitlines())
+            assert {"accuracy", "log_loss", "macro_f1", "macro_auc", "calibration_error"} <= set(told), told
+            status, said = converse(["-s", home + "/n0.sock", "evaluate"], [], home)
+            assert status == 0 and "precision" in said and "rows of a class, by the class that the model says" in said, said
+        finally:
+            for daemon in daemons:
+                daemon.kill()
+                daemon.wait()
+        out, err = ctl("predict", "--model", home + "/n0/model.safetensors", home + "/rows.csv", "--json")
+        last = json.loads(out.splitlines()[-1])
+        assert err == "" and last["scored_rows"] == 300 and last["measures"]["accuracy"] > 0.85, last
+        assert last["measures"]["macro_auc"] > 0.9
 
 
 def test_no_file_is_overwritten_without_force():
