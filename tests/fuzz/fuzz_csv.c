@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a CSV file and its scaling file. An input is one byte of options, a scaling file up to
- * the first zero byte, and the CSV file. A scaling computed from a file must also read that file. */
+ * the first zero byte, and the CSV file. A scaling computed from a file must also read that file. The file is
+ * described, too. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -9,6 +10,8 @@
 
 #include "train/csv.h"
 #include "train/scaling.h"
+
+#include "sgp/description.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -56,6 +59,32 @@ static void compute_and_read(const uint8_t *data, size_t size)
     sgp_scaling_destroy(scaling);
 }
 
+static void column_check(const struct sgp_column *column, uint64_t rows)
+{
+    uint64_t counted = 0;
+    for (uint32_t i = 0; i < column->value_count; i++)
+        counted += column->values[i].rows;
+    sgp_assert(column->present + column->missing == rows && column->numbers <= column->present);
+    sgp_assert(column->many ? counted <= column->present : counted == column->present);
+    sgp_assert((column->kind == SGP_COLUMN_EMPTY) == (column->present == 0));
+    sgp_assert(isfinite(column->mean) && isfinite(column->deviation));
+}
+
+/* Describe the bytes. */
+static void describe(const uint8_t *data, size_t size)
+{
+    FILE *file = fmemopen((void *)(uintptr_t)data, size, "rb");
+    sgp_assert(file != NULL);
+    struct sgp_error error = {.code = 0};
+    struct sgp_description *description = NULL;
+    int status = sgp_description_read(file, "csv", &error, &description);
+    sgp_assert(status <= 0 && (status == 0) == (description != NULL) && error.code == status);
+    for (uint32_t i = 0; description && i < description->column_count; i++)
+        column_check(&description->columns[i], description->rows);
+    sgp_description_destroy(description);
+    fclose(file);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const classes[] = {"red", "green", "NA"};
@@ -88,6 +117,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     read_with(csv, csv_size, &options);
     compute_and_read(csv, csv_size);
+    describe(csv, csv_size);
     sgp_scaling_destroy(scaling);
     return 0;
 }
