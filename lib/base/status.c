@@ -38,6 +38,7 @@ void sgp_text_clean(char *text)
             *c = '?';
 }
 
+#undef sgp_fail /* the macro of scripts/clang-tidy.h */
 int sgp_fail(struct sgp_error *error, int code, const char *format, ...)
 {
     if (!error || error->code != 0)
