@@ -475,10 +475,12 @@ static enum ctl_exit take_names(struct ctl *ctl, const char *text, struct names 
     return CTL_DONE;
 }
 
-/* The lines are nodes of a digraph, so they are parsed as a digraph. */
-static enum ctl_exit read_keys(struct ctl *ctl, const char *path, struct sgp_topology **ret_keys)
+/* The lines are nodes of a digraph, so they are parsed as a digraph. Returns NULL after it has
+ * reported an error, which is CTL_INVALID. */
+static struct sgp_topology *read_keys(struct ctl *ctl, const char *path)
 {
     struct sgp_error error = {0};
+    struct sgp_topology *keys = NULL;
     FILE *file = fopen(path, "re");
     char *text = NULL;
     size_t length = 0, more = 0;
@@ -487,28 +489,30 @@ static enum ctl_exit read_keys(struct ctl *ctl, const char *path, struct sgp_top
     if (!file || !joined) {
         if (file)
             (void)fclose(file);
-        return ctl_fail(ctl, CTL_INVALID, "%s: %s", path, strerror(errno));
+        (void)ctl_fail(ctl, CTL_INVALID, "%s: %s", path, strerror(errno));
+        return NULL;
     }
     (void)fputs("digraph keys { ", joined);
     while ((more = fread(piece, 1, sizeof piece, file)) > 0)
         (void)fwrite(piece, 1, more, joined);
     (void)fputs("}", joined);
     (void)fclose(file);
-    int code = fclose(joined) == 0 ? sgp_dot_parse(text, length, path, &error, ret_keys) : -ENOMEM;
+    int code = fclose(joined) == 0 ? sgp_dot_parse(text, length, path, &error, &keys) : -ENOMEM;
     free(text);
-    return code < 0 ? ctl_fail(ctl, CTL_INVALID, "%s",
-                          error.text[0] != '\0' ? error.text : sgp_strerror(code))
-                    : CTL_DONE;
+    if (code < 0)
+        (void)ctl_fail(
+            ctl, CTL_INVALID, "%s", error.text[0] != '\0' ? error.text : sgp_strerror(code));
+    return keys;
 }
 
 /* Copy keys, and addresses if they are given, from the nodes of a file to those of a topology. The
  * keys cipher its links. */
 static enum ctl_exit give_keys(struct ctl *ctl, const char *path, struct sgp_topology *topology)
 {
-    struct sgp_topology *keys;
-    enum ctl_exit status = read_keys(ctl, path, &keys);
-    if (status != CTL_DONE)
-        return status;
+    enum ctl_exit status = CTL_DONE;
+    struct sgp_topology *keys = read_keys(ctl, path);
+    if (keys == NULL)
+        return CTL_INVALID;
     for (uint32_t i = 0; i < topology->node_count && status == CTL_DONE; i++) {
         struct sgp_topology_node *node = &topology->nodes[i];
         int64_t at = sgp_topology_find(keys, node->name);

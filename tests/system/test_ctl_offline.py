@@ -308,6 +308,12 @@ def test_generate_takes_names_and_keys():
             "x", "y", "z"]
         assert f"{keys}: it has no key for carol; sgpctl key generate carol prints the line" in ctl(
             "topology", "generate", "ring", "--names", "alice,carol", "--keys", keys, status=6)[1]
+        for name, content, reason in (("none", None, "No such file or directory"), ("bad", "alice [", "syntax error")):
+            if content:
+                with open(os.path.join(directory, name), "w", encoding="ascii") as file:
+                    file.write(content)
+            err = ctl("topology", "generate", "ring", "--names", "alice,bob", "--keys", os.path.join(directory, name), status=6)[1]
+            assert f"/{name}:" in err and reason in err, err
         assert "N is 3, and --names has 2" in ctl("topology", "generate", "ring", "3", "--names", "a,b", status=2)[1]
         assert "none is empty" in ctl("topology", "generate", "ring", "--names", "a,,b", status=2)[1]
 
