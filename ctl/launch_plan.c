@@ -31,8 +31,8 @@ enum ctl_exit launch_plan_set(struct ctl *ctl, struct launch_plan *plan, const c
 {
     struct launch_setting setting = {.value = value};
     char name[sizeof setting.section + sizeof setting.key + 1];
-    int bytes = snprintf(setting.label, sizeof setting.label, "%s", label);
-    bytes = snprintf(name, sizeof name, "%s.%s", section, key);
+    (void)snprintf(setting.label, sizeof setting.label, "%s", label);
+    int bytes = snprintf(name, sizeof name, "%s.%s", section, key);
     if (bytes >= (int)sizeof name || strpbrk(value, "\n\r") != NULL)
         return ctl_usage(ctl, "%s: no key and value of one line", setting.label);
     for (size_t i = 0; i < OWN_KEYS; i++)
@@ -290,7 +290,7 @@ static enum ctl_exit check(struct ctl *ctl, const struct launch_plan *plan, cons
 
 enum ctl_exit launch_plan_write(struct ctl *ctl, struct launch_plan *plan)
 {
-    unsigned numbers[LAUNCH_SETTINGS_MAX];
+    unsigned numbers[LAUNCH_SETTINGS_MAX] = {0};
     enum ctl_exit status = hold_ports(ctl, plan);
     if (status != CTL_DONE)
         return status;

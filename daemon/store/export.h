@@ -47,7 +47,7 @@ struct export_moment {
 
 /* The struct must not be moved afterwards. */
 void export_init(
-    struct export *export, const struct view_model *model, const struct export_moment *moment);
+    struct export *export, const struct view_model *view, const struct export_moment *moment);
 
 /* For sgp_safetensors_*: `values` (model->parameters), the table and the tags, all borrowed. */
 struct sgp_model_contents export_contents(const struct export *export, const float *values);
