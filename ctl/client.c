@@ -339,7 +339,7 @@ enum ctl_exit ctl_ask(
 
 enum ctl_exit ctl_ask_json(struct ctl *ctl, const struct ctl_request *request, json_t **ret_json)
 {
-    struct ctl_reply reply;
+    struct ctl_reply reply = {0};
     enum ctl_exit status = ctl_ask(ctl, request, &reply);
     if (status != CTL_DONE)
         return status;

@@ -23,7 +23,7 @@ static void print_line(void *context, enum sgp_level level, const char *text)
 /* The whole file at this moment; a daemon may continue to write to it. Returns 0 or -errno. */
 static int map(const char *path, const uint8_t **ret_bytes, size_t *ret_count)
 {
-    struct stat info;
+    struct stat info = {0};
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     int code = descriptor < 0 || fstat(descriptor, &info) < 0 ? -errno : 0;
     if (code == 0 && !S_ISREG(info.st_mode))

@@ -81,6 +81,7 @@ static bool make_room(struct predict *predict, uint64_t rows)
             (unsigned long long)rows, predict->model.model->outputs, CONTROL_OUTPUTS_MAX);
     if (predict->status)
         return false;
+    sgp_assert(rows > 0 && inputs > 0);
     predict->features = malloc(rows * inputs * sizeof(float));
     if (!predict->features)
         refuse(predict, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory; send fewer rows");

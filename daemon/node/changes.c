@@ -126,6 +126,7 @@ static void compare_phases(
     for (uint32_t p = 0; p < former->phase_count || p < topology->phase_count; p++) {
         const struct sgp_phase *before = p < former->phase_count ? &former->phases[p] : NULL;
         const struct sgp_phase *after = p < topology->phase_count ? &topology->phases[p] : NULL;
+        sgp_assert(before != NULL || after != NULL);
         bool same = before != NULL && after != NULL && before->rounds == after->rounds &&
                     before->once == after->once && before->exchanges == after->exchanges &&
                     before->outer == after->outer &&

@@ -48,10 +48,10 @@ static struct question take_first(struct questions *questions)
 
 static void fail(const struct question *question, const struct sgp_error *error)
 {
-    if (question->evaluated != NULL)
-        question->evaluated(question->argument, error, NULL, NULL, 0);
-    else
+    if (question->predicted != NULL)
         question->predicted(question->argument, error, NULL, 0, 0);
+    else
+        question->evaluated(question->argument, error, NULL, NULL, 0);
 }
 
 void questions_fail(struct questions *questions, int code, const char *why)

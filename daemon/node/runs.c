@@ -27,7 +27,7 @@ int runs_open(struct daemon *daemon, struct sgp_error *error)
     const struct sgp_sink *sink = &daemon->log->sink;
     const struct sgp_run model = model_of(daemon->prepared);
     struct sgp_run_plan plan;
-    char name[SGP_RUN_NAME_BYTES];
+    char name[SGP_RUN_NAME_BYTES] = "";
     int code = sgp_run_plan(directory, &model, error, &plan);
     if (code == 0)
         code = sgp_run_follow(directory, &plan, error, name);

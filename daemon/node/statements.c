@@ -134,6 +134,7 @@ static void hold(struct daemon *daemon, const struct link *from, const struct st
     uint32_t k = statement->kind - 1;
     struct statement *place =
         place_for(daemon, statement->kind, statement->round, statement->author);
+    sgp_assert(place != NULL); /* the callers have asked */
     bool appends = place == &daemon->statements.held[k][daemon->statements.count[k]];
     bool again = !appends && strcmp(place->author, statement->author) == 0;
     uint32_t changes = again ? place->changes + 1 : 0;

@@ -311,6 +311,7 @@ static int map(struct ledger *ledger, int fd, uint32_t capacity)
 static void begin(struct ledger *ledger, uint32_t capacity)
 {
     struct file_header header = {.version = VERSION, .link_capacity = capacity};
+    sgp_assert(ledger->map != NULL);
     memcpy(header.magic, magic, sizeof magic);
     memcpy(header.name, ledger->name, sizeof header.name);
     memcpy(ledger->map, &header, sizeof header);

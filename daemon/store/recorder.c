@@ -57,7 +57,7 @@ static int cannot(const struct recorder_file *file, int code, struct sgp_error *
 static int open_file(
     struct recorder_file *file, const char *path, const char *key, struct sgp_error *error)
 {
-    struct stat info;
+    struct stat info = {0};
     *file = (struct recorder_file){.key = key};
     if (path[0] == '\0')
         return 0;

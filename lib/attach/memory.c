@@ -84,6 +84,7 @@ int sgp_memory_create(const struct sgp_attach_options *options, const float *ini
     memory.size = head_bytes + values_bytes;
     status = map_sealed(&memory);
     if (status == 0) {
+        sgp_assert(memory.map != NULL);
         memory.values = (float *)((char *)memory.map + head_bytes);
         memcpy(memory.map, head, head_bytes);
         memcpy(memory.values, initial, values_bytes);

@@ -62,12 +62,12 @@ void sgp_core_take_promise(struct sgp_node *node, struct sgp_core_link *link)
     uint32_t slot = link->receiving.slot[0];
     struct sgp_receive *receive = slot != SGP_SLOT_NONE ? &node->layout.receives[slot] : NULL;
     link->receiving.promise[0] = link->pulse.next_round;
-    bool holds = receive == NULL ||
+    bool holds = slot == SGP_SLOT_NONE ||
                  sgp_core_credit_holds(node, receive->share.round, link->receiving.promise[0]);
     if (!holds) {
         take_then(node, link, SGP_ROUND_NONE);
         sgp_core_unreserve(node, link);
-    } else if (receive != NULL) {
+    } else if (slot != SGP_SLOT_NONE) {
         receive->share.round = link->receiving.promise[0];
     }
     take_then(node, link, link->pulse.then_round);

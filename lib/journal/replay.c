@@ -276,7 +276,7 @@ static int play_reload(struct player *player, struct sgp_unpacker *reader)
     struct sgp_error why = {0};
     struct sgp_node_change change;
     struct sgp_node_needs needs;
-    struct sgp_reload *reload;
+    struct sgp_reload *reload = NULL;
     struct sgp_topology *topology;
     sgp_time now;
     int code = sgp_journal_get_reload(reader, &now, &topology, &change, &why);

@@ -100,8 +100,8 @@ static int begin_again(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
 {
     struct sgp_sim_host *host = &sim->hosts[crash->node];
     struct rebirth rebirth;
-    struct sgp_node *node;
-    struct sgp_trainer *trainer;
+    struct sgp_node *node = NULL;
+    struct sgp_trainer *trainer = NULL;
     look_back(sim, crash, &rebirth);
     int status = create_again(sim, host, &rebirth, &node, &trainer);
     if (status < 0)

@@ -112,7 +112,7 @@ void sgp_sim_leave_cycle(struct sgp_sim_host *host, const struct sgp_sim_job *jo
     const struct sgp_topology *topology = cycle ? cycle->topology : host->file->topology;
     bool relay = host->file->topology->nodes[host->file->nodes[host->index]].relay;
     uint32_t entered = cycle ? cycle->entered : 0;
-    if (entered != sgp_topology_trainers(topology)) {
+    if (cycle == NULL || entered != sgp_topology_trainers(topology)) {
         sgp_sim_fail(sim, SGP_E_STATE,
             "%s ends the cycle of round %lld, which %u of %u nodes have entered",
             sgp_sim_name(sim, host->index), (long long)job->start, entered,
@@ -150,6 +150,6 @@ void sgp_sim_renewed(struct sgp_sim_host *host)
 void sgp_sim_forget_cycles(struct sgp_sim *sim)
 {
     while (sim->cycle_count > 0)
-        drop(sim, &sim->cycles[0]);
+        drop(sim, &sim->cycles[sim->cycle_count - 1]);
     free(sim->cycles);
 }

@@ -82,7 +82,7 @@ static inline uint32_t block_part(uint32_t part, uint32_t parts, uint32_t count)
 /* The largest k of integers of this number of bits. 1 bit is the sign of the scale. */
 static inline float block_levels(uint32_t bits)
 {
-    return bits == 1 ? 1 : (float)((1u << (bits - 1)) - 1);
+    return bits > 1 ? (float)((1u << (bits - 1)) - 1) : 1;
 }
 
 /* ---- block.c ---- */

@@ -5,6 +5,8 @@
 #include "half.h"
 #include "twins.h"
 
+#include "sgp/status.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -99,6 +101,7 @@ static void pack_bits(uint8_t *bytes, const int8_t *integers, uint32_t bits, siz
 
 static void unpack_bits(int8_t *integers, const uint8_t *bytes, uint32_t bits, size_t count)
 {
+    sgp_assert(bits > 0 && bits <= 8);
     for (size_t i = 0; i < count; i++) {
         int integer = 0;
         for (size_t bit = 0, at = i * bits; bit < bits; bit++, at++)

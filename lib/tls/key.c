@@ -227,7 +227,7 @@ static bool is_private(const char *path, const struct stat *facts)
 /* Read a whole file into a page, and append a zero. */
 static int read_file(const char *path, struct sgp_error *error, uint8_t *page)
 {
-    struct stat facts;
+    struct stat facts = {0};
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     int code = descriptor < 0 || fstat(descriptor, &facts) < 0 ? -errno : 0;
     if (code < 0)

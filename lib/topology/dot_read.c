@@ -305,7 +305,7 @@ static int check_elsewhere(struct reader *r)
     for (uint32_t g = 0; g < r->graph_count; g++)
         for (Agnode_t *n = agfstnode(r->graphs[g]); n; n = agnxtnode(r->graphs[g], n)) {
             Agnode_t *known = agnode(r->fleet, agnameof(n), 0);
-            struct sgp_topology_node entry, *first;
+            struct sgp_topology_node entry = {0}, *first;
             int code = known ? read_member(r, g, n, &entry) : 0;
             if (!known || code < 0) {
                 if (code < 0)

@@ -239,6 +239,7 @@ static int prove_cycle(struct proof *proof, struct sgp_cycle *cycle)
         return code;
     for (uint32_t p = proof->begin; p < proof->end; p++)
         edges = topology->phases[p].edge_count > edges ? topology->phases[p].edge_count : edges;
+    sgp_assert(edges > 0); /* see must_be_exact */
     size_t nodes = topology->node_count;
     proof->rows = calloc(nodes, COLUMNS * sizeof *proof->rows);
     proof->given = calloc(edges, COLUMNS * sizeof *proof->given);

@@ -101,6 +101,7 @@ struct simple {
 
 static void plan_simple(struct simple *plan, uint32_t n, uint32_t base)
 {
+    sgp_assert(base >= 2);
     *plan = (struct simple){.base = base};
     plan->smooth = hyper_factors(n, base, &plan->part[0].all);
     if (plan->smooth) {

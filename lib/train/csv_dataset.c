@@ -85,6 +85,7 @@ static int no_memory(const struct reading *reading, struct sgp_error *error)
 static int bind_plain(struct reading *reading, struct sgp_error *error)
 {
     size_t bytes = 0;
+    sgp_assert(reading->header.count > 0);
     for (uint32_t i = 0; i < reading->header.count; i++)
         bytes += strlen(reading->header.names[i]) + 1;
     reading->bindings = calloc(reading->header.count, sizeof *reading->bindings);

@@ -240,7 +240,7 @@ static void *pick_rows(
 int sgp_dataset_subset(const struct sgp_dataset *dataset, const uint32_t *indices, uint64_t count,
     struct sgp_dataset **ret_dataset)
 {
-    sgp_assert(count >= 1 && count <= SGP_ROWS_MAX);
+    sgp_assert(count >= 1 && count <= SGP_ROWS_MAX && dataset->features >= 1);
     for (uint64_t i = 0; i < count; i++)
         sgp_assert(indices[i] < dataset->rows);
     struct sgp_dataset *subset = malloc(sizeof *subset);

@@ -139,6 +139,7 @@ struct place {
 
 static struct place place_of(const struct sgp_layer *layer, size_t pixel)
 {
+    sgp_assert(layer->output.width > 0);
     size_t pixels = (size_t)sgp_shape_pixels(layer->output), within = pixel % pixels;
     return (struct place){pixel / pixels, (uint32_t)(within / layer->output.width),
         (uint32_t)(within % layer->output.width)};

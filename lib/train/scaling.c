@@ -63,6 +63,7 @@ uint64_t sgp_scaling_digest(const struct sgp_scaling *scaling)
     for (uint32_t i = 0; i < scaling->column_count; i++) {
         const struct sgp_scaling_column *column = &scaling->columns[i];
         const double numbers[2] = {column->mean, column->deviation};
+        sgp_assert(column->values != NULL || column->value_count == 0);
         digest = XXH3_64bits_withSeed(column->name, strlen(column->name) + 1, digest);
         digest = XXH3_64bits_withSeed(
             numbers, column->values ? 0 : sizeof numbers, digest + column->value_count);

@@ -138,8 +138,8 @@ static int shard_labelled(const struct sgp_shards *shards, const uint32_t *label
     uint32_t classes, uint32_t node_index, uint32_t node_count, uint64_t seed,
     struct sgp_error *error, uint32_t *owned, uint64_t *ret_count)
 {
-    uint32_t *order = malloc((size_t)rows * sizeof *order);
-    uint32_t *owner = malloc((size_t)rows * sizeof *owner);
+    uint32_t *order = calloc((size_t)rows, sizeof *order);
+    uint32_t *owner = calloc((size_t)rows, sizeof *owner);
     int status = order && owner ? sort_by_label(order, labels, rows, classes) : -ENOMEM;
     uint64_t count = 0;
     if (status < 0) {
