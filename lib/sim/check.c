@@ -133,12 +133,14 @@ static struct sgp_sim_link *find_link(
 }
 
 /* Whether a target with a restored ledger takes over the number that its source knows, without a
- * share. */
+ * share. The number said before may be greater: it may belong to a lineage that the source has lost
+ * since. */
 static bool takes_number(struct sgp_sim *sim, const struct sgp_sim_link *in, uint64_t number,
     const struct sgp_link *event)
 {
     const struct sgp_sim_connection *connection = sgp_sim_connection_of(sim, event->connection);
-    if (!connection || number <= in->said || number == connection->share.number)
+    if (!connection || number == in->said || number <= in->accepted ||
+        number == connection->share.number)
         return false;
     uint64_t given;
     double owed;

@@ -201,6 +201,25 @@ Test(outdated, a_source_that_is_not_on_record_has_been_acknowledged)
     close_desk(&desk);
 }
 
+/* The record is from before n1 lost its ledger: its number is of a lineage that is gone. The number that
+ * n1 knows is less, and counts for the present lineage. */
+Test(outdated, a_target_takes_the_number_of_a_lineage_that_is_not_on_record)
+{
+    static struct sgp_record_link links[2];
+    links[0] = (struct sgp_record_link){.peer = 1, .out = true, .lineage = 87, .number = 6};
+    links[1] = (struct sgp_record_link){.peer = 1, .lineage = 87, .number = 6};
+    struct sgp_record record = {
+        .lineage = 77, .weight = 1, .links = links, .link_count = 2, .link_capacity = 2};
+    struct desk desk;
+    open_from(&desk, &record);
+    greet_acknowledged(&desk, 77, 1);
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_OUTDATED));
+    cr_assert(eq(u64, told_accepted(&desk), 1));
+    say_hello(&desk, 87);
+    cr_assert(eq(u64, told_accepted(&desk), 6), "the former lineage keeps its number");
+    close_desk(&desk);
+}
+
 /* What the target acknowledges is told at the next greeting, also by the next process. */
 Test(outdated, a_source_tells_what_was_acknowledged)
 {

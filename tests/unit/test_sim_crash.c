@@ -144,6 +144,52 @@ Test(crash, an_old_record_is_found_out_once)
     fleet_destroy(fleet);
 }
 
+/* Number of the last share that a node has given to this peer, or accepted from it. */
+static uint64_t last_number(
+    const struct fleet *fleet, uint32_t node, uint32_t peer, enum sgp_direction direction)
+{
+    const struct sgp_node *core = sgp_sim_node(fleet->sim, node);
+    for (uint32_t i = 0; i < sgp_node_link_count(core); i++) {
+        struct sgp_peer_status status;
+        sgp_node_link_status(core, i, &status);
+        if (status.peer == peer && status.direction == direction)
+            return status.last_number;
+    }
+    cr_fatal("no link");
+    return 0;
+}
+
+/* The record of n2 is from before n1 lost its ledger. Its number from n1 is of the former lineage, and
+ * greater than the number that n1 knows. n2 takes the lesser number. */
+Test(crash, an_old_record_has_numbers_of_a_lineage_that_its_source_has_lost)
+{
+    struct fleet *fleet = fleet_generate("ring", 5, 0);
+    struct sgp_sim_crash crashes[] = {
+        {.node = 1, .at = 2 * SGP_SECOND, .back = 3 * SGP_SECOND, .forgets = true},
+        {.node = 2,
+            .at = 4 * SGP_SECOND,
+            .back = 5 * SGP_SECOND,
+            .saved = 2 * SGP_SECOND - SGP_MILLISECOND}};
+    fleet->options.rounds = 1000;
+    fleet->options.compute_jitter = 0.5;
+    fleet->options.crashes = crashes;
+    fleet->options.crash_count = 2;
+    fleet_open(fleet);
+    cr_assert(zero(int, sgp_sim_run(fleet->sim, crashes[1].saved, &fleet->error)), "%s",
+        fleet->error.text);
+    uint64_t saved = last_number(fleet, 2, 1, SGP_IN);
+    cr_assert(
+        zero(int, sgp_sim_run(fleet->sim, crashes[1].at, &fleet->error)), "%s", fleet->error.text);
+    uint64_t present = last_number(fleet, 2, 1, SGP_IN);
+    cr_assert(lt(u64, present, saved), "%llu; else it proves nothing", (unsigned long long)present);
+    cr_assert(
+        zero(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error)), "%s", fleet->error.text);
+    cr_assert(eq(u64, last_number(fleet, 2, 1, SGP_IN), last_number(fleet, 1, 2, SGP_OUT)));
+    cr_assert(eq(u64, fleet_summary(fleet).restored, 1));
+    cr_assert(eq(u32, fleet_summary(fleet).finished, 5));
+    fleet_destroy(fleet);
+}
+
 Test(crash, all_at_once_go_on_together)
 {
     struct fleet *fleet = fleet_generate("one-peer-exponential", 8, 0);
