@@ -225,8 +225,10 @@ static const char *reason_of(const struct daemon *daemon, const struct edge *edg
                "file of its own, set shards = none";
     if (effect->note.what == SGP_NOTE_TRICKLES)
         return effect->note.link.direction == SGP_IN
-                   ? "its payload came too slowly; not waited for until one has come whole"
-                   : "it takes what it is given too slowly; not waited for until it has taken it";
+                   ? "its payload came too slowly; not waited for until one has come whole, "
+                     "unless in an exact cycle"
+                   : "it takes what it is given too slowly; not waited for until it has taken it, "
+                     "unless in an exact cycle";
     if (effect->note.what == SGP_NOTE_OVERDUE)
         return "its round takes longer than [train] patience; not waited for until its next";
     return effect->note.code != 0 ? sgp_strerror(effect->note.code) : "";

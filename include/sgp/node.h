@@ -57,7 +57,7 @@
 #define SGP_SILENCE_MIN_NS (3 * SGP_SECOND)
 #define SGP_SILENCE_MAX_NS (30 * SGP_SECOND)
 /* Bytes a second. If a payload comes more slowly for SGP_SILENCE_MAX_NS, its connection ends,
- * whatever else is heard. */
+ * whatever else is heard, unless it is a share of an exact cycle. */
 #define SGP_PAYLOAD_LEAST 1024u
 #define SGP_PATIENCE_MAX_NS (1000000 * SGP_SECOND)
 #define SGP_DIAL_MIN_NS (20 * SGP_MILLISECOND) /* first back-off; doubles, with jitter, up to ... */
@@ -254,9 +254,9 @@ enum sgp_note {
     SGP_NOTE_DISSOLVED,
     SGP_NOTE_OTHER_DATA, /* peer: its rows and ours are parts of different tables; a warning only */
     SGP_NOTE_TURNED_AWAY, /* link: refused, because a connection of that name exists; reason */
-    /* link.peer, direction. IN: hung up on for a payload that came too slowly. OUT: it did not
+    /* link.peer, direction. IN: a payload came too slowly, and its connection ended. OUT: it did not
      * acknowledge an owed share in the time that it may take. The node does not wait for it until a
-     * payload has come whole. */
+     * payload has come whole. In an exact cycle the connection stays and the node waits. */
     SGP_NOTE_TRICKLES,
     /* peer: in its round for longer than the patience; the node does not wait for it until its
      * next. */

@@ -42,9 +42,11 @@ sgp_time sgp_core_payload_end(const struct sgp_core_link *link)
     return link->patience.window_since + SGP_SILENCE_MAX_NS;
 }
 
+/* If the connection stays, the next window begins. */
 void sgp_core_payload_trickles(struct sgp_node *node, struct sgp_core_link *link)
 {
     link->patience.trickles = true;
+    link->patience.window_since = node->now;
     (void)sgp_core_note_link(node, SGP_NOTE_TRICKLES, link);
 }
 

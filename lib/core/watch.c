@@ -82,8 +82,8 @@ static sgp_time greeting_end(const struct sgp_core_link *link)
 }
 
 /* When silence becomes absence. Heartbeats do not keep a payload alive that arrives too slowly,
- * because it occupies a buffer. The time for a payload does not depend on the peer's pace, because
- * a bandwidth-bound link has to retransmit losses. */
+ * because it occupies a buffer. Only in an exact cycle do they. The time for a payload does not
+ * depend on the peer's pace, because a bandwidth-bound link has to retransmit losses. */
 static sgp_time absent_at(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     bool judged = link->liveness.heard != SGP_TIME_NEVER && !link->liveness.absent &&
@@ -95,6 +95,13 @@ static sgp_time absent_at(const struct sgp_node *node, const struct sgp_core_lin
     return greeting && greeting_end(link) < at ? greeting_end(link) : at;
 }
 
+/* An exact cycle waits for the share all the same. If the connection ended, the share would begin
+ * again, and at a rate below the least it would never arrive. */
+static bool may_take_long(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    return node->role->collective && link->receiving.filling;
+}
+
 static void fall_silent(struct sgp_node *node, struct sgp_core_link *link)
 {
     bool known = link->liveness.heard != SGP_TIME_NEVER && !link->liveness.absent &&
@@ -104,6 +111,8 @@ static void fall_silent(struct sgp_node *node, struct sgp_core_link *link)
         (void)sgp_core_note_link(node, SGP_NOTE_ABSENT, link);
     } else if (receives(link) && sgp_core_payload_end(link) <= node->now) {
         sgp_core_payload_trickles(node, link);
+        if (may_take_long(node, link))
+            return;
     }
     if (link->connection.id != 0)
         sgp_core_hang_up(node, link, SGP_E_ABSENT, SGP_REASON_ABSENT);

@@ -43,6 +43,7 @@ struct campaign {
     sgp_time window;  /* every fault begins and ends before */
     sgp_time longest; /* what a training job may take */
     uint64_t mixing_rounds;
+    uint32_t targets_most; /* of a node in a round */
     struct sgp_sim_straggler stragglers[CAMPAIGN_FAULTS_MAX];
     struct sgp_sim_absence absences[CAMPAIGN_FAULTS_MAX];
     struct sgp_sim_cut cuts[CAMPAIGN_FAULTS_MAX];

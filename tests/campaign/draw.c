@@ -193,6 +193,7 @@ static int suit_fleet(struct campaign *campaign, struct sgp_error *error)
         return sgp_fail(error, SGP_E_TOPOLOGY, "%s cannot agree", campaign->family);
     campaign->options.final_cycles = 4 + (uint32_t)cycles;
     campaign->mixing_rounds = campaign->options.final_cycles * (uint64_t)analysis.rounds_per_cycle;
+    campaign->targets_most = analysis.out_degree_max;
     return 0;
 }
 
@@ -618,6 +619,15 @@ static int draw_missed_reload(struct campaign *campaign, uint32_t nodes, struct 
 
 /* ---- compression ---- */
 
+/* Where messages are lost, a connection breaks every few seconds, and a share of it begins again. So all values
+ * take a second at most, or no share of them would ever arrive. */
+static void suit_bandwidth(struct campaign *campaign)
+{
+    struct sgp_sim_options *options = &campaign->options;
+    if (options->bandwidth > 0 && options->loss > 0)
+        options->bandwidth = fmax(options->bandwidth, 4.0 * (double)options->dimension);
+}
+
 static void code(struct campaign *campaign, const char *word, struct sgp_chooser *chooser)
 {
     int code = sgp_chooser_parse(word, NULL, chooser);
@@ -629,6 +639,7 @@ static void code(struct campaign *campaign, const char *word, struct sgp_chooser
     campaign->options.dimension = !coded ? CAMPAIGN_DIMENSION
                                   : wide ? parts * SGP_PART_BLOCKED_LEAST + 100
                                          : CAMPAIGN_CODED;
+    suit_bandwidth(campaign);
 }
 
 void campaign_code(struct campaign *campaign, const char *word)
@@ -724,14 +735,15 @@ void campaign_tell(const struct campaign *campaign, char *text, size_t bytes)
 {
     const struct sgp_sim_options *o = &campaign->options;
     (void)snprintf(text, bytes,
-        "%s, %lld rounds of %u x %.3g ms, latency %.3g ms, loss %.2g, faults until %.3g s: "
+        "%s, %lld rounds of %u x %.3g ms, latency %.3g ms, bandwidth %.3g B/s, loss %.2g, faults "
+        "until %.3g s: "
         "%u stragglers, %u absences, %u crashes (%u with backups), %u clocks, %u cuts, %u clogs, "
         "%u swizzles, %u half-open, %u commands, patience %.3g s, shares of %llu values %s, copies "
         "%s%s%s%s",
         campaign->family, (long long)o->rounds, o->local_steps, (double)o->compute_ns * 1e-6,
-        (double)o->latency_ns * 1e-6, o->loss, (double)campaign->window * 1e-9, o->straggler_count,
-        o->absence_count, o->crash_count, campaign->restores, o->clock_count, o->cut_count,
-        o->clog_count, o->swizzle_count, o->half_open_count, campaign->command_count,
+        (double)o->latency_ns * 1e-6, o->bandwidth, o->loss, (double)campaign->window * 1e-9,
+        o->straggler_count, o->absence_count, o->crash_count, campaign->restores, o->clock_count,
+        o->cut_count, o->clog_count, o->swizzle_count, o->half_open_count, campaign->command_count,
         (double)o->patience_ns * 1e-9, (unsigned long long)o->dimension,
         o->chooser.compressor == SGP_COMPRESSOR_NONE ? "plain" : o->chooser.word,
         o->copies.compressor == SGP_COMPRESSOR_NONE ? "plain" : o->copies.word,

@@ -104,9 +104,9 @@ static sgp_time latest_end(const struct campaign *campaign)
     if (campaign->topology->owner != SGP_NODE_NONE && !sgp_method_waits(options->method))
         turns *= campaign->topology->node_count; /* the last of them may do what is left of all */
     double training = turns * (double)campaign->longest;
-    double transfer = options->bandwidth > 0
-                          ? 64.0 * SGP_SIM_MESSAGE_BYTES / options->bandwidth * (double)SGP_SECOND
-                          : 0;
+    double shares = 4.0 * (double)options->dimension * campaign->targets_most;
+    double bytes = 64.0 * SGP_SIM_MESSAGE_BYTES + shares;
+    double transfer = options->bandwidth > 0 ? bytes / options->bandwidth * (double)SGP_SECOND : 0;
     double cycle = campaign->exact ? (double)campaign->topology->rounds_per_cycle : 1;
     double rounds = mixing_rounds(campaign) + turns * cycle;
     double exchange = rounds * (8 * (double)options->latency_ns + transfer);

@@ -308,9 +308,9 @@ static int make_large(void *context, uint32_t node, struct sgp_trainer **ret_tra
 }
 
 /* Two nodes at so many bytes a second, for as long as it takes. */
-static struct fleet *thin_pair(double bandwidth)
+static struct fleet *thin_pair(const char *family, double bandwidth)
 {
-    struct fleet *fleet = fleet_generate("ring", 2, 0);
+    struct fleet *fleet = fleet_generate(family, 2, 0);
     fleet->options.dimension = PAYLOAD_DIMENSION;
     fleet->options.trainer = make_large;
     fleet->options.left = NULL;
@@ -324,12 +324,21 @@ static struct fleet *thin_pair(double bandwidth)
 
 Test(faults, a_payload_comes_over_a_thin_line_and_not_over_none)
 {
-    struct fleet *fleet = thin_pair(1.1 * SGP_PAYLOAD_LEAST); /* 71 s a share */
+    struct fleet *fleet = thin_pair("ring", 1.1 * SGP_PAYLOAD_LEAST); /* 71 s a share */
     cr_assert(eq(u32, fleet->notes[SGP_NOTE_TRICKLES], 0));
     cr_assert(eq(u32, fleet->notes[SGP_NOTE_DOWN], 0));
     fleet_destroy(fleet);
-    fleet = thin_pair(0.9 * SGP_PAYLOAD_LEAST);
+    fleet = thin_pair("ring", 0.9 * SGP_PAYLOAD_LEAST);
     cr_assert(gt(u32, fleet->notes[SGP_NOTE_TRICKLES], 0));
+    fleet_destroy(fleet);
+}
+
+/* All shares of an exact cycle are waited for: if one began again after 30 s, the cycle would never end. */
+Test(faults, an_exact_cycle_ends_over_a_line_that_is_too_thin)
+{
+    struct fleet *fleet = thin_pair("all-reduce-direct", 0.9 * SGP_PAYLOAD_LEAST);
+    cr_assert(gt(u32, fleet->notes[SGP_NOTE_TRICKLES], 0));
+    cr_assert(eq(u32, fleet->notes[SGP_NOTE_DOWN], 0));
     fleet_destroy(fleet);
 }
 

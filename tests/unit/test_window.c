@@ -99,6 +99,38 @@ static struct sgp_core_link *open_window(struct desk *desk)
     return out;
 }
 
+/* The cycle waits for the share, so its connection stays as long as the source is heard. */
+Test(window, a_share_that_trickles_is_reported_and_keeps_its_connection)
+{
+    struct desk desk;
+    open_direct(&desk);
+    post_type(&desk, SGP_EVENT_TRAINED);
+    say(&desk, 1, SGP_IN,
+        (struct sgp_message){.type = SGP_SHARE,
+            .pulse = pulse_of(&desk, 0, 1, 2),
+            .share = {.number = 1,
+                .round = 0,
+                .fraction = 1,
+                .slice = {0, PARAMETERS / 2},
+                .payload_bytes = PAYLOAD / 2}});
+    uint32_t told = 0;
+    for (sgp_time end = desk.now + 2 * SGP_SILENCE_MAX_NS; desk.now < end;) {
+        desk.now += SGP_BEAT_NS;
+        say_pulse(&desk, 1, SGP_OUT, pulse_of(&desk, 0, SGP_ROUND_NONE, 0));
+        cr_assert_null(find(&desk, SGP_EFFECT_HANG_UP));
+        told += find_note(&desk, SGP_NOTE_TRICKLES) != NULL;
+        say_pulse(&desk, 1, SGP_IN, pulse_of(&desk, 0, 1, 2));
+        cr_assert_null(find(&desk, SGP_EFFECT_HANG_UP));
+        told += find_note(&desk, SGP_NOTE_TRICKLES) != NULL;
+    }
+    cr_assert(eq(u32, told, 2), "every 30 s, and not in each step");
+    deliver(&desk, 1, 0);
+    struct sgp_peer_status peer;
+    sgp_node_link_status(desk.node, 1, &peer);
+    cr_assert(not(peer.overdue));
+    close_desk(&desk);
+}
+
 Test(window, credits_of_two_rounds_come_before_the_first_share)
 {
     struct desk desk;
