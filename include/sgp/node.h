@@ -254,9 +254,9 @@ enum sgp_note {
     SGP_NOTE_DISSOLVED,
     SGP_NOTE_OTHER_DATA, /* peer: its rows and ours are parts of different tables; a warning only */
     SGP_NOTE_TURNED_AWAY, /* link: refused, because a connection of that name exists; reason */
-    /* link.peer, direction. IN: a payload came too slowly, and its connection ended. OUT: it did not
-     * acknowledge an owed share in the time that it may take. The node does not wait for it until a
-     * payload has come whole. In an exact cycle the connection stays and the node waits. */
+    /* link.peer, direction. IN: a payload came too slowly, and its connection ended. OUT: it did
+     * not acknowledge an owed share in the time that it may take. The node does not wait for it
+     * until a payload has come whole. In an exact cycle the connection stays and the node waits. */
     SGP_NOTE_TRICKLES,
     /* peer: in its round for longer than the patience; the node does not wait for it until its
      * next. */
