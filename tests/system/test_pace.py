@@ -3,6 +3,7 @@
 measured here."""
 import struct
 import time
+import unittest
 
 import fleet
 import peer
@@ -15,6 +16,7 @@ class Greeting(Trio):
         self.assert_goes_on()
 
 
+@unittest.skipUnless(fleet.LONG, "half a minute; with scripts/check --long")
 class Trickle(Trio):
     """n2 sends four bytes of its payload now and then, and beats."""
     OPTIONS = {"model.layers": "dense 400 relu, dense 2"} # 14 KB: 3600 times four bytes
