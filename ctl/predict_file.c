@@ -72,21 +72,12 @@ static void put_header(const struct sgp_predictor_view *view)
     (void)printf("\n");
 }
 
-static uint32_t greatest(const float *outputs, uint32_t count)
-{
-    uint32_t best = 0;
-    for (uint32_t i = 1; i < count; i++)
-        if (outputs[i] > outputs[best])
-            best = i;
-    return best;
-}
-
 static void put_row(const struct sgp_predictor_view *view, const float *outputs)
 {
     char text[24];
     const uint32_t count = view->model->outputs;
     if (view->classifies)
-        put_field("", name_of(view, greatest(outputs, count), text), "");
+        put_field("", name_of(view, sgp_measures_greatest(outputs, count), text), "");
     for (uint32_t i = 0; i < count; i++) {
         (void)printf("%s", i > 0 || view->classifies ? "," : "");
         if (view->bits)
@@ -115,7 +106,8 @@ static void print_row_json(
     const bool probable = has_probabilities(view);
     json_t *row = json_pack("{s:I}", "row", (json_int_t)number);
     if (view->classifies) {
-        const char *name = name_of(view, greatest(outputs, view->model->outputs), text);
+        const char *name =
+            name_of(view, sgp_measures_greatest(outputs, view->model->outputs), text);
         (void)json_object_set_new(row, "class", json_string(name));
     }
     if (view->bits || !view->classifies)

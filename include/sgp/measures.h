@@ -70,6 +70,10 @@ struct sgp_measures {
     struct sgp_measures_number *numbers; /* `outputs` of them; NULL: classes */
 };
 
+/* The place of the greatest of count >= 1 outputs, which is the class that a model says. The first
+ * of equal ones. */
+uint32_t sgp_measures_greatest(const float *outputs, uint32_t count);
+
 /* Empty measures of a model with outputs >= 1. Returns 0 or -ENOMEM. sgp_measures_finish frees;
  * zeros are fine. */
 int sgp_measures_init(struct sgp_measures *measures, enum sgp_measures_kind kind, uint32_t outputs);

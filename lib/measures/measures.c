@@ -64,7 +64,7 @@ static void count_confidence(struct sgp_measures *measures, double confidence, b
     sgp_wide_add(part->confidence, confidence);
 }
 
-static uint32_t greatest(const float *outputs, uint32_t count)
+uint32_t sgp_measures_greatest(const float *outputs, uint32_t count)
 {
     uint32_t best = 0;
     for (uint32_t i = 1; i < count; i++)
@@ -99,7 +99,8 @@ static uint32_t second(const float *outputs, uint32_t count, uint32_t best)
 static void count_logits(struct sgp_measures *measures, const float *outputs, uint32_t label)
 {
     const uint32_t count = measures->outputs;
-    const uint32_t best = greatest(outputs, count), next = second(outputs, count, best);
+    const uint32_t best = sgp_measures_greatest(outputs, count),
+                   next = second(outputs, count, best);
     const double peak = (double)outputs[best];
     const double rest = rest_of(outputs, count, best, best);
     sgp_wide_add(measures->loss, peak - (double)outputs[label] + log1p(rest));
@@ -114,7 +115,7 @@ static void count_logits(struct sgp_measures *measures, const float *outputs, ui
 
 void sgp_measures_add_label(struct sgp_measures *measures, const float *outputs, uint32_t label)
 {
-    const uint32_t count = measures->outputs, best = greatest(outputs, count);
+    const uint32_t count = measures->outputs, best = sgp_measures_greatest(outputs, count);
     sgp_assert(measures->kind == SGP_MEASURES_LOGITS || measures->kind == SGP_MEASURES_SCORES);
     sgp_assert(label < count);
     measures->rows++;

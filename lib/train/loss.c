@@ -32,15 +32,6 @@ struct loss {
     void (*predict)(float *predictions, const float *outputs, size_t columns);
 };
 
-static size_t greatest(const float *row, size_t columns)
-{
-    size_t best = 0;
-    for (size_t c = 1; c < columns; c++)
-        if (row[c] > row[best])
-            best = c;
-    return best;
-}
-
 static float weight_of(const struct sgp_loss_settings *settings, size_t column)
 {
     return settings->class_weights ? settings->class_weights[column] : 1.0f;
@@ -58,7 +49,7 @@ static float target_of(const struct row *row, size_t column)
  * label's logit. The greatest logit is subtracted first, so that no exponential overflows. */
 static double softmax(float *probabilities, const float *logits, size_t columns)
 {
-    float peak = logits[greatest(logits, columns)];
+    float peak = logits[sgp_measures_greatest(logits, (uint32_t)columns)];
     float sum = 0.0f;
     for (size_t c = 0; c < columns; c++) {
         probabilities[c] = expf(logits[c] - peak);
@@ -328,7 +319,7 @@ struct sgp_loss_sum sgp_loss_batch(enum sgp_loss loss, const struct sgp_loss_set
         sgp_assert(row.label < columns);
         sum.loss += table->row(&row);
         if (labels)
-            sum.correct += greatest(row.outputs, columns) == row.label;
+            sum.correct += sgp_measures_greatest(row.outputs, (uint32_t)columns) == row.label;
         else if (bits)
             sum.correct += correct_bits(row.outputs, row.values, columns);
     }
