@@ -331,7 +331,7 @@ class Attachment:
     def decide(self, word: str, timeout: Optional[float], first: bool = False) -> List[str]:
         """Tell a word, and wait for those of all members, in an order that is everybody's. Raises TimeoutError with the
         names of those that are missing; called again it goes on, with the word that was told first. With `first` the word is
-        for the first decision since the daemons came up; if that has been, nobody has any."""
+        for the first decision since the daemons came up. If the fleet has made that decision before, the list is empty."""
         if self._answering:
             raise Error("a program that answers a question cannot decide: on_evaluate and on_predict may not call this")
         end = None if timeout is None else time.monotonic() + timeout

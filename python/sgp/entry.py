@@ -30,7 +30,7 @@ def entered(path: str, shared: Model, *, rounds: Optional[int], reconnect: bool,
 
 
 def housed(shared: Model) -> Memory:
-    """Memory for the model of a program that trains alone, so that it is as one that is attached."""
+    """Memory for the model of a program that trains alone: its parameters lie as those of an attached model do."""
     memory = Memory(shared.layout, shared.tags)
     shared.share(memory)
     return memory

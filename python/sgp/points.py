@@ -40,12 +40,12 @@ class Points:
         return place["epoch"] + 1
 
     def places(self) -> Dict[str, Any]:
-        """How far they all are."""
+        """The places of all samplers, as a unit keeps them."""
         shard = self._shard_to_come if self._shard is None else self._shard.place()
         return {"samplers": [sampler.place() for sampler in self._living()] + self._to_come, "shard": shard}
 
     def resume(self, places: Mapping[str, Any], now: int) -> None:
-        """Those that are there go on from these places, and those that come later."""
+        """Existing samplers continue from these places, and so do samplers that the script makes later."""
         self._to_come = list(places["samplers"])
         for sampler in self._living()[:len(self._to_come)]:
             sampler.load_state_dict(self._to_come.pop(0))
@@ -53,7 +53,7 @@ class Points:
 
 
 def states_of(objects: Mapping[str, Any]) -> Dict[str, Any]:
-    """By name."""
+    """The states of the objects, by name."""
     return {name: thing.state_dict() for name, thing in objects.items()}
 
 

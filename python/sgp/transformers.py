@@ -23,18 +23,18 @@ class Fleet(TrainerCallback):  # type: ignore[misc]
     `node` comes from sgp.join(); `options` are those of node.attach(), such as ``timeout``. The model is attached when training
     begins, and mixed after each step of the optimizer, for which gradients of several batches may have been added up. train() ends
     early when the fleet stops. Its end finishes, so that the model then is the fleet's. The Trainer tells no callback of an
-    exception: call train() inside ``with node:``, which detaches then. Evaluation and logging by ``node.is_first``
-    are the arguments' to say."""
+    exception: call train() inside ``with node:``, which detaches then. Options of the Trainer say
+    which nodes evaluate and log; see ``node.is_first``."""
 
     def __init__(self, node: Node, **options: Any) -> None:
         self.node, self._options = node, options
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **objects: Any) -> None:
-        """Attach. Raises as Node.attach()."""
+        """Attach the model and its optimizer. Raises as Node.attach()."""
         self.node.attach(objects["model"], objects.get("optimizer"), **self._options)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **objects: Any) -> Any:
-        """Mix."""
+        """Mix the parameters, and stop the Trainer when the fleet stops."""
         rows = args.per_device_train_batch_size * args.gradient_accumulation_steps
         if self.node.mix(rows=rows).stop:
             control.should_training_stop = True

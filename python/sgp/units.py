@@ -81,8 +81,8 @@ class Units:
             raise Error(f"{self._path(number)} cannot be read: {type(error).__name__}: {error}") from error
 
     def take(self, number: int, now: int) -> None:
-        """The unit of a round was resumed in round `now`: later ones are of a past that never was, and go. A unit whose round is
-        still to come, since the daemons have lost theirs, becomes one of `now`, and the only one."""
+        """The unit of a round was resumed in round `now`, so later units are removed. If the daemons have lost their rounds, `now`
+        may be less than the unit's round. The unit then gets the round `now`, and is the only one."""
         for other in self._numbers():
             if other > number or (other < number and now < number):
                 os.unlink(self._path(other))

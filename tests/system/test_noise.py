@@ -144,7 +144,7 @@ class Programs(AttachTest):
             if folder:
                 file = os.path.join(folder, "state%d" % index)
                 self.assertEqual(node.load(file, optimizer=optimizer), node.resumed)
-            node.mean(0)  # nobody trains before all are there: who is not is paused, and the others would go on
+            node.mean(0)  # All programs begin together: a node without its program is paused, and the others train on.
             self.steps(node, model, optimizer, sgp.FleetNoise(optimizer, nodes), epochs)
             if leaves:
                 node.save(file, optimizer=optimizer)
