@@ -12,6 +12,7 @@ OPTIONS = {"train.epochs": None, "data.holdout": None, "optimizer.kind": "sgd"}
 RULES = {"slowmo": "momentum", "nesterov": "nesterov"}
 MOMENTUM = "0.9"
 CLOSE = 1e-5  # of the longest parameter
+HALF_A_STEP = 3e-3  # at round 30 or later; without the momentum from before, 0.018 or more
 
 
 def outer(kind):
@@ -68,7 +69,8 @@ class Outer(FleetTest):
                 self.assertGreater(self.distance(self.pooled(ROUNDS), pooled), 0.1)
 
     def test_an_owner_that_is_started_again_goes_on_with_its_outer_steps(self):
-        """It closes no step under the label that it skips, so it takes one step fewer."""
+        """It closes no step under the label that it skips, so it takes one step fewer. If it has accepted the updates of some
+        workers under that label, these are in the parameters, and the others come with the next step."""
         f = self.owned("slowmo")
         f.start()
         f.wait_round(0, 30)
@@ -77,7 +79,7 @@ class Outer(FleetTest):
         f.wait_log(0, "parameters=exact")
         model = self.model_of(f)
         momentum = {"optimizer.kind": "momentum", "optimizer.momentum": MOMENTUM}
-        self.assertLessEqual(self.distance(model, self.pooled(ROUNDS - 1, **momentum)), CLOSE)
+        self.assertLessEqual(self.distance(model, self.pooled(ROUNDS - 1, **momentum)), HALF_A_STEP)
 
     def test_nodes_that_average_exactly_take_the_same_steps(self):
         edges = [(i, j) for i in range(4) for j in range(4) if i != j]

@@ -434,9 +434,10 @@ class Scripts(AttachTest):
     def pair(self, make, train):
         """The same by two nodes, each on the rows of its own; the models."""
         f = self.daemons(2, PAIR)
+        made = [make() for _ in range(2)]  # one after the other: PyTorch's random numbers belong to the process
 
         def act(i):
-            model = make()
+            model = made[i]
             with self.attach(f, i, model) as node:
                 x, y = rows()
                 train(model, node, x[i::2], y[i::2])
