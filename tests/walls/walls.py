@@ -44,7 +44,7 @@ ROOMS = {
 # Which room a public header belongs to; a new header has to be entered here. trainer.h declares a table
 # of functions that models fill in and performers call: it belongs to nobody, so to the lowest room.
 HEADER_ROOMS = {header: room for room, headers in {
-    "lib/base": "coding.h compressor.h types.h status.h random.h sink.h sketch.h trainer.h version.h",
+    "lib/base": "bulletin.h coding.h compressor.h types.h status.h random.h sink.h sketch.h trainer.h version.h",
     "lib/topology": "topology.h dot.h generate.h analysis.h",
     "lib/core": "message.h method.h node.h driver.h payload.h record.h restart.h",
     "lib/wire": "wire.h",

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A bulletin: a text that one node of a fleet writes for all nodes, and that every node passes on.
+ *
+ * A node keeps one bulletin of each kind and author, the one of the greatest (stamp, digest). Votes
+ * are the exception: all votes of an author are kept. Nodes learn bulletins by asking their
+ * neighbours for those that they lack (anti-entropy, Demers et al. 1987, section 1.3). */
+#ifndef SGP_BULLETIN_H
+#define SGP_BULLETIN_H
+
+#include "sgp/types.h"
+
+enum sgp_bulletin_kind {
+    SGP_BULLETIN_FIGURES = 1, /* statistics of the author's rows; sgp/statistics.h */
+    SGP_BULLETIN_VOTE,        /* the author holds the set of figures with this digest; no text */
+    SGP_BULLETIN_RESULT,      /* what all members have voted for; sgp/survey.h */
+    SGP_BULLETIN_KINDS = SGP_BULLETIN_RESULT,
+};
+
+#define SGP_BULLETIN_MAX (16u * 1024u * 1024u) /* bytes of a text */
+#define SGP_BULLETIN_PIECE_MAX 700u            /* bytes of a text in one message */
+
+/* A bulletin, or in a message a piece of it. Every message about a bulletin names it by its first
+ * five fields. A message with an empty `text` only names it. */
+struct sgp_bulletin {
+    enum sgp_bulletin_kind kind;
+    const char *author; /* < SGP_NAME_BYTES */
+    uint64_t stamp;     /* the author's; RESULT: the version of the topology file */
+    uint64_t digest;    /* of the text; VOTE: of the set that the author votes for */
+    uint32_t bytes;     /* of the whole text, which is printable ASCII; <= SGP_BULLETIN_MAX */
+    uint32_t first;     /* place of the piece in the text; 0 in a whole bulletin */
+    const char *text;   /* the piece, or all of it */
+};
+
+/* Ask a node for the bulletins that the sender lacks. `heads` messages follow, which name the
+ * bulletins that the sender has. The answer is all other bulletins in pieces; a PULL without heads
+ * ends it. */
+struct sgp_pull {
+    const char *source, *target; /* < SGP_NAME_BYTES */
+    uint32_t heads;              /* <= SGP_PULL_HEADS_MAX */
+};
+#define SGP_PULL_HEADS_MAX 65536u
+
+#endif
