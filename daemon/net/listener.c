@@ -133,6 +133,8 @@ static void on_message(struct link *link, const struct sgp_message *message)
         listener->events.inquire(listener->events.context, link, message);
     else if (message->type == SGP_CALL)
         listener->events.call(listener->events.context, link, message);
+    else if (message->type == SGP_PULL && listener->events.pull != NULL)
+        listener->events.pull(listener->events.context, link, message);
     else
         listener_refuse(
             listener, link, SGP_REASON_PROTOCOL, "its first message was no hello", NULL);

@@ -42,6 +42,9 @@ struct listener_events {
     /* A stranger that cannot be dialled asks for a greeting (SGP_CALL). Take the link over, or
      * close it. */
     void (*call)(void *context, struct link *link, const struct sgp_message *call);
+    /* A stranger asks for bulletins (SGP_PULL). Take the link over, or close it. NULL: the caller
+     * is refused, since its first message is none that this node expects. */
+    void (*pull)(void *context, struct link *link, const struct sgp_message *pull);
     /* Whether links are ciphered, and with which settings. NULL: links are plain. */
     enum sgp_tls (*tls)(void *context, struct sgp_cipher_settings *ret_settings);
     /* Whether a neighbour may call from this address. NULL: from every address. */

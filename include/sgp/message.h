@@ -11,12 +11,16 @@
  *     FACT        carries decisions of programs; no round waits for it
  *     LAYOUT      comes before WELCOME; two nodes find the first tensor that differs
  *
- * A connection that begins with INQUIRE carries that one question, and ends with the ANSWER. Every
- * message carries the sender's pulse, so any message is a sign of life and states the sender's
- * progress. Strings are borrowed and valid during the call that passes the message. */
+ * A connection that begins with INQUIRE carries that one question, and ends with the ANSWER. A
+ * connection that begins with PULL carries bulletins alone. On other connections these messages are
+ * out of turn.
+ *
+ * Every message carries the sender's pulse, so any message is a sign of life and states the
+ * sender's progress. Strings are borrowed and valid during the call that passes the message. */
 #ifndef SGP_MESSAGE_H
 #define SGP_MESSAGE_H
 
+#include "sgp/bulletin.h"
 #include "sgp/coding.h"
 #include "sgp/sketch.h"
 #include "sgp/types.h"
@@ -100,7 +104,9 @@ struct sgp_fingerprint {
     X(CALL, 13, "call")                                                                            \
     X(STATEMENT, 14, "statement")                                                                  \
     X(FACT, 15, "fact")                                                                            \
-    X(LAYOUT, 16, "layout")
+    X(LAYOUT, 16, "layout")                                                                        \
+    X(BULLETIN, 17, "bulletin")                                                                    \
+    X(PULL, 18, "pull")
 
 #define SGP_MESSAGE_NUMBER(name, number, word) SGP_##name = (number),
 enum sgp_message_type { SGP_MESSAGE_TABLE(SGP_MESSAGE_NUMBER) };
@@ -348,6 +354,8 @@ struct sgp_message {
         struct sgp_statement statement;
         struct sgp_fact fact;
         struct sgp_layout_entry layout;
+        struct sgp_bulletin bulletin;
+        struct sgp_pull pull;
     };
 };
 

@@ -33,9 +33,9 @@ struct sgp_wire_header {
     uint32_t checksum;      /* sgp_wire_checksum of the body or payload that follows */
 };
 
-/* The memory of decoded strings; the message borrows them. */
+/* The memory of decoded strings; the message borrows them. The longest are those of a BULLETIN. */
 struct sgp_wire_text {
-    char bytes[2 * SGP_NAME_BYTES + SGP_GOODBYE_BYTES]; /* of the longest message: a STATEMENT */
+    char bytes[SGP_NAME_BYTES + SGP_BULLETIN_PIECE_MAX + 1];
 };
 
 /* Write the frame of a message, header and body, to frame[0..*ret_bytes).

@@ -2,6 +2,8 @@
 /* The forms of all messages: docs/PROTOCOL.md as a table. */
 #include "wire/fields.h"
 
+#include <string.h>
+
 #define ANY SGP_FORM_ANY
 #define NUMBER 1, UINT64_MAX
 #define LABEL 0, SGP_ROUND_MAX
@@ -217,6 +219,26 @@ static const struct sgp_form_field layout_fields[] = {
     END,
 };
 
+static const struct sgp_form_field bulletin_fields[] = {
+    BEGIN,
+    FIELD("kind", bulletin.kind, SGP_BULLETIN_FIGURES, SGP_BULLETIN_KINDS),
+    FIELD("author", bulletin.author, NAME),
+    FIELD("stamp", bulletin.stamp, ANY),
+    FIELD("digest", bulletin.digest, ANY),
+    FIELD("bytes", bulletin.bytes, 0, SGP_BULLETIN_MAX),
+    FIELD("first", bulletin.first, 0, SGP_BULLETIN_MAX),
+    FIELD("text", bulletin.text, 0, SGP_BULLETIN_PIECE_MAX),
+    END,
+};
+
+static const struct sgp_form_field pull_fields[] = {
+    BEGIN,
+    FIELD("source", pull.source, NAME),
+    FIELD("target", pull.target, NAME),
+    FIELD("heads", pull.heads, 0, SGP_PULL_HEADS_MAX),
+    END,
+};
+
 #define MESSAGE(fields) SGP_FORM(struct sgp_message, fields)
 static const struct sgp_form forms[] = {
     [SGP_HELLO] = MESSAGE(hello_fields),
@@ -235,6 +257,8 @@ static const struct sgp_form forms[] = {
     [SGP_STATEMENT] = MESSAGE(statement_fields),
     [SGP_FACT] = MESSAGE(fact_fields),
     [SGP_LAYOUT] = MESSAGE(layout_fields),
+    [SGP_BULLETIN] = MESSAGE(bulletin_fields),
+    [SGP_PULL] = MESSAGE(pull_fields),
 };
 _Static_assert(sizeof forms / sizeof *forms == SGP_MESSAGE_TYPES + 1, "every message has a form");
 
@@ -274,9 +298,23 @@ static const char *share_conflict(const struct sgp_share *share)
     return NULL;
 }
 
+static const char *bulletin_conflict(const struct sgp_bulletin *bulletin)
+{
+    return bulletin->first + strlen(bulletin->text) > bulletin->bytes
+               ? "its piece ends beyond its text"
+               : NULL;
+}
+
 const char *sgp_message_conflict(const struct sgp_message *message)
 {
-    if (message->type == SGP_ESTIMATE)
+    switch (message->type) {
+    case SGP_SHARE:
+        return share_conflict(&message->share);
+    case SGP_ESTIMATE:
         return estimate_conflict(&message->estimate);
-    return message->type == SGP_SHARE ? share_conflict(&message->share) : NULL;
+    case SGP_BULLETIN:
+        return bulletin_conflict(&message->bulletin);
+    default:
+        return NULL;
+    }
 }

@@ -59,12 +59,12 @@ msgpack_object sgp_pack_load(const struct sgp_form_field *field, const void *pla
 }
 
 /* Whether msgpack-c neither nests nor allocates for a value with this first byte. That is so for an
- * integer, nil, a boolean, a double, and a string below 256 bytes. If they are allowed, it is also
- * so for a negative integer and for bytes. */
+ * integer, nil, a boolean, a double, and a string below 65,536 bytes. If they are allowed, it is
+ * also so for a negative integer and for bytes. */
 static bool is_scalar(uint8_t lead, bool wide)
 {
     bool plain = lead <= 0x7f || (lead >= 0xa0 && lead <= 0xbf) || lead == 0xc0 || lead == 0xc2 ||
-                 lead == 0xc3 || (lead >= 0xcb && lead <= 0xcf) || lead == 0xd9;
+                 lead == 0xc3 || (lead >= 0xcb && lead <= 0xcf) || lead == 0xd9 || lead == 0xda;
     bool more = lead >= 0xe0 || (lead >= 0xc4 && lead <= 0xc6) || (lead >= 0xd0 && lead <= 0xd3);
     return plain || (wide && more);
 }

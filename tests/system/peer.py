@@ -11,10 +11,11 @@ import struct
 
 MAGIC = b"\x9dSGP"
 HELLO, WELCOME, BEAT, CREDIT, SHARE, ACK, GOODBYE, ESTIMATE, CHUNK = 1, 2, 3, 4, 5, 6, 7, 9, 255
-BEQUEATH, INQUIRE, ANSWER, CALL, STATEMENT = 10, 11, 12, 13, 14
+BEQUEATH, INQUIRE, ANSWER, CALL, STATEMENT, BULLETIN, PULL = 10, 11, 12, 13, 14, 17, 18
 PRINT = "iiiiiiriii" # of a fingerprint: t text, i integer, b boolean, r float64
 FIELDS = {HELLO: "ttii" + PRINT + "ii", WELCOME: "tii" + PRINT + "i", BEAT: "ibb" + 16 * "r", CREDIT: "i", SHARE: "iirriiibririii", ACK: "ii",
-          ESTIMATE: "iriii", BEQUEATH: "ititiir", ANSWER: "bii"} # of a type's own
+          ESTIMATE: "iriii", BEQUEATH: "ititiir", ANSWER: "bii",
+          BULLETIN: "itiiiit", PULL: "tti"} # of a type's own
 ZEROS = {"t": "", "i": 0, "b": False, "r": 0.0}
 PULSE = 6 # fields of it, in front
 TRAINING, PAUSED = 2, 5
@@ -42,7 +43,7 @@ def pack(values):
             out += b"\xcb" + struct.pack(">d", v)
         else:
             text = v.encode()
-            out += b"\xd9" + bytes([len(text)]) + text
+            out += (b"\xd9" + bytes([len(text)]) if len(text) < 256 else b"\xda" + struct.pack(">H", len(text))) + text
     return out
 
 
@@ -71,7 +72,7 @@ def unpack(data):
         elif 0xCC <= tag <= 0xCF:
             values.append(take((">B", ">H", ">I", ">Q")[tag - 0xCC]))
         else:
-            size = take(">B") if tag == 0xD9 else tag & 0x1F
+            size = take(">B") if tag == 0xD9 else take(">H") if tag == 0xDA else tag & 0x1F
             values.append(data[at:at + size].decode())
             at += size
     return values

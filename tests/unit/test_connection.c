@@ -921,6 +921,59 @@ Test(connection, who_calls_while_there_is_no_memory_is_served_later_and_so_are_o
         (void)close(callers[i]);
 }
 
+/* ---- a caller whose first message is PULL ---- */
+
+static uint32_t asked_heads; /* of the last PULL that the port passed on */
+
+static void on_pull(void *context, struct link *link, const struct sgp_message *pull)
+{
+    (void)context;
+    asked_heads = pull->pull.heads;
+    link_close(link, NULL);
+}
+
+/* What the port answers to a PULL with 5 heads: the reason of its goodbye; 0: none. */
+static enum sgp_reason answer_to_pull(const struct listener_events *owner)
+{
+    const struct sgp_message pull = {
+        .type = SGP_PULL, .pulse = pulse, .pull = {.source = "n1", .target = "n0", .heads = 5}};
+    uv_loop_t loop;
+    struct listener listener;
+    const struct sockaddr_in address = listening(&loop, &listener, owner);
+    int caller = call(&address);
+    say(caller, pull);
+    links_made = 0;
+    while (links_made == 0 || links > 0)
+        (void)uv_run(&loop, UV_RUN_ONCE);
+    listener_close(&listener);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    cr_assert(zero(int, uv_loop_close(&loop)));
+    uint8_t frame[SGP_WIRE_FRAME_MAX];
+    ssize_t bytes = read(caller, frame, sizeof frame);
+    (void)close(caller);
+    if (bytes <= 0)
+        return 0;
+    struct sgp_wire_header header;
+    struct sgp_wire_text text;
+    struct sgp_message answer;
+    cr_assert(zero(int, sgp_wire_header_decode(frame, &header, NULL)));
+    cr_assert(zero(
+        int, sgp_wire_body_decode(&header, frame + SGP_WIRE_HEADER_BYTES, &text, &answer, NULL)));
+    cr_assert(eq(int, (int)answer.type, SGP_GOODBYE));
+    return answer.goodbye.reason;
+}
+
+Test(connection, a_caller_that_asks_for_bulletins_is_served_or_refused)
+{
+    const struct listener_events serves = {.pull = on_pull, .pulse = no_pulse},
+                                 serves_not = {.pulse = no_pulse};
+    cr_assert(eq(int, (int)answer_to_pull(&serves), 0));
+    cr_assert(eq(u32, asked_heads, 5));
+    asked_heads = 0;
+    cr_assert(eq(int, (int)answer_to_pull(&serves_not), SGP_REASON_PROTOCOL));
+    cr_assert(zero(u32, asked_heads));
+}
+
 /* A closed link keeps its memory until the end of the loop's turn. Each of these callers takes the place of an older one once
  * all places are taken. */
 Test(connection, the_callers_of_one_turn_take_bounded_memory)

@@ -52,8 +52,9 @@ static const struct sgp_fingerprint print = {.shape = UINT64_MAX,
     .run = UINT64_MAX};
 
 static char goodbye_longest[SGP_GOODBYE_BYTES];
+static char piece_longest[SGP_BULLETIN_PIECE_MAX + 1];
 
-enum { sample_count = 23 };
+enum { sample_count = 26 };
 
 /* Samples 0 to 3: both greetings, at their largest and their smallest. */
 static struct sgp_message sample_greeting(int which)
@@ -167,16 +168,44 @@ static struct sgp_message sample_of_leaving(int which)
     }
 }
 
+/* Samples 23 to 25: the longest message, a bulletin without a text, and a question for bulletins. */
+static struct sgp_message sample_of_bulletins(int which)
+{
+    switch (which) {
+    case 23:
+        return (struct sgp_message){.type = SGP_BULLETIN,
+            .pulse = extreme,
+            .bulletin = {.kind = SGP_BULLETIN_KINDS,
+                .author = NAME_63,
+                .stamp = UINT64_MAX,
+                .digest = UINT64_MAX,
+                .bytes = SGP_BULLETIN_MAX,
+                .first = SGP_BULLETIN_MAX - SGP_BULLETIN_PIECE_MAX,
+                .text = piece_longest}};
+    case 24:
+        return (struct sgp_message){.type = SGP_BULLETIN,
+            .pulse = quiet,
+            .bulletin = {.kind = SGP_BULLETIN_VOTE, .author = "n", .text = ""}};
+    default:
+        return (struct sgp_message){.type = SGP_PULL,
+            .pulse = extreme,
+            .pull = {.source = NAME_63, .target = NAME_63, .heads = SGP_PULL_HEADS_MAX}};
+    }
+}
+
 /* A sample of every message; strings are static. */
 static struct sgp_message sample(int which)
 {
     memset(goodbye_longest, 'x', sizeof goodbye_longest - 1);
+    memset(piece_longest, 'x', sizeof piece_longest - 1);
     if (which < 4)
         return sample_greeting(which);
     if ((which >= 7 && which <= 9) || which == 14 || which == 20)
         return sample_payload(which);
     if (which >= 15 && which <= 18)
         return sample_of_leaving(which);
+    if (which >= 23)
+        return sample_of_bulletins(which);
     switch (which) {
     case 4: {
         struct sgp_beat ended = {.mixes = SGP_ROUND_MAX, .ended = true, .empty = true};
@@ -467,6 +496,20 @@ static const struct {
     {{.type = SGP_LAYOUT, .pulse = QUIET, .layout = {.index = 2, .before = 0x1234, .text = "b"}},
         "9d534750030010000d0000000000000000000000000000001628d698f8815966"
         "9902c205060ac002cd1234a162"},
+    {{.type = SGP_BULLETIN,
+         .pulse = QUIET,
+         .bulletin = {.kind = SGP_BULLETIN_FIGURES,
+             .author = "n0",
+             .stamp = 7,
+             .digest = 0x1234,
+             .bytes = 9,
+             .first = 4,
+             .text = "rows"}},
+        "9d5347500300110016000000000000000000000000000000a9f466b94b15b3a2"
+        "9d02c205060ac001a26e3007cd12340904a4726f7773"},
+    {{.type = SGP_PULL, .pulse = QUIET, .pull = {.source = "n0", .target = "n1", .heads = 3}},
+        "9d534750030012000e000000000000000000000000000000febb1c8455857109"
+        "9902c205060ac0a26e30a26e3103"},
 };
 
 static void expect_bytes(const struct sgp_message *message, const char *hex)
@@ -684,6 +727,49 @@ Test(wire, a_fact_is_of_a_decision_and_a_layout_has_an_entry)
     expect_unencodable(message);
 }
 
+Test(wire, a_piece_lies_within_its_bulletin)
+{
+    struct sgp_message message = sample(23), back;
+    struct sgp_wire_text text;
+    uint8_t frame[SGP_WIRE_FRAME_MAX];
+    encode(&message, frame);
+    cr_assert(zero(int, decode(frame, &text, &back, NULL)));
+    cr_assert(eq(str, (char *)back.bulletin.author, NAME_63));
+    cr_assert(eq(str, (char *)back.bulletin.text, piece_longest));
+    cr_assert(eq(u32, back.bulletin.first, SGP_BULLETIN_MAX - SGP_BULLETIN_PIECE_MAX));
+    message.bulletin.first++; /* its last byte is then beyond the text */
+    expect_unencodable(message);
+    message.bulletin.bytes++; /* no text is as long */
+    expect_unencodable(message);
+    message = sample(24);
+    message.bulletin.text = "x"; /* of a text without bytes */
+    expect_unencodable(message);
+    message.bulletin.text = "";
+    message.bulletin.kind = 0;
+    expect_unencodable(message);
+    message.bulletin.kind = SGP_BULLETIN_KINDS + 1;
+    expect_unencodable(message);
+    message = sample(25);
+    message.pull.heads = SGP_PULL_HEADS_MAX + 1;
+    expect_unencodable(message);
+}
+
+Test(wire, a_piece_beyond_its_bulletin_is_refused)
+{
+    /* kind 1 of "n": stamp 0, digest 0, 3 bytes, of them from `first` on "ab" */
+#define PIECE(first)                                                                               \
+    {                                                                                              \
+        0x9d, 2, 0xc2, 5, 6, 10, 0xc0, 1, 0xa1, 'n', 0, 0, 3, first, 0xa2, 'a', 'b'                \
+    }
+    static const uint8_t within[] = PIECE(1), beyond[] = PIECE(2);
+    struct sgp_message back;
+    struct sgp_error error = {0};
+    cr_assert(zero(int, decode_body(SGP_BULLETIN, within, sizeof within, &back, NULL)));
+    cr_assert(
+        eq(int, decode_body(SGP_BULLETIN, beyond, sizeof beyond, &back, &error), SGP_E_FRAME));
+    cr_assert(eq(str, error.text, "bulletin frame: its piece ends beyond its text"));
+}
+
 /* A beat's body is small enough to write by hand. */
 #define BEAT(...) decode_beat((const uint8_t[]){__VA_ARGS__}, sizeof((uint8_t[]){__VA_ARGS__}))
 static char *decode_beat(const uint8_t *body, size_t count)
@@ -851,7 +937,7 @@ Test(wire, limits_of_a_header_are_kept)
         uint32_t value;
         char *text;
     } bad[] = {
-        {4, 0x00110003, "frame type 17 is not known"},
+        {4, 0x00130003, "frame type 19 is not known"},
         {4, 0x00000003, "frame type 0 is not known"},
         {8, 1, "a body of 1 bytes; a message has 1 to 1024, a chunk none"},
         {4, 0x00030003, "a body of 0 bytes; a message has 1 to 1024, a chunk none"},
