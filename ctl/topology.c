@@ -31,22 +31,22 @@ static json_t *round_or_null(sgp_round round)
     return round == SGP_ROUND_NONE ? json_null() : json_integer(round);
 }
 
-static json_t *analysis_json(const struct sgp_analysis *a)
+static json_t *analysis_json(const struct sgp_analysis *a, uint64_t version)
 {
     json_t *warnings = json_array();
     for (uint32_t i = 0; i < a->warning_count; i++)
         (void)json_array_append_new(warnings, json_string(a->warnings[i]));
-    return json_pack("{s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:o, s:b, s:b, s:I, s:I, "
-                     "s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o}",
-        "nodes", (json_int_t)a->nodes, "relays", (json_int_t)a->relays, "owner", (int)a->owner,
-        "backup", (json_int_t)a->backup, "phases", (json_int_t)a->phases, "slices",
-        (json_int_t)a->slices, "rounds_per_cycle", (json_int_t)a->rounds_per_cycle,
-        "turns_per_cycle", (json_int_t)a->turns_per_cycle, "exact_cycle", (int)a->exact,
-        "strongly_connected", (int)a->strongly_connected, "window_rounds",
-        round_or_null(a->window_rounds), "symmetric", (int)a->symmetric, "doubly_stochastic",
-        (int)a->doubly_stochastic, "out_degree_max", (json_int_t)a->out_degree_max, "in_degree_max",
-        (json_int_t)a->in_degree_max, "contraction_per_cycle",
-        ctl_json_real(a->contraction_per_cycle), "exact_average_rounds",
+    return json_pack("{s:I, s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:o, s:b, s:b, s:I, "
+                     "s:I, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o}",
+        "version", (json_int_t)version, "nodes", (json_int_t)a->nodes, "relays",
+        (json_int_t)a->relays, "owner", (int)a->owner, "backup", (json_int_t)a->backup, "phases",
+        (json_int_t)a->phases, "slices", (json_int_t)a->slices, "rounds_per_cycle",
+        (json_int_t)a->rounds_per_cycle, "turns_per_cycle", (json_int_t)a->turns_per_cycle,
+        "exact_cycle", (int)a->exact, "strongly_connected", (int)a->strongly_connected,
+        "window_rounds", round_or_null(a->window_rounds), "symmetric", (int)a->symmetric,
+        "doubly_stochastic", (int)a->doubly_stochastic, "out_degree_max",
+        (json_int_t)a->out_degree_max, "in_degree_max", (json_int_t)a->in_degree_max,
+        "contraction_per_cycle", ctl_json_real(a->contraction_per_cycle), "exact_average_rounds",
         round_or_null(a->exact_average_rounds), "weight_min", ctl_json_real(a->weight_min),
         "weight_max", ctl_json_real(a->weight_max), "shares_per_cycle",
         (json_int_t)a->shares_per_cycle, "vectors_sent_mean", ctl_json_real(a->vectors_sent_mean),
@@ -63,14 +63,17 @@ static enum ctl_exit check(struct ctl *ctl, int argc, char **argv)
     if (status != CTL_DONE)
         return status;
     int code = sgp_analyse(topology, &analysis);
+    uint64_t version = topology->version;
     sgp_topology_destroy(topology);
     if (code < 0)
         return ctl_fail(ctl, CTL_FAILED, "%s: %s", argv[0], sgp_strerror(code));
-    json_t *json = analysis_json(&analysis);
+    json_t *json = analysis_json(&analysis, version);
     if (ctl->json) {
         status = ctl_print_json(json);
     } else {
         (void)json_object_del(json, "warnings");
+        if (version == 0)
+            (void)json_object_del(json, "version");
         ctl_print_object(ctl, json);
         json_decref(json);
         for (uint32_t i = 0; i < analysis.warning_count; i++)
@@ -85,6 +88,7 @@ const struct ctl_command ctl_topology_check_command = {.words = "topology check"
     .help =
         "FILE may be `-` for standard input. No daemon is needed.\n"
         "\n"
+        "version               the file's own number; not printed if it gives none\n"
         "turns_per_cycle       rounds of a cycle that train; the others only exchange\n"
         "exact_cycle           a cycle is one collective act (fraction=1 or slices), proven to end "
         "with\n"
@@ -167,11 +171,12 @@ static json_t *topology_json(const struct sgp_topology *topology)
                 (json_int_t)(phase->delay.token ? sgp_topology_delay_most(topology) : 0),
                 "edge_count", (json_int_t)phase->edge_count, "edges", edges));
     }
-    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:b, s:s, s:o, s:o}", "digest", digest, "slices",
-        (json_int_t)topology->slices, "repeat", (json_int_t)topology->repeat, "prelude_rounds",
-        (json_int_t)topology->prelude_rounds, "rounds_per_cycle",
-        (json_int_t)topology->rounds_per_cycle, "exact", (int)topology->cycle.exact, "tls",
-        sgp_tls_name(topology->tls), "nodes", nodes, "phases", phases);
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:b, s:s, s:o, s:o}", "digest", digest,
+        "version", (json_int_t)topology->version, "slices", (json_int_t)topology->slices, "repeat",
+        (json_int_t)topology->repeat, "prelude_rounds", (json_int_t)topology->prelude_rounds,
+        "rounds_per_cycle", (json_int_t)topology->rounds_per_cycle, "exact",
+        (int)topology->cycle.exact, "tls", sgp_tls_name(topology->tls), "nodes", nodes, "phases",
+        phases);
 }
 
 static void print_token(const struct sgp_topology *topology, const struct sgp_phase *phase)
@@ -272,6 +277,8 @@ static void print_topology(const struct sgp_topology *topology)
         topology->phase_count == 1 ? "" : "s", topology->rounds_per_cycle,
         topology->rounds_per_cycle == 1 ? "" : "s",
         topology->cycle.exact ? ", which averages exactly" : "");
+    if (topology->version > 0)
+        (void)printf("version %" PRIu64 "\n", topology->version);
     if (topology->repeat > 1)
         (void)printf(
             "first %u passes of %" PRId64 " rounds\n", topology->repeat, topology->prelude.rounds);

@@ -245,11 +245,12 @@ json_t *render_topology(const struct view_status *status, const struct sgp_topol
                 (json_int_t)phase->staleness.most, "edge_count", (json_int_t)phase->edge_count,
                 "edges", whole ? render_edges(phase, topology) : json_null()));
     }
-    return json_pack("{s:o, s:o, s:I, s:b, s:s, s:o, s:I, s:o, s:o}", "file",
-        as_name(status->topology_file), "digest", as_identity(topology->digest), "slices",
-        (json_int_t)topology->slices, "exact", (int)topology->cycle.exact, "tls",
-        sgp_tls_name(topology->tls), "round", as_round(status->core.round), "phase",
-        (json_int_t)status->phase, "nodes", nodes, "phases", phases);
+    return json_pack("{s:o, s:o, s:o, s:I, s:b, s:s, s:o, s:I, s:o, s:o}", "file",
+        as_name(status->topology_file), "digest", as_identity(topology->digest), "version",
+        as_count(topology->version), "slices", (json_int_t)topology->slices, "exact",
+        (int)topology->cycle.exact, "tls", sgp_tls_name(topology->tls), "round",
+        as_round(status->core.round), "phase", (json_int_t)status->phase, "nodes", nodes, "phases",
+        phases);
 }
 
 static json_t *render_row(uint64_t number, const struct view_history_row *row)

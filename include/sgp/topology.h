@@ -148,10 +148,12 @@ struct sgp_topology {
     enum sgp_tls tls; /* SGP_TLS_OFF if no digraph says it */
     /* With SGP_TLS_REQUIRE: how many nodes must have signed a statement on the end. */
     uint32_t stops;
+    uint64_t version;           /* the file's own number; a later file has a greater one. 0: none */
     sgp_round prelude_rounds;   /* rounds of all `once` phases, in all passes */
     sgp_round rounds_per_cycle; /* rounds of all others; >= 1 */
     struct sgp_cycle prelude, cycle;
-    /* Of everything except addresses, keys, tls and stops; equal files have equal digests. */
+    /* Of everything except addresses, keys, tls, stops and version; equal files have equal
+     * digests. */
     uint64_t digest;
     sgp_round *phase_first; /* phase_count + 1: each phase's first round in one pass of each */
     /* phase_count + 1: the rounds that train before it, in one pass of each */
@@ -177,6 +179,7 @@ struct sgp_edge_place {
 #define SGP_SLICES_MAX 256u
 #define SGP_REPEAT_MAX (1u << 20)
 #define SGP_STOPS_MAX 16u
+#define SGP_TOPOLOGY_VERSION_MAX (UINT64_C(1) << 53) /* a JSON number holds it exactly */
 
 /* Building. `create` copies the named nodes and returns a topology without phases. `add_phase`
  * checks and copies edges. `seal` sums up rounds and digest and must be last.
@@ -205,6 +208,7 @@ struct sgp_phase_options {
     uint32_t slices, repeat, backup;
     enum sgp_tls tls; /* SGP_TLS_UNSAID, or the value of all other phases that have one */
     uint32_t stops;   /* 0: no value; otherwise that of all other phases that have one */
+    uint64_t version; /* likewise */
     struct sgp_staleness staleness;
     struct sgp_delay delay;
 };

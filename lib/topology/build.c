@@ -9,6 +9,7 @@
 #include "topology/owner.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -340,6 +341,15 @@ static int check_options(const struct sgp_topology *topology,
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "stops=%u here and stops=%u in a digraph before; a fleet has one end", options->stops,
             topology->stops);
+    if (options->version > SGP_TOPOLOGY_VERSION_MAX)
+        return sgp_fail(error, SGP_E_LIMIT,
+            "version=%" PRIu64 " is too great; the limit is %" PRIu64, options->version,
+            SGP_TOPOLOGY_VERSION_MAX);
+    if (options->version > 0 && topology->version > 0 && options->version != topology->version)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "version=%" PRIu64 " here and version=%" PRIu64
+            " in a digraph before; a file has one version",
+            options->version, topology->version);
     return 0;
 }
 
@@ -383,6 +393,7 @@ int sgp_topology_add_where(struct sgp_topology *topology, const struct sgp_phase
     topology->repeat = options->repeat > 0 ? options->repeat : topology->repeat;
     topology->tls = options->tls != SGP_TLS_UNSAID ? options->tls : topology->tls;
     topology->stops = options->stops > 0 ? options->stops : topology->stops;
+    topology->version = options->version > 0 ? options->version : topology->version;
     return 0;
 }
 

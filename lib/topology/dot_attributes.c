@@ -20,11 +20,11 @@
 static const struct {
     const char *name;
     unsigned kinds; /* the kinds that have the attribute */
-} ours[] = {{"address", NODE}, {"key", NODE}, {"tls", GRAPH}, {"stops", GRAPH}, {"fraction", EDGE},
-    {"rounds", GRAPH}, {"once", GRAPH}, {"repeat", GRAPH}, {"train", GRAPH | NODE},
-    {"outer", GRAPH}, {"slices", GRAPH}, {"slice", EDGE}, {"owns", NODE}, {"backup", GRAPH},
-    {"staleness", GRAPH}, {"compensation", GRAPH}, {"staleness_max", GRAPH}, {"token", GRAPH},
-    {"delay_mean", GRAPH}, {"delay_max", GRAPH}, {"starts", NODE}};
+} ours[] = {{"address", NODE}, {"key", NODE}, {"tls", GRAPH}, {"stops", GRAPH}, {"version", GRAPH},
+    {"fraction", EDGE}, {"rounds", GRAPH}, {"once", GRAPH}, {"repeat", GRAPH},
+    {"train", GRAPH | NODE}, {"outer", GRAPH}, {"slices", GRAPH}, {"slice", EDGE}, {"owns", NODE},
+    {"backup", GRAPH}, {"staleness", GRAPH}, {"compensation", GRAPH}, {"staleness_max", GRAPH},
+    {"token", GRAPH}, {"delay_mean", GRAPH}, {"delay_max", GRAPH}, {"starts", NODE}};
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 

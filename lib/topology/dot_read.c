@@ -427,22 +427,31 @@ static int read_edges(
     return 0;
 }
 
+/* A whole number. *ret_number is left as it is if the attribute is not given. */
+static int read_whole(struct reader *r, uint32_t g, const char *phase, const char *name,
+    uint64_t least, uint64_t most, uint64_t *ret_number)
+{
+    const char *text = attribute(r->graphs[g], AGRAPH, r->graphs[g], name);
+    if (!*text)
+        return 0;
+    size_t length = strlen(text);
+    unsigned long long number = strtoull(text, NULL, 10); /* too large a number is ULLONG_MAX */
+    if (strspn(text, "0123456789") != length || number < least || number > most)
+        return fail_at(r, sgp_scan_line(&r->text, g, name, NULL, 1), SGP_E_TOPOLOGY,
+            "digraph %s: %s=\"%.40s\" is not usable; write a whole number from %llu to %llu", phase,
+            name, text, (unsigned long long)least, (unsigned long long)most);
+    *ret_number = number;
+    return 0;
+}
+
 /* A whole number, at least 1. `usual` if the attribute is not given. */
 static int read_count(struct reader *r, uint32_t g, const char *phase, const char *name,
     uint32_t most, uint32_t usual, uint32_t *ret_count)
 {
-    const char *text = attribute(r->graphs[g], AGRAPH, r->graphs[g], name);
-    *ret_count = usual;
-    if (!*text)
-        return 0;
-    size_t length = strlen(text);
-    unsigned long count = strtoul(text, NULL, 10);
-    if (length > 8 || strspn(text, "0123456789") != length || count < 1 || count > most)
-        return fail_at(r, sgp_scan_line(&r->text, g, name, NULL, 1), SGP_E_TOPOLOGY,
-            "digraph %s: %s=\"%.40s\" is not usable; write a whole number from 1 to %u", phase,
-            name, text, most);
+    uint64_t count = usual;
+    int code = read_whole(r, g, phase, name, 1, most, &count);
     *ret_count = (uint32_t)count;
-    return 0;
+    return code;
 }
 
 static int read_tls(struct reader *r, uint32_t g, const char *phase, enum sgp_tls *ret_tls)
@@ -515,6 +524,8 @@ static int read_options(struct reader *r, uint32_t g, struct sgp_phase_options *
         code = read_tls(r, g, phase, &options->tls);
     if (code == 0)
         code = read_count(r, g, phase, "stops", SGP_STOPS_MAX, 0, &options->stops);
+    if (code == 0)
+        code = read_whole(r, g, phase, "version", 0, SGP_TOPOLOGY_VERSION_MAX, &options->version);
     if (code == 0)
         code = read_staleness(r, g, phase, &options->staleness);
     if (code == 0)

@@ -4,6 +4,7 @@
 #include "sgp/dot.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -167,6 +168,8 @@ static void write_options(
         (void)fprintf(file, "  tls=%s;\n", sgp_tls_name(topology->tls));
     if (phase == topology->phases && topology->stops > 1)
         (void)fprintf(file, "  stops=%u;\n", topology->stops);
+    if (phase == topology->phases && topology->version > 0)
+        (void)fprintf(file, "  version=%" PRIu64 ";\n", topology->version);
     if (phase->rounds != 1)
         (void)fprintf(file, "  rounds=%u;\n", phase->rounds);
     if (phase->once)

@@ -159,8 +159,8 @@ class Reading(Control):
         status, kind, body = self.exchange("GET", "/v1/topology")
         self.assertEqual((status, kind), (200, "application/json"))
         topology = json.loads(body)
-        self.assert_typed({"file": str, "digest": str, "slices": int, "exact": bool, "tls": str, "round": int, "phase": int, "nodes": list,
-                           "phases": list}, topology)
+        self.assert_typed({"file": str, "digest": str, "version": int, "slices": int, "exact": bool, "tls": str, "round": int,
+                           "phase": int, "nodes": list, "phases": list}, topology)
         self.assertEqual(topology["digest"], self.node.status()["topology"]["digest"])
         self.assertEqual([n["name"] for n in topology["nodes"]], ["n0", "n1"])
         self.assertEqual([n["address"] for n in topology["nodes"]],

@@ -154,6 +154,17 @@ def test_show_says_who_gives_what():
     assert answer["phases"][1]["edges"] == [{"source": "a", "target": "b", "fraction": 0.9}]
 
 
+def test_a_version_is_shown():
+    text = "digraph g { version=9007199254740992; a -> b -> a }"
+    assert ctl("topology", "show", "-", text=text)[0].startswith("2 nodes, 1 phase, 1 round a cycle\nversion 9007199254740992\n")
+    assert json.loads(ctl("topology", "show", "--json", "-", text=text)[0])["version"] == 2 ** 53
+    assert check(text)["version"] == 2 ** 53 and check("digraph g { a -> b -> a }")["version"] == 0
+    [line] = [line for line in ctl("topology", "check", "-", text=text)[0].splitlines() if line.startswith("version")]
+    assert line.split() == ["version", "9007199254740992"], line
+    assert "version" not in ctl("topology", "check", "-", text="digraph g { a -> b -> a }")[0]
+    assert "  version=9007199254740992;\n" in ctl("topology", "show", "-", "--address", "127.0.0.1:9000+", text=text)[0]
+
+
 def test_generate_gives_addresses_and_reads_back():
     text = generate("ring", 3, "--address", "127.0.0.1:9000+")
     nodes = json.loads(ctl("topology", "show", "--json", "-", text=text)[0])["nodes"]

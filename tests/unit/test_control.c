@@ -234,6 +234,7 @@ Test(control, topology_and_history)
 {
     struct fixture *f = start();
     json_t *topology = get(f, "/v1/topology");
+    expect_number(topology, "version", 0);
     const json_t *phase = json_array_get(json_object_get(topology, "phases"), 0);
     const json_t *edge = json_array_get(json_object_get(phase, "edges"), 1);
     expect_text(edge, "source", "n1");

@@ -515,6 +515,56 @@ Test(dot, stops_are_read_and_written_back_and_are_no_part_of_the_digest)
     sgp_topology_destroy(two);
 }
 
+Test(dot, a_version_is_read_and_written_back_and_is_no_part_of_the_digest)
+{
+    static const struct {
+        const char *text;
+        uint64_t version;
+    } cases[] = {{"digraph p { " RING "digraph q { " RING, 0},
+        {"digraph p { version=0; " RING "digraph q { " RING, 0},
+        {"digraph p { version=3; " RING "digraph q { " RING, 3},
+        {"digraph p { " RING "digraph q { version=3; " RING, 3},
+        {"digraph p { version=3; " RING "digraph q { version=\"3\"; " RING, 3},
+        {"digraph p { version=9007199254740992; " RING "digraph q { " RING,
+            SGP_TOPOLOGY_VERSION_MAX}};
+    struct sgp_topology *first = parse(cases[0].text);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sgp_topology *t = parse(cases[i].text);
+        cr_assert(eq(u64, t->version, cases[i].version));
+        cr_assert(eq(u64, t->digest, first->digest));
+        char *written = NULL;
+        size_t length = 0;
+        FILE *file = open_memstream(&written, &length);
+        cr_assert(zero(int, sgp_dot_write(file, t, NULL)));
+        cr_assert(zero(int, fclose(file)));
+        struct sgp_topology *again = parse(written);
+        cr_assert(eq(u64, again->version, cases[i].version));
+        cr_assert(eq(int, strstr(written, "version") != NULL, cases[i].version > 0));
+        free(written);
+        sgp_topology_destroy(again);
+        sgp_topology_destroy(t);
+    }
+    sgp_topology_destroy(first);
+}
+
+Test(dot, versions_that_cannot_be_are_refused)
+{
+    static const char *const bad[] = {
+        "-1", "1.5", "x", "9007199254740993", "99999999999999999999999999999999", "0x3", "3 "};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char text[SGP_TEXT_BYTES], message[SGP_TEXT_BYTES];
+        (void)snprintf(text, sizeof text, "digraph p {\n version=\"%s\"; " RING, bad[i]);
+        (void)snprintf(message, sizeof message,
+            "t.dot:2: digraph p: version=\"%s\" is not usable; write a whole number from 0 to "
+            "9007199254740992",
+            bad[i]);
+        refused(text, SGP_E_TOPOLOGY, message);
+    }
+    refused("digraph p {\n version=2; " RING "\ndigraph q { version=1; " RING, SGP_E_TOPOLOGY,
+        "t.dot:3: digraph q: version=1 here and version=2 in a digraph before; a file has one "
+        "version");
+}
+
 Test(dot, stops_that_cannot_be_are_refused)
 {
     refused("digraph p {\n stops=0; " RING, SGP_E_TOPOLOGY,
@@ -578,6 +628,8 @@ Test(dot, an_attribute_that_is_nearly_ours_is_refused)
         {"TLS=require;", UNKNOWN("digraph p", "TLS", "tls")},
         {"round=2;", UNKNOWN("digraph p", "round", "rounds")},
         {"stop=2;", UNKNOWN("digraph p", "stop", "stops")},
+        {"verison=2;", UNKNOWN("digraph p", "verison", "version")},
+        {"x [version=2];", "t.dot:2: node x: version is said of a digraph, not of a node"},
         {"trian=false;", UNKNOWN("digraph p", "trian", "train")},
         {"\"staleness-max\"=2;", UNKNOWN("digraph p", "staleness-max", "staleness_max")},
         {"x [adress=\"h:1\"];", UNKNOWN("node x", "adress", "address")},
