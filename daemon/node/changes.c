@@ -2,6 +2,7 @@
 /* The difference of two topologies; see changes.h. */
 #include "changes.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -153,6 +154,8 @@ void changes_tell(const struct sgp_topology *former, const struct sgp_topology *
     compare_nodes(&teller, former, topology);
     if (former->tls != topology->tls)
         tell(&teller, "tls from=%s to=%s", sgp_tls_name(former->tls), sgp_tls_name(topology->tls));
+    if (former->version != topology->version)
+        tell(&teller, "version from=%" PRIu64 " to=%" PRIu64, former->version, topology->version);
     compare_phases(&teller, former, topology);
     if (teller.lines > CHANGES_LINES_MAX)
         sgp_log(sink, SGP_LEVEL_INFO, "event=topology more_changes=%u",

@@ -192,6 +192,17 @@ static void warn_of_plain_links(struct daemon *daemon, enum sgp_tls former)
             sgp_tls_name(prepared->topology->tls), sgp_tls_name(daemon->tls_strictest));
 }
 
+/* To go back to an earlier file may be meant. Often the later file was not copied. */
+static void warn_of_earlier_file(struct daemon *daemon, uint64_t former)
+{
+    struct prepared *prepared = daemon->prepared;
+    if (prepared->topology->version < former)
+        prepared_warn(prepared,
+            "%s: the file has version %" PRIu64 ", the former had %" PRIu64
+            "; copy the later file and reload again unless that is meant",
+            daemon->config->topology, prepared->topology->version, former);
+}
+
 enum sgp_tls reload_tls_before(const struct daemon *daemon)
 {
     enum sgp_tls now = daemon->prepared->topology->tls;
@@ -202,6 +213,7 @@ static void tell(struct daemon *daemon, const struct reload *reload, struct view
 {
     const struct prepared *prepared = daemon->prepared;
     warn_of_plain_links(daemon, reload->place.topology->tls);
+    warn_of_earlier_file(daemon, reload->place.topology->version);
     changes_tell(reload->place.topology, prepared->topology, &daemon->log->sink, ret_reload);
     ret_reload->tls = prepared->topology->tls;
     ret_reload->tls_before = reload_tls_before(daemon);

@@ -21,11 +21,12 @@ def ring(n):
 
 
 class ReloadTest(FleetTest):
-    def write(self, f, index, n, phases, ports=None):
+    def write(self, f, index, n, phases, ports=None, version=0):
         """The file of node `index`, naming n nodes."""
         with open(os.path.join(f.directory, "n%d.dot" % index), "w") as file:
             for p, edges in enumerate(phases):
                 file.write("digraph phase%d {\n" % p)
+                file.write("  version=%d;\n" % version if version else "")
                 for i in range(n) if p == 0 else []:
                     file.write('  n%d [address="127.0.0.1:%d"];\n' % (i, (ports or f.ports)[i]))
                 for source, target in edges:
@@ -241,6 +242,19 @@ class Files(ReloadTest):
                                         "edges_added", "edges_removed", "fractions_changed"), 0))
         self.go_on(f)
         self.assertNotIn("event=link_failed", f.nodes[0].log())
+
+    def test_an_earlier_version_is_read_with_a_warning(self):
+        f = self.trio()
+        self.write(f, 0, 3, ring(3), version=5)
+        self.assertEqual(self.reload(f, 0)["warnings"], [])
+        self.assertIn("change=version from=0 to=5", f.nodes[0].log())
+        self.write(f, 0, 3, ring(3), version=3)
+        said = ("%s: the file has version 3, the former had 5; copy the later file and reload again unless that is meant" %
+                f.nodes[0].status()["topology"]["file"])
+        self.assertEqual(self.reload(f, 0)["warnings"], [said])
+        self.assertEqual(f.nodes[0].log().count('event=warning text="%s"' % said), 1)
+        self.assertEqual(f.nodes[0].json("/v1/topology")["version"], 3)
+        self.go_on(f)
 
     def test_an_edge_that_goes_and_comes_back(self):
         f = self.fleet(3, phases=exponential(3), options=OPTIONS)

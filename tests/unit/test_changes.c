@@ -133,3 +133,23 @@ Test(changes, keys_and_tls)
     sgp_topology_destroy(former);
     sgp_topology_destroy(topology);
 }
+
+Test(changes, a_version)
+{
+    static const struct sgp_topology_node nodes[] = {{"a", "h:1"}, {"b", "h:2"}};
+    const struct sgp_phase_options later = {.name = "p", .rounds = 1, .version = 5},
+                                   earlier = {.name = "p", .rounds = 1, .version = 3};
+    const struct sgp_edge edge = {0, 1, 0.5};
+    struct sgp_topology *former = topology_of(nodes, 2), *topology = topology_of(nodes, 2);
+    cr_assert(zero(int, sgp_topology_add(former, &later, &edge, 1, NULL)));
+    cr_assert(zero(int, sgp_topology_add(topology, &earlier, &edge, 1, NULL)));
+    cr_assert(zero(int, sgp_topology_seal(former, NULL)));
+    cr_assert(zero(int, sgp_topology_seal(topology, NULL)));
+    struct view_reload reload;
+    changes_tell(former, topology, &sink, &reload);
+    cr_assert(told("event=topology change=version from=5 to=3"));
+    cr_assert(eq(u32, line_count, 1));
+    cr_assert(eq(u64, former->digest, topology->digest));
+    sgp_topology_destroy(former);
+    sgp_topology_destroy(topology);
+}
