@@ -442,6 +442,22 @@ Test(link, one_that_trains_64_times_as_long_is_refused_when_it_greets)
     }
 }
 
+/* They travel on connections of their own, which begin with no greeting. */
+Test(link, messages_of_other_connections_end_the_connection_of_an_edge)
+{
+    static const enum sgp_message_type types[] = {SGP_INQUIRE, SGP_CALL, SGP_BULLETIN, SGP_PULL};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        struct desk desk;
+        open_pair(&desk);
+        say(&desk, 1, SGP_IN, (struct sgp_message){.type = types[i], .pulse = pulse_at(0, 0)});
+        const struct sgp_effect *ended = find(&desk, SGP_EFFECT_HANG_UP);
+        cr_assert_not_null(ended);
+        cr_assert(eq(int, ended->hang_up.code, SGP_E_PROTOCOL));
+        cr_assert(eq(int, (int)ended->hang_up.message.goodbye.reason, SGP_REASON_PROTOCOL));
+        close_desk(&desk);
+    }
+}
+
 Test(link, messages_that_cannot_come_now_end_the_connection)
 {
     struct desk desk;
