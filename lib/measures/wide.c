@@ -3,6 +3,7 @@
 #include "wide.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define LIMB_BITS 32
@@ -49,6 +50,13 @@ static void multiply(uint32_t *product, const uint32_t *one, uint32_t one_count,
 static bool is_negative(const uint32_t *limbs, uint32_t count)
 {
     return limbs[count - 1] >> (LIMB_BITS - 1) != 0;
+}
+
+static bool is_zero(const uint32_t *limbs, uint32_t count)
+{
+    while (count > 0 && limbs[count - 1] == 0)
+        count--;
+    return count == 0;
 }
 
 static void negate(uint32_t *limbs, uint32_t count)
@@ -173,18 +181,128 @@ double sgp_wide_less(const uint32_t sum[SGP_WIDE_SUM_LIMBS], uint64_t count)
     return sgp_wide_sum(difference);
 }
 
-double sgp_wide_variance(uint64_t count, const uint32_t sum[SGP_WIDE_SUM_LIMBS],
-    const uint32_t squares[SGP_WIDE_SQUARES_LIMBS])
+/* spread = count * squares - sum^2. Returns whether it is below 0, which it is only if the sums are
+ * not those of numbers. */
+static bool spread_of(uint64_t count, const uint32_t sum[SGP_WIDE_SUM_LIMBS],
+    const uint32_t squares[SGP_WIDE_SQUARES_LIMBS], uint32_t spread[SGP_WIDE_VARIANCE_LIMBS])
 {
-    uint32_t size[SGP_WIDE_SUM_LIMBS];
-    uint32_t square[SGP_WIDE_VARIANCE_LIMBS], product[SGP_WIDE_VARIANCE_LIMBS];
+    uint32_t size[SGP_WIDE_SUM_LIMBS], square[SGP_WIDE_VARIANCE_LIMBS];
     const uint32_t value[] = {(uint32_t)count, (uint32_t)(count >> LIMB_BITS)};
     (void)size_of(sum, size);
     multiply(square, size, SGP_WIDE_SUM_LIMBS, size, SGP_WIDE_SUM_LIMBS);
-    multiply(product, squares, SGP_WIDE_SQUARES_LIMBS, value, 2);
-    subtract_limbs(product, square, SGP_WIDE_VARIANCE_LIMBS);
-    /* Below 0 only if the sums are not those of numbers. */
-    return is_negative(product, SGP_WIDE_VARIANCE_LIMBS)
+    multiply(spread, squares, SGP_WIDE_SQUARES_LIMBS, value, 2);
+    subtract_limbs(spread, square, SGP_WIDE_VARIANCE_LIMBS);
+    return is_negative(spread, SGP_WIDE_VARIANCE_LIMBS);
+}
+
+double sgp_wide_variance(uint64_t count, const uint32_t sum[SGP_WIDE_SUM_LIMBS],
+    const uint32_t squares[SGP_WIDE_SQUARES_LIMBS])
+{
+    uint32_t spread[SGP_WIDE_VARIANCE_LIMBS];
+    return spread_of(count, sum, squares, spread)
                ? 0
-               : to_double(product, SGP_WIDE_VARIANCE_LIMBS, 2 * SGP_WIDE_BITS);
+               : to_double(spread, SGP_WIDE_VARIANCE_LIMBS, 2 * SGP_WIDE_BITS);
+}
+
+bool sgp_wide_is_possible(uint64_t count, const uint32_t sum[SGP_WIDE_SUM_LIMBS],
+    const uint32_t squares[SGP_WIDE_SQUARES_LIMBS])
+{
+    uint32_t spread[SGP_WIDE_VARIANCE_LIMBS];
+    if (count == 0)
+        return is_zero(sum, SGP_WIDE_SUM_LIMBS) && is_zero(squares, SGP_WIDE_SQUARES_LIMBS);
+    return !is_negative(squares, SGP_WIDE_SQUARES_LIMBS) && !spread_of(count, sum, squares, spread);
+}
+
+/* ---- means ---- */
+
+/* limbs /= divisor, by half limbs. Returns whether there is a remainder. */
+static bool divide(uint32_t *limbs, uint32_t count, uint64_t divisor)
+{
+    uint64_t rest = 0;
+    sgp_assert(divisor > 0 && divisor < (uint64_t)1 << 48);
+    for (uint32_t i = count; i-- > 0;) {
+        const uint64_t high = rest << 16 | limbs[i] >> 16;
+        const uint64_t low = high % divisor << 16 | (limbs[i] & 0xffff);
+        limbs[i] = (uint32_t)(high / divisor << 16 | low / divisor);
+        rest = low % divisor;
+    }
+    return rest != 0;
+}
+
+/* The nearest double of value / divisor^times. More limbs behind the point give the quotient of any
+ * value above 0 at least 64 bits. Its last bit is 1 if there is a remainder. */
+static double quotient(
+    const uint32_t *value, uint32_t count, uint64_t divisor, uint32_t times, int bits_behind_point)
+{
+    enum { MORE = 5 };
+    uint32_t limbs[SGP_WIDE_VARIANCE_LIMBS + MORE] = {0};
+    bool more = false;
+    sgp_assert(count <= SGP_WIDE_VARIANCE_LIMBS && times <= 2);
+    memcpy(limbs + MORE, value, count * sizeof *limbs);
+    for (uint32_t i = 0; i < times; i++)
+        more = divide(limbs, count + MORE, divisor) || more;
+    limbs[0] |= more;
+    return to_double(limbs, count + MORE, bits_behind_point + MORE * LIMB_BITS);
+}
+
+double sgp_wide_mean(uint64_t count, const uint32_t sum[SGP_WIDE_SUM_LIMBS])
+{
+    uint32_t size[SGP_WIDE_SUM_LIMBS];
+    const bool negative = size_of(sum, size);
+    const double mean = quotient(size, SGP_WIDE_SUM_LIMBS, count, 1, SGP_WIDE_BITS);
+    return negative ? -mean : mean;
+}
+
+double sgp_wide_deviation(uint64_t count, const uint32_t sum[SGP_WIDE_SUM_LIMBS],
+    const uint32_t squares[SGP_WIDE_SQUARES_LIMBS])
+{
+    uint32_t spread[SGP_WIDE_VARIANCE_LIMBS];
+    if (spread_of(count, sum, squares, spread))
+        return 0;
+    return sqrt(quotient(spread, SGP_WIDE_VARIANCE_LIMBS, count, 2, 2 * SGP_WIDE_BITS));
+}
+
+/* ---- text ---- */
+
+void sgp_wide_write(const uint32_t *limbs, uint32_t count, char text[SGP_WIDE_TEXT_BYTES])
+{
+    uint32_t size[SGP_WIDE_SQUARES_LIMBS];
+    sgp_assert(count > 0 && count <= SGP_WIDE_SQUARES_LIMBS);
+    memcpy(size, limbs, count * sizeof *size);
+    if (is_negative(limbs, count)) {
+        negate(size, count);
+        *text++ = '-';
+    }
+    while (count > 1 && size[count - 1] == 0)
+        count--;
+    text += snprintf(text, 9, "%x", size[count - 1]);
+    while (--count > 0)
+        text += snprintf(text, 9, "%08x", size[count - 1]);
+}
+
+static int digit_of(char character)
+{
+    if (character >= '0' && character <= '9')
+        return character - '0';
+    return character >= 'a' && character <= 'f' ? character - 'a' + 10 : -1;
+}
+
+bool sgp_wide_read(const char *text, uint32_t digits, uint32_t *limbs, uint32_t count)
+{
+    const bool negative = text[0] == '-';
+    const char *first = text + negative;
+    const size_t length = strnlen(first, (size_t)digits + 1);
+    sgp_assert(digits < 8 * count);
+    if (length == 0 || length > digits || (first[0] == '0' && (length > 1 || negative)))
+        return false;
+    memset(limbs, 0, count * sizeof *limbs);
+    for (size_t i = 0; i < length; i++) {
+        const int digit = digit_of(first[length - 1 - i]);
+        if (digit < 0)
+            return false;
+        limbs[i / 8] |= (uint32_t)digit << 4 * (i % 8);
+    }
+    if (negative)
+        negate(limbs, count);
+    return true;
 }

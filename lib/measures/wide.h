@@ -32,4 +32,29 @@ double sgp_wide_less(const uint32_t sum[SGP_WIDE_SUM_LIMBS], uint64_t count);
 double sgp_wide_variance(uint64_t count, const uint32_t sum[SGP_WIDE_SUM_LIMBS],
     const uint32_t squares[SGP_WIDE_SQUARES_LIMBS]);
 
+/* ---- of 0 < count < 2^48 numbers (asserted) ---- */
+
+/* sum / count, rounded once. */
+double sgp_wide_mean(uint64_t count, const uint32_t sum[SGP_WIDE_SUM_LIMBS]);
+
+/* The population deviation: the root of the variance, each rounded once. 0 only if all numbers are
+ * equal. */
+double sgp_wide_deviation(uint64_t count, const uint32_t sum[SGP_WIDE_SUM_LIMBS],
+    const uint32_t squares[SGP_WIDE_SQUARES_LIMBS]);
+
+/* Whether the sums can be those of `count` numbers: count * squares >= sum^2. */
+bool sgp_wide_is_possible(uint64_t count, const uint32_t sum[SGP_WIDE_SUM_LIMBS],
+    const uint32_t squares[SGP_WIDE_SQUARES_LIMBS]);
+
+/* ---- as text: hexadecimal digits, "-" before them if below 0, no zeros in front; 0 is "0" ---- */
+
+#define SGP_WIDE_TEXT_BYTES (8 * SGP_WIDE_SQUARES_LIMBS + 2) /* of a sum or a sum of squares */
+
+/* The text of an integer of `count` limbs, at most those of a sum of squares. */
+void sgp_wide_write(const uint32_t *limbs, uint32_t count, char text[SGP_WIDE_TEXT_BYTES]);
+
+/* The integer of a text with at most `digits` digits, at most 8 * count - 1. False for any other
+ * text; *limbs is then undefined. */
+bool sgp_wide_read(const char *text, uint32_t digits, uint32_t *limbs, uint32_t count);
+
 #endif

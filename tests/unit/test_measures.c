@@ -58,6 +58,50 @@ Test(measures, the_variance_beside_a_great_mean_is_exact)
     cr_assert(eq(dbl, sgp_wide_variance(0, sum, squares), 0));         /* no sums of numbers */
 }
 
+/* Means and deviations of all magnitudes beside Python's are in tests/system/test_statistics.py. */
+Test(measures, means_and_deviations_are_rounded_once)
+{
+    uint32_t sum[SGP_WIDE_SUM_LIMBS] = {0}, squares[SGP_WIDE_SQUARES_LIMBS] = {0};
+    cr_assert(sgp_wide_is_possible(0, sum, squares));
+    for (int i = 0; i < 3; i++) {
+        sgp_wide_add(sum, i == 0 ? -1 : 0);
+        sgp_wide_add_square(squares, i == 0 ? -1 : 0);
+    }
+    cr_assert(eq(dbl, sgp_wide_mean(3, sum), -1.0 / 3));
+    cr_assert(eq(dbl, sgp_wide_deviation(3, sum, squares), sqrt(2.0 / 9)));
+    cr_assert(eq(dbl, sgp_wide_mean(((uint64_t)1 << 48) - 1, sum), -1 / 281474976710655.0));
+    cr_assert(sgp_wide_is_possible(1, sum, squares));
+    cr_assert_not(sgp_wide_is_possible(0, sum, squares));
+    sgp_wide_add(sum, -1);
+    cr_assert_not(sgp_wide_is_possible(3, sum, squares));
+    cr_assert(eq(dbl, sgp_wide_deviation(3, sum, squares), 0));
+}
+
+Test(measures, wide_sums_have_one_text)
+{
+    static const double numbers[] = {0, 1, -1, 0x1p-192, -0x1p-192, 3e38, -3e38, 0x1.8p-100};
+    static const char *const wrong[] = {
+        "", "-", "-0", "00", "01", "+1", " 1", "1 ", "A", "0x1", "g"};
+    uint32_t again[SGP_WIDE_SUM_LIMBS];
+    char text[SGP_WIDE_TEXT_BYTES], longest[90];
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        uint32_t sum[SGP_WIDE_SUM_LIMBS] = {0};
+        sgp_wide_add(sum, numbers[i]);
+        sgp_wide_write(sum, SGP_WIDE_SUM_LIMBS, text);
+        cr_assert(sgp_wide_read(text, 88, again, SGP_WIDE_SUM_LIMBS), "%s", text);
+        cr_assert(eq(int, memcmp(sum, again, sizeof sum), 0), "%s", text);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        cr_assert_not(sgp_wide_read(wrong[i], 88, again, SGP_WIDE_SUM_LIMBS), "%s", wrong[i]);
+    memset(longest, 'f', sizeof longest - 1);
+    longest[89] = '\0';
+    cr_assert_not(sgp_wide_read(longest, 88, again, SGP_WIDE_SUM_LIMBS));
+    cr_assert(sgp_wide_read(longest + 1, 88, again, SGP_WIDE_SUM_LIMBS));
+    memset(again, 0xff, sizeof again);
+    sgp_wide_write(again, SGP_WIDE_SUM_LIMBS, text);
+    cr_assert(eq(str, text, "-1"));
+}
+
 /* ---- known figures ---- */
 
 /* A macro, because the figure must be read before its value is. */
