@@ -3,29 +3,21 @@
  * different values in a hash table, until it has too many of them. */
 #include "sgp/description.h"
 
+#include "counted.h"
 #include "csv.h"
-#include "table.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
-
-#define NUMBER_BYTES 32u /* of a number in its shortest form */
-#define SLOT_BYTES 16u   /* of the table for each value, at most */
-#define WHOLE_MOST 1e15  /* doubles below this show whole numbers with all digits */
 
 /* The survey of one column. */
 struct survey {
     struct sgp_column *column;
-    size_t value_capacity;
-    uint32_t *slots; /* 1 + index of a value; 0: free. At most half of them are used. */
-    uint32_t slot_count;
-    size_t bytes;   /* of the kept values */
-    double squares; /* sum of squared differences from the mean */
-    double last;    /* the number before */
-    bool numbered;  /* each whole number was one above the one before */
+    struct sgp_counted counted; /* its different values */
+    double squares;             /* sum of squared differences from the mean */
+    double last;                /* the number before */
+    bool numbered;              /* each whole number was one above the one before */
 };
 
 struct reading {
@@ -38,88 +30,20 @@ struct reading {
 
 /* ---- different values ---- */
 
-/* The slot of a text: that of its value, or the free one where it belongs. */
-static uint32_t *slot_of(const struct survey *survey, const char *text)
-{
-    const uint32_t mask = survey->slot_count - 1;
-    uint32_t at = (uint32_t)XXH3_64bits(text, strlen(text)) & mask;
-    while (survey->slots[at] != 0 &&
-           strcmp(survey->column->values[survey->slots[at] - 1].text, text) != 0)
-        at = (at + 1) & mask;
-    return &survey->slots[at];
-}
-
-/* Keep at least half of the slots free. */
-static int slots_reserve(struct survey *survey)
-{
-    if (2 * (survey->column->value_count + 1) <= survey->slot_count)
-        return 0;
-    const uint32_t count = survey->slot_count == 0 ? 16 : 2 * survey->slot_count;
-    uint32_t *slots = calloc(count, sizeof *slots);
-    if (!slots)
-        return -ENOMEM;
-    free(survey->slots);
-    survey->slots = slots;
-    survey->slot_count = count;
-    for (uint32_t i = 0; i < survey->column->value_count; i++)
-        *slot_of(survey, survey->column->values[i].text) = i + 1;
-    return 0;
-}
-
-/* Keep a value that is new, if there is room for it. Returns 0 or -ENOMEM. */
-static int value_add(struct survey *survey, const char *text, size_t bytes_most)
-{
-    struct sgp_column *column = survey->column;
-    const size_t bytes = strlen(text) + 1 + sizeof *column->values + SLOT_BYTES;
-    if (column->value_count == SGP_CATEGORIES_MAX || survey->bytes + bytes > bytes_most) {
-        column->many = true;
-        return 0;
-    }
-    struct sgp_column_value *values = sgp_grow(column->values, &survey->value_capacity,
-        sizeof *values, column->value_count + 1, SGP_CATEGORIES_MAX);
-    if (!values)
-        return -ENOMEM;
-    column->values = values;
-    char *copy = strdup(text);
-    if (!copy)
-        return -ENOMEM;
-    *slot_of(survey, text) = column->value_count + 1;
-    values[column->value_count++] = (struct sgp_column_value){.text = copy, .rows = 1};
-    survey->bytes += bytes;
-    return 0;
-}
-
 /* Count a value. Once there are too many, values are looked up only to find a repetition. */
 static int value_count(struct survey *survey, const char *text, size_t bytes_most)
 {
     struct sgp_column *column = survey->column;
     if (column->many && column->repeats)
         return 0;
-    if (slots_reserve(survey) < 0)
-        return -ENOMEM;
-    const uint32_t slot = *slot_of(survey, text);
-    if (slot == 0)
-        return column->many ? 0 : value_add(survey, text, bytes_most);
-    column->values[slot - 1].rows++;
-    column->repeats = true;
-    return 0;
+    const int added = sgp_counted_add(
+        &survey->counted, text, 1, column->many ? 0 : SGP_CATEGORIES_MAX, bytes_most);
+    column->repeats = column->repeats || added == SGP_COUNTED_AGAIN;
+    column->many = column->many || added == SGP_COUNTED_FULL;
+    return added < 0 ? added : 0;
 }
 
 /* ---- one field ---- */
-
-/* The shortest text that reads as the same number. */
-static void number_text(double number, char text[NUMBER_BYTES])
-{
-    if (number == 0)
-        number = 0; /* -0 is 0 */
-    if (number == floor(number) && fabs(number) < WHOLE_MOST) {
-        (void)snprintf(text, NUMBER_BYTES, "%.0f", number);
-        return;
-    }
-    (void)snprintf(text, NUMBER_BYTES, "%.15g", number);
-    if (strtod(text, NULL) != number)
-        (void)snprintf(text, NUMBER_BYTES, "%.17g", number);
-}
 
 /* Add a number to the moments, by Welford's recurrence. */
 static void number_add(struct survey *survey, double number)
@@ -146,7 +70,7 @@ static int field_add(struct reading *reading, uint32_t index)
     struct survey *survey = &reading->surveys[index];
     struct sgp_column *column = survey->column;
     const char *field = sgp_csv_field(&reading->csv, index);
-    char text[NUMBER_BYTES];
+    char text[SGP_NUMBER_BYTES];
     double number;
     if (sgp_csv_missing(field)) {
         if (column->missing++ == 0)
@@ -158,7 +82,7 @@ static int field_add(struct reading *reading, uint32_t index)
         number_add(survey, number);
         if (column->many && column->repeats)
             return 0;
-        number_text(number, text);
+        sgp_number_text(number, text);
         return value_count(survey, text, reading->bytes_most);
     }
     if (column->stray++ == 0) {
@@ -201,21 +125,11 @@ static enum sgp_column_kind kind_of(const struct survey *survey)
     return column->many ? SGP_COLUMN_TEXT : SGP_COLUMN_CATEGORY;
 }
 
-/* Numbers in their order, before text in the order of its bytes. */
-static int value_compare(const void *left, const void *right)
-{
-    const char *first = ((const struct sgp_column_value *)left)->text;
-    const char *second = ((const struct sgp_column_value *)right)->text;
-    double a = 0, b = 0;
-    const bool is_a = sgp_csv_number(first, &a), is_b = sgp_csv_number(second, &b);
-    if (is_a && is_b && a != b)
-        return a < b ? -1 : 1;
-    return is_a != is_b ? is_b - is_a : strcmp(first, second);
-}
-
 static void column_end(struct survey *survey)
 {
     struct sgp_column *column = survey->column;
+    column->value_count = survey->counted.count;
+    column->values = sgp_counted_take(&survey->counted);
     column->kind = kind_of(survey);
     if (column->numbers > 0)
         column->deviation = sqrt(survey->squares / (double)column->numbers);
@@ -224,7 +138,8 @@ static void column_end(struct survey *survey)
         column->stray_text[0] = '\0';
     }
     if (column->value_count > 0)
-        qsort(column->values, column->value_count, sizeof *column->values, value_compare);
+        qsort(
+            column->values, column->value_count, sizeof *column->values, sgp_column_value_compare);
 }
 
 /* Create the columns of the description, which take over the names of the header. */
@@ -267,7 +182,7 @@ int sgp_description_read(
     if (status == 0)
         status = reading_run(&reading, error);
     for (uint32_t i = 0; reading.surveys && i < reading.header.count; i++)
-        free(reading.surveys[i].slots);
+        sgp_counted_finish(&reading.surveys[i].counted);
     free(reading.surveys);
     sgp_csv_header_finish(&reading.header);
     sgp_csv_finish(&reading.csv);
@@ -284,9 +199,7 @@ void sgp_description_destroy(struct sgp_description *description)
         return;
     for (uint32_t i = 0; i < description->column_count; i++) {
         struct sgp_column *column = &description->columns[i];
-        for (uint32_t v = 0; v < column->value_count; v++)
-            free(column->values[v].text);
-        free(column->values);
+        sgp_column_values_free(column->values, column->value_count);
         free(column->name);
     }
     free(description->columns);
