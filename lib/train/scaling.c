@@ -4,7 +4,6 @@
 #include "scaling.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -319,22 +318,34 @@ static json_t *column_json(const struct sgp_scaling_column *column)
     return json_pack("{s:s, s:o}", "name", column->name, "values", values);
 }
 
-int sgp_scaling_text(const struct sgp_scaling *scaling, bool lines, const char *where,
-    struct sgp_error *error, char **ret_text)
+json_t *sgp_scaling_json(
+    const struct sgp_scaling *scaling, const char *where, struct sgp_error *error)
 {
     json_t *list = json_array();
     for (uint32_t i = 0; i < scaling->column_count; i++) {
         if (json_array_append_new(list, column_json(&scaling->columns[i])) < 0) {
             json_decref(list);
-            return sgp_fail(error, SGP_E_DATA,
+            (void)sgp_fail(error, SGP_E_DATA,
                 "%s: column '%s' cannot be written: a name or value is not UTF-8", where,
                 scaling->columns[i].name);
+            return NULL;
         }
     }
     json_t *root = json_pack("{s:i, s:o}", "sgp_scaling", FORMAT_VERSION, "columns", list);
-    /* A double needs 17 digits to be read back equal. */
-    char *text =
-        json_dumps(root, (lines ? JSON_INDENT(1) : JSON_COMPACT) | JSON_REAL_PRECISION(17));
+    if (!root)
+        (void)sgp_fail(error, -ENOMEM, "%s: out of memory", where);
+    return root;
+}
+
+int sgp_scaling_text(const struct sgp_scaling *scaling, bool lines, const char *where,
+    struct sgp_error *error, char **ret_text)
+{
+    struct sgp_error why = {0};
+    json_t *root = sgp_scaling_json(scaling, where, &why);
+    if (!root)
+        return sgp_fail(error, why.code, "%s", why.text);
+    char *text = json_dumps(
+        root, (lines ? JSON_INDENT(1) : JSON_COMPACT) | JSON_REAL_PRECISION(SGP_REAL_DIGITS));
     json_decref(root);
     if (!text)
         return sgp_fail(error, -ENOMEM, "%s: out of memory", where);

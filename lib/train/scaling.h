@@ -5,6 +5,8 @@
 
 #include "sgp/dataset.h"
 
+#include <jansson.h>
+
 struct sgp_scaling_column {
     char *name;
     double mean;      /* numbers only */
@@ -29,6 +31,12 @@ int sgp_scaling_create(struct sgp_scaling_column *columns, uint32_t column_count
 /* Create a scaling from the JSON text of a scaling file. */
 int sgp_scaling_parse(const char *text, size_t size, const char *name, struct sgp_error *error,
     struct sgp_scaling **ret_scaling);
+
+/* The content of a scaling file; the caller releases it. NULL: *error says why, as
+ * sgp_scaling_text. A double needs SGP_REAL_DIGITS digits to be read back equal. */
+#define SGP_REAL_DIGITS 17
+json_t *sgp_scaling_json(
+    const struct sgp_scaling *scaling, const char *where, struct sgp_error *error);
 
 uint64_t sgp_scaling_digest(const struct sgp_scaling *scaling);
 
