@@ -475,7 +475,7 @@ def test_every_command_has_help():
     assert {"status", "peers", "topology", "metrics", "wait", "watch", "pause", "resume", "stop", "leave", "reset",
             "checkpoint", "reload", "evaluate", "predict", "export", "card", "topology check", "topology show",
             "topology generate", "key generate", "key show", "scaling", "simulate", "compare", "run", "launch", "replay", "token restore",
-            "config new", "config schedule", "data describe"} == set(commands), commands
+            "config new", "config schedule", "data describe", "data statistics"} == set(commands), commands
     for command in commands:
         out, err = ctl(*command.split(), "--help")
         assert out.startswith(f"usage: sgpctl {command}") and err == "", (command, out)
