@@ -21,23 +21,24 @@ ROOMS = {
     "lib/journal": ["lib/base", "lib/core", "lib/topology", "lib/wire"],
     "lib/tensor": ["lib/base"],
     "lib/measures": ["lib/base"],
+    "lib/survey": ["lib/base"],
     "lib/train": ["lib/base", "lib/measures", "lib/tensor"],
     "lib/attach": ["lib/base", "lib/train"],
     "lib/tls": ["lib/base"],
     "lib/perform": ["lib/base", "lib/core", "lib/tensor", "lib/train"],
     "lib/sim": ["lib/base", "lib/core", "lib/perform", "lib/topology", "lib/wire", "lib/train", "lib/tensor"],
     "daemon/util": ["lib/base", "lib/core", "lib/measures", "lib/tensor", "lib/topology", "lib/train"],
-    "daemon/net": ["daemon/util", "lib/base", "lib/perform", "lib/tensor", "lib/tls", "lib/topology", "lib/wire"],
+    "daemon/net": ["daemon/util", "lib/base", "lib/perform", "lib/survey", "lib/tensor", "lib/tls", "lib/topology", "lib/wire"],
     "daemon/attach": ["daemon/util", "lib/attach", "lib/base", "lib/core", "lib/train"],
-    "daemon/setup": ["daemon/attach", "daemon/net", "daemon/util", "lib/base", "lib/core", "lib/tensor", "lib/tls",
-                     "lib/topology", "lib/train"],
+    "daemon/setup": ["daemon/attach", "daemon/net", "daemon/util", "lib/base", "lib/core", "lib/measures", "lib/survey", "lib/tensor",
+                     "lib/tls", "lib/topology", "lib/train"],
     "daemon/store": ["daemon/setup", "daemon/util", "lib/base", "lib/core", "lib/journal", "lib/topology", "lib/train"],
     "daemon/control": ["daemon/store", "daemon/util", "lib/base", "lib/measures", "lib/topology", "lib/train", "lib/wire"],
     "daemon/node": ["daemon/attach", "daemon/control", "daemon/net", "daemon/setup", "daemon/store", "daemon/util",
-                    "lib/attach", "lib/base", "lib/core", "lib/measures", "lib/perform", "lib/tensor", "lib/tls", "lib/topology",
+                    "lib/attach", "lib/base", "lib/core", "lib/measures", "lib/perform", "lib/survey", "lib/tensor", "lib/tls", "lib/topology",
                     "lib/train", "lib/wire"],
     "daemon": ["daemon/attach", "daemon/control", "daemon/net", "daemon/node", "daemon/setup", "daemon/store", "daemon/util",
-               "lib/base", "lib/core", "lib/perform", "lib/tensor", "lib/topology", "lib/train", "lib/wire"],
+               "lib/base", "lib/core", "lib/perform", "lib/survey", "lib/tensor", "lib/topology", "lib/train", "lib/wire"],
     "ctl": ["lib/base", "lib/measures", "lib/sim", "lib/journal", "lib/tls", "lib/topology", "lib/wire", "lib/train", "lib/tensor"],
 }
 
@@ -51,6 +52,7 @@ HEADER_ROOMS = {header: room for room, headers in {
     "lib/journal": "journal.h",
     "lib/tensor": "blas.h block.h buffer.h choose.h codec.h kernels.h",
     "lib/measures": "measures.h",
+    "lib/survey": "survey.h",
     "lib/train": "attached.h checkpoint.h copy.h dataset.h description.h learner.h loss.h model.h model_file.h optimizer.h outer.h precision.h predictor.h quadratic.h run.h schedule.h shape.h statistics.h update.h",
     "lib/attach": "attach.h",
     "lib/tls": "cipher.h key.h",
@@ -90,12 +92,13 @@ PRIVATE_HEADERS = [
 ]
 
 # What the pure rooms may call in libc: they compute. No file, socket, clock, thread or global state.
-PURE_ROOMS = ["base", "topology", "core", "measures"]
+PURE_ROOMS = ["base", "topology", "core", "measures", "survey"]
 PURE_CALLS = set("""
     bcmp memchr memcmp memcpy memmove memset strchr strcmp strlen strncmp strnlen strrchr strstr strspn strcspn
     snprintf vsnprintf strtod strtol strtoul strtoull qsort qsort_r bsearch
     __errno_location __stack_chk_fail __ctype_b_loc
     asinh ceil exp fabs floor fmax fmin frexp hypot isfinite ldexp log log1p log2 pow sqrt
+    XXH3_64bits_withSeed
     calloc free malloc realloc _GLOBAL_OFFSET_TABLE_
 """.split())
 # The assertion and the texts of errno are the exceptions, and live in one file.
@@ -130,7 +133,7 @@ FLOORS = {
 
 LIBRARIES = {
     "base": "lib/base", "topology": "lib/topology", "dot": "lib/topology", "core": "lib/core",
-    "wire": "lib/wire", "tensor": "lib/tensor", "journal": "lib/journal", "measures": "lib/measures", "train": "lib/train", "attach": "lib/attach",
+    "wire": "lib/wire", "tensor": "lib/tensor", "journal": "lib/journal", "measures": "lib/measures", "survey": "lib/survey", "train": "lib/train", "attach": "lib/attach",
     "tls": "lib/tls", "perform": "lib/perform",
     "sim": "lib/sim",
 }

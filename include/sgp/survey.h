@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A survey: before training, all members of a fleet agree on one text that follows from what each
+ * of them tells about its rows. No node is in charge.
+ *
+ * 1. Tell. Each member has one bulletin of figures. For each author the greater (stamp, digest)
+ *    wins. An author that hears of a later stamp of its own tells again, with a later one.
+ * 2. Pull. A node asks its neighbours for the bulletins that it lacks.
+ * 3. Vote. A node that holds the figures of all members votes for this set: for the version of its
+ *    topology file and the (name, digest) of all members. No vote is ever taken back.
+ * 4. Freeze. When all members have voted for the set that a node holds now, the survey is complete.
+ *    The caller computes the result from the figures and freezes it. A node with a result votes
+ *    no more, and no reload changes the result.
+ * 5. Adopt. A node without a result takes that of a neighbour. A node with a result takes another
+ *    only if it is of a later version of the topology file.
+ *
+ * So two nodes cannot freeze different sets of one version: each needs the votes of all members,
+ * and a member that votes for a second set has given up the first. A file that names a struck
+ * member again needs a higher version; without that, two results are possible.
+ *
+ * A survey is a pure state machine: no clock, socket or file. Functions that can be out of memory
+ * say so; the survey is then unchanged. One thread at a time. */
+#ifndef SGP_SURVEY_H
+#define SGP_SURVEY_H
+
+#include "sgp/bulletin.h"
+#include "sgp/status.h"
+
+struct sgp_survey;
+
+/* What a survey needs of a topology file: the nodes with rows, in the order of the file. */
+struct sgp_survey_file {
+    const char *const *members; /* distinct, each < SGP_NAME_BYTES */
+    uint32_t count;             /* 1 .. SGP_NODES_MAX */
+    uint64_t version;
+};
+
+enum sgp_survey_stage {
+    SGP_SURVEY_TELLING = 1, /* figures of members are missing */
+    SGP_SURVEY_VOTING,      /* votes of members are missing */
+    SGP_SURVEY_COMPLETE,    /* the caller may compute the result */
+    SGP_SURVEY_FROZEN,      /* there is a result */
+};
+
+/* ---- the rules (survey.c) -------------------------------------------------------------------- */
+
+/* A survey of the node `name`, without a file. NULL: out of memory. */
+struct sgp_survey *sgp_survey_create(const char *name);
+void sgp_survey_destroy(struct sgp_survey *survey); /* NULL is fine */
+
+/* Use a topology file from now on. The figures and votes of members of both files stay. The node
+ * itself may be no member; it then never votes. 0 or -ENOMEM. */
+int sgp_survey_use(struct sgp_survey *survey, const struct sgp_survey_file *file);
+
+/* Tell the figures of this node (printable ASCII, 1 .. SGP_BULLETIN_MAX bytes, copied). `stamp` is
+ * the clock's; a greater one is used if an earlier life of this node has told with a greater one.
+ * The node must be a member. 0, -ENOMEM or SGP_E_LIMIT. */
+int sgp_survey_tell(struct sgp_survey *survey, uint64_t stamp, const char *text);
+
+/* The result: computed by this node after COMPLETE, or kept from an earlier life, with the version
+ * of the file that it is of. Copied. Replaces an earlier result. 0, -ENOMEM or SGP_E_LIMIT. */
+int sgp_survey_freeze(struct sgp_survey *survey, uint64_t version, const char *text);
+
+enum sgp_survey_stage sgp_survey_stage(const struct sgp_survey *survey);
+
+/* The result, or NULL. Valid until the next freeze, take or piece. */
+const char *sgp_survey_result(const struct sgp_survey *survey, uint64_t *ret_version);
+
+/* The figures of a member (its place in the file), or NULL. Valid until the next change. */
+const char *sgp_survey_figures(const struct sgp_survey *survey, uint32_t member);
+
+/* Whether the stage waits for this member. */
+bool sgp_survey_waits(const struct sgp_survey *survey, uint32_t member);
+
+/* The version and digest of the set that the node holds now; 0 while figures are missing. */
+uint64_t sgp_survey_set(const struct sgp_survey *survey);
+
+/* ---- exchange (exchange.c) ------------------------------------------------------------------- */
+
+/* The bulletins that a node names in a question, and their number. A node with a result names only
+ * that. A cursor is all zero at the start, and invalid after a change of the survey. */
+struct sgp_survey_cursor {
+    uint32_t member, bulletin;
+};
+uint32_t sgp_survey_heads(const struct sgp_survey *survey);
+/* The next one, without its text. False: there is none. */
+bool sgp_survey_next_head(const struct sgp_survey *survey, struct sgp_survey_cursor *cursor,
+    struct sgp_bulletin *ret_head);
+
+/* The answer to one question, piece by piece. A change of the file ends it. */
+struct sgp_answering;
+/* NULL: out of memory. It borrows the survey. */
+struct sgp_answering *sgp_answering_create(const struct sgp_survey *survey);
+void sgp_answering_destroy(struct sgp_answering *answering);
+/* The asker holds this bulletin. Unknown ones are ignored. */
+void sgp_answering_holds(struct sgp_answering *answering, const struct sgp_bulletin *head);
+/* The next piece to send; its text is valid until the next call. A text that is replaced meanwhile
+ * begins again. Returns 1; 0 at the end, or when the survey uses another file. */
+int sgp_answering_next(struct sgp_answering *answering, struct sgp_bulletin *ret_piece,
+    char text[SGP_BULLETIN_PIECE_MAX + 1]);
+
+/* The bulletin that arrives on one connection. All zero at the start; sgp_arriving_drop at the end.
+ * At most SGP_BULLETIN_MAX bytes. */
+struct sgp_arriving {
+    struct sgp_bulletin head;
+    char author[SGP_NAME_BYTES];
+    char *text;
+    uint32_t received;
+};
+void sgp_arriving_drop(struct sgp_arriving *arriving);
+
+/* A piece has arrived from a member of the file. Returns 1 if the survey has changed, 0 if not,
+ * -ENOMEM, or SGP_E_PROTOCOL: pieces out of order, or a text without its digest. */
+int sgp_survey_piece(
+    struct sgp_survey *survey, struct sgp_arriving *arriving, const struct sgp_bulletin *piece);
+
+/* The digest of a text. Pure. */
+uint64_t sgp_bulletin_digest(const char *text, uint32_t bytes);
+
+#endif

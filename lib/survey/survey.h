@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state of a survey, for the two files of this room. */
+#ifndef SGP_SURVEY_SURVEY_H
+#define SGP_SURVEY_SURVEY_H
+
+#include "sgp/survey.h"
+
+/* Of each member so many votes are kept, the latest. An older one is learned again if it counts. */
+#define SGP_SURVEY_VOTES 32u
+
+struct sgp_survey_text {
+    uint64_t stamp, digest;
+    uint32_t bytes;
+    char *text; /* owned; NULL: none */
+};
+
+struct sgp_survey_member {
+    char name[SGP_NAME_BYTES];
+    struct sgp_survey_text figures;
+    uint64_t votes[SGP_SURVEY_VOTES];
+    uint32_t vote_count; /* kept */
+    uint32_t vote_next;  /* place of the next vote */
+};
+
+struct sgp_survey {
+    char name[SGP_NAME_BYTES];
+    struct sgp_survey_member *members; /* in the order of the file */
+    uint32_t *by_name;                 /* places of members, sorted by name */
+    uint32_t count;
+    struct sgp_survey_member *self; /* NULL: the file does not name this node as a member */
+    uint64_t version;
+    uint64_t files; /* how many files have been used */
+    uint64_t stamp; /* the greatest of this node that is known */
+    uint64_t set;   /* digest of what the node holds; 0: incomplete */
+    struct sgp_survey_text result;
+};
+
+/* The member of that name, or NULL. */
+struct sgp_survey_member *sgp_survey_find(const struct sgp_survey *survey, const char *name);
+
+bool sgp_survey_has_vote(const struct sgp_survey_member *member, uint64_t vote);
+
+/* A whole bulletin from a member of the file. Takes over `text` (allocated; NULL for a vote).
+ * Returns 1 if the survey has changed, 0 if not. */
+int sgp_survey_take(struct sgp_survey *survey, const struct sgp_bulletin *bulletin, char *text);
+
+#endif

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rules of a survey one by one, and answers that are hostile. */
+#include "sgp/survey.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const members[] = {"c", "a", "b"};
+
+static struct sgp_survey *survey_of(const char *name, uint32_t count, uint64_t version)
+{
+    struct sgp_survey *survey = sgp_survey_create(name);
+    const struct sgp_survey_file file = {.members = members, .count = count, .version = version};
+    cr_assert(eq(int, sgp_survey_use(survey, &file), 0));
+    return survey;
+}
+
+/* One question of `asker` to `source`, and its answer. Returns the number of pieces. */
+static uint32_t pull(struct sgp_survey *asker, const struct sgp_survey *source)
+{
+    struct sgp_answering *answering = sgp_answering_create(source);
+    struct sgp_survey_cursor cursor = {0};
+    struct sgp_arriving arriving = {0};
+    struct sgp_bulletin bulletin;
+    char text[SGP_BULLETIN_PIECE_MAX + 1];
+    uint32_t pieces = 0, heads = 0;
+    for (; sgp_survey_next_head(asker, &cursor, &bulletin); heads++)
+        sgp_answering_holds(answering, &bulletin);
+    cr_assert(eq(u32, heads, sgp_survey_heads(asker)));
+    for (; sgp_answering_next(answering, &bulletin, text); pieces++)
+        cr_assert(ge(int, sgp_survey_piece(asker, &arriving, &bulletin), 0));
+    sgp_answering_destroy(answering);
+    sgp_arriving_drop(&arriving);
+    return pieces;
+}
+
+Test(survey, three_members_tell_vote_and_freeze)
+{
+    struct sgp_survey *a = survey_of("a", 3, 0), *b = survey_of("b", 3, 0),
+                      *c = survey_of("c", 3, 0);
+    char long_text[2001] = "";
+    uint64_t version = 9;
+    memset(long_text, 'x', 2000);
+    cr_assert(eq(int, sgp_survey_tell(a, 5, "rows of a"), 0));
+    cr_assert(eq(int, sgp_survey_tell(b, 6, long_text), 0));
+    cr_assert(eq(int, sgp_survey_tell(c, 7, "rows of c"), 0));
+    cr_assert(eq(int, (int)sgp_survey_stage(a), SGP_SURVEY_TELLING));
+    cr_assert(sgp_survey_waits(a, 0) && !sgp_survey_waits(a, 1) && sgp_survey_waits(a, 2));
+    cr_assert(eq(u32, pull(a, b), 3), "2000 bytes are three pieces");
+    cr_assert(eq(u32, pull(a, b), 0), "nothing is sent twice");
+    cr_assert(eq(str, (char *)sgp_survey_figures(a, 2), long_text));
+    cr_assert(eq(u64, sgp_survey_set(a), 0));
+    cr_assert(eq(u32, pull(a, c), 1));
+    cr_assert(eq(int, (int)sgp_survey_stage(a), SGP_SURVEY_VOTING));
+    cr_assert(sgp_survey_waits(a, 0) && !sgp_survey_waits(a, 1) && sgp_survey_waits(a, 2));
+    cr_assert(eq(u32, pull(b, a), 3), "two figures and a vote");
+    cr_assert(eq(u64, sgp_survey_set(a), sgp_survey_set(b)));
+    cr_assert(ne(u64, sgp_survey_set(a), 0));
+    (void)pull(c, b);
+    cr_assert(eq(int, (int)sgp_survey_stage(c), SGP_SURVEY_COMPLETE), "c has all three votes");
+    cr_assert(eq(int, sgp_survey_freeze(c, 0, "the result"), 0));
+    cr_assert(eq(int, (int)sgp_survey_stage(b), SGP_SURVEY_VOTING));
+    cr_assert(eq(u32, pull(b, c), 1), "a node with a result sends that alone");
+    cr_assert(eq(int, (int)sgp_survey_stage(b), SGP_SURVEY_FROZEN));
+    cr_assert(eq(str, (char *)sgp_survey_result(b, &version), "the result"));
+    cr_assert(eq(u64, version, 0));
+    cr_assert(eq(u32, pull(c, a), 0), "a node with a result learns nothing from one without");
+    cr_assert(eq(u32, pull(b, c), 0));
+    sgp_survey_destroy(a);
+    sgp_survey_destroy(b);
+    sgp_survey_destroy(c);
+}
+
+Test(survey, a_result_of_a_later_version_replaces_one)
+{
+    struct sgp_survey *a = survey_of("a", 3, 1), *b = survey_of("b", 3, 2);
+    uint64_t version;
+    (void)sgp_survey_freeze(a, 1, "first");
+    (void)sgp_survey_freeze(b, 2, "second");
+    cr_assert(eq(u32, pull(b, a), 0));
+    cr_assert(eq(u32, pull(a, b), 1));
+    cr_assert(eq(str, (char *)sgp_survey_result(a, &version), "second"));
+    cr_assert(eq(u64, version, 2));
+    sgp_survey_destroy(a);
+    sgp_survey_destroy(b);
+}
+
+Test(survey, the_version_is_part_of_the_set)
+{
+    struct sgp_survey *a = survey_of("a", 2, 1), *b = survey_of("a", 2, 2);
+    struct sgp_survey *c = survey_of("c", 2, 1);
+    (void)sgp_survey_tell(a, 1, "a");
+    (void)sgp_survey_tell(b, 1, "a");
+    (void)sgp_survey_tell(c, 1, "c");
+    (void)pull(a, c);
+    (void)pull(b, c);
+    cr_assert(ne(u64, sgp_survey_set(a), 0));
+    cr_assert(ne(u64, sgp_survey_set(b), 0));
+    cr_assert(ne(u64, sgp_survey_set(a), sgp_survey_set(b)));
+    sgp_survey_destroy(a);
+    sgp_survey_destroy(b);
+    sgp_survey_destroy(c);
+}
+
+Test(survey, an_author_overtakes_its_earlier_life)
+{
+    struct sgp_survey *earlier = survey_of("a", 2, 0), *c = survey_of("c", 2, 0);
+    (void)sgp_survey_tell(earlier, 100, "old rows");
+    (void)pull(c, earlier);
+    struct sgp_survey *later = survey_of("a", 2, 0);
+    (void)sgp_survey_tell(later, 50, "new rows"); /* its clock went back */
+    (void)pull(c, later);
+    cr_assert(eq(str, (char *)sgp_survey_figures(c, 1), "old rows"));
+    (void)pull(later, c);
+    cr_assert(eq(str, (char *)sgp_survey_figures(later, 1), "new rows"));
+    (void)pull(c, later);
+    cr_assert(eq(str, (char *)sgp_survey_figures(c, 1), "new rows"));
+    sgp_survey_destroy(earlier);
+    sgp_survey_destroy(later);
+    sgp_survey_destroy(c);
+}
+
+Test(survey, figures_stay_over_a_change_of_the_file)
+{
+    struct sgp_survey *a = survey_of("a", 2, 0), *b = survey_of("b", 3, 0);
+    (void)sgp_survey_tell(a, 1, "a");
+    (void)sgp_survey_tell(b, 1, "b");
+    struct sgp_answering *answering = sgp_answering_create(a);
+    const struct sgp_survey_file file = {.members = members, .count = 3};
+    cr_assert(eq(int, sgp_survey_use(a, &file), 0));
+    struct sgp_bulletin piece;
+    char text[SGP_BULLETIN_PIECE_MAX + 1];
+    cr_assert(eq(int, sgp_answering_next(answering, &piece, text), 0), "the file has changed");
+    sgp_answering_destroy(answering);
+    cr_assert(eq(str, (char *)sgp_survey_figures(a, 1), "a"));
+    (void)pull(a, b);
+    cr_assert(eq(str, (char *)sgp_survey_figures(a, 2), "b"));
+    sgp_survey_destroy(a);
+    sgp_survey_destroy(b);
+}
+
+Test(survey, a_text_that_is_replaced_while_it_is_sent_begins_again)
+{
+    struct sgp_survey *a = survey_of("a", 2, 0), *c = survey_of("c", 2, 0);
+    struct sgp_arriving arriving = {0};
+    struct sgp_bulletin piece;
+    char text[SGP_BULLETIN_PIECE_MAX + 1], first[1001] = "", second[1001] = "";
+    memset(first, '1', 1000);
+    memset(second, '2', 1000);
+    (void)sgp_survey_tell(a, 1, first);
+    struct sgp_answering *answering = sgp_answering_create(a);
+    cr_assert(eq(int, sgp_answering_next(answering, &piece, text), 1));
+    cr_assert(eq(int, sgp_survey_piece(c, &arriving, &piece), 0));
+    (void)sgp_survey_tell(a, 2, second);
+    while (sgp_answering_next(answering, &piece, text))
+        cr_assert(ge(int, sgp_survey_piece(c, &arriving, &piece), 0));
+    cr_assert(eq(str, (char *)sgp_survey_figures(c, 1), second));
+    sgp_answering_destroy(answering);
+    sgp_arriving_drop(&arriving);
+    sgp_survey_destroy(a);
+    sgp_survey_destroy(c);
+}
+
+Test(survey, votes_of_a_member_are_bounded)
+{
+    struct sgp_survey *c = survey_of("c", 2, 0);
+    struct sgp_arriving arriving = {0};
+    for (uint64_t vote = 1; vote <= 1000; vote++) {
+        const struct sgp_bulletin bulletin = {
+            .kind = SGP_BULLETIN_VOTE, .author = "a", .digest = vote, .text = ""};
+        cr_assert(eq(int, sgp_survey_piece(c, &arriving, &bulletin), 1));
+        cr_assert(eq(int, sgp_survey_piece(c, &arriving, &bulletin), 0));
+    }
+    cr_assert(le(u32, sgp_survey_heads(c), 64));
+    sgp_survey_destroy(c);
+}
+
+/* What a hostile neighbour may send: each is refused or ignored, and the next good text is taken. */
+Test(survey, hostile_pieces)
+{
+    const uint64_t digest = sgp_bulletin_digest("abcdef", 6);
+    const struct sgp_bulletin good = {.kind = SGP_BULLETIN_FIGURES,
+        .author = "a",
+        .stamp = 1,
+        .digest = digest,
+        .bytes = 6,
+        .text = "abcdef"};
+    struct sgp_survey *c = survey_of("c", 2, 0);
+    struct sgp_arriving arriving = {0};
+    struct sgp_bulletin bad[] = {good, good, good, good, good, good};
+    bad[0].digest++;  /* another text */
+    bad[1].first = 1; /* in the middle */
+    bad[2].bytes = 3; /* longer than it says */
+    bad[3].text = ""; /* nothing */
+    bad[4].first = 7; /* beyond its end */
+    bad[5].bytes = SGP_BULLETIN_MAX + 1;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        cr_assert(eq(int, sgp_survey_piece(c, &arriving, &bad[i]), SGP_E_PROTOCOL), "%zu", i);
+    struct sgp_bulletin part = good, other = good;
+    part.text = "abc";
+    other.first = 3;
+    other.text = "def";
+    other.stamp = 2; /* of another bulletin */
+    cr_assert(eq(int, sgp_survey_piece(c, &arriving, &part), 0));
+    cr_assert(eq(int, sgp_survey_piece(c, &arriving, &other), SGP_E_PROTOCOL));
+    const struct sgp_bulletin vote = {
+        .kind = SGP_BULLETIN_VOTE, .author = "a", .digest = 1, .bytes = 3, .text = "abc"};
+    cr_assert(eq(int, sgp_survey_piece(c, &arriving, &vote), SGP_E_PROTOCOL));
+    struct sgp_bulletin stranger = good;
+    stranger.author = "nobody";
+    cr_assert(eq(int, sgp_survey_piece(c, &arriving, &stranger), 0));
+    cr_assert(eq(u32, sgp_survey_heads(c), 0));
+    cr_assert(eq(int, sgp_survey_piece(c, &arriving, &good), 1));
+    cr_assert(eq(str, (char *)sgp_survey_figures(c, 1), "abcdef"));
+    sgp_arriving_drop(&arriving);
+    sgp_survey_destroy(c);
+}
