@@ -139,7 +139,6 @@ struct daemon {
     uv_timer_t call_timer;
 
     /* trust.c */
-    char objection[SGP_TEXT_BYTES]; /* to the latest key */
     struct callers callers;
 
     /* inquiry.c */

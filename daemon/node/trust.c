@@ -7,49 +7,23 @@
 #include "edges.h"
 #include "net/listener.h"
 #include "notes.h"
+#include "setup/keys.h"
 
 #include <stdio.h>
 #include <string.h>
 
 /* ---- before the peer is identified ---- */
 
-static const char *object_to_caller(void *context, const char *hash)
-{
-    struct daemon *daemon = context;
-    const struct prepared *prepared = daemon->prepared;
-    if (sgp_topology_find_key(prepared->topology, hash) >= 0)
-        return NULL;
-    (void)snprintf(daemon->objection, sizeof daemon->objection,
-        "its key is %s, which the topology file gives to nobody; ours is %s", hash,
-        prepared->key != NULL ? sgp_key_hash(prepared->key) : "none");
-    return daemon->objection;
-}
-
 enum sgp_tls trust_listening(void *context, struct sgp_cipher_settings *ret_settings)
 {
     struct daemon *daemon = context;
-    *ret_settings = (struct sgp_cipher_settings){
-        .key = daemon->prepared->key, .objection = object_to_caller, .context = daemon};
-    return daemon->prepared->topology->tls;
+    return keys_listening(daemon->prepared, ret_settings);
 }
 
 bool trust_expects(void *context, const struct sockaddr *address)
 {
     const struct daemon *daemon = context;
     return callers_expect(&daemon->callers, address);
-}
-
-/* The dial of a question may outlast a reload, so the check uses the node that was dialled. */
-static const char *object_to_peer(void *context, const char *hash)
-{
-    static _Thread_local char text[SGP_TEXT_BYTES];
-    const struct sgp_topology_node *node = context;
-    for (uint32_t i = 0; i < SGP_NODE_KEYS_MAX; i++)
-        if (strcmp(node->keys[i], hash) == 0)
-            return NULL;
-    (void)snprintf(text, sizeof text, "it has the key %s, and the topology file gives %s %s%s%s",
-        hash, node->name, node->keys[0], node->keys[1][0] != '\0' ? " or " : "", node->keys[1]);
-    return text;
 }
 
 static bool was_ciphered(struct daemon *daemon, uint32_t peer)
@@ -62,11 +36,8 @@ static bool was_ciphered(struct daemon *daemon, uint32_t peer)
 enum sgp_tls trust_dialling(void *context, uint32_t peer, struct sgp_cipher_settings *ret_settings)
 {
     struct daemon *daemon = context;
-    const struct sgp_topology *topology = daemon->prepared->topology;
-    *ret_settings =
-        (struct sgp_cipher_settings){.key = daemon->prepared->key, .objection = object_to_peer};
-    bool again = topology->tls == SGP_TLS_OFFER && was_ciphered(daemon, peer);
-    return again ? SGP_TLS_REQUIRE : topology->tls;
+    const enum sgp_tls tls = keys_dialling(daemon->prepared, ret_settings);
+    return tls == SGP_TLS_OFFER && was_ciphered(daemon, peer) ? SGP_TLS_REQUIRE : tls;
 }
 
 /* ---- a caller has said its name ---- */
@@ -76,29 +47,13 @@ bool trust_is(
 {
     const struct sgp_topology *topology = daemon->prepared->topology;
     const char *name = topology->nodes[source].name;
-    char keys[SGP_KEYS_BYTES];
-    /* the connection began before a reload */
-    if (link->cipher == NULL && topology->tls == SGP_TLS_REQUIRE) {
-        (void)snprintf(
-            text, SGP_TEXT_BYTES, "it speaks without TLS, which the topology file requires");
-        return false;
-    }
-    if (link->cipher == NULL) {
-        if (topology->tls != SGP_TLS_OFFER || !was_ciphered(daemon, source))
-            return true;
-        (void)snprintf(text, SGP_TEXT_BYTES,
-            "it is called %s and speaks without TLS, and %s spoke with it before; that is believed "
-            "only "
-            "after a restart of this node",
-            name, name);
-        return false;
-    }
-    if (sgp_topology_has_key(topology, source, sgp_cipher_peer(link->cipher)))
-        return true;
-    sgp_topology_keys_text(topology, source, keys);
+    if (link->cipher != NULL || topology->tls != SGP_TLS_OFFER || !was_ciphered(daemon, source))
+        return keys_allow(daemon->prepared, link, source, text);
     (void)snprintf(text, SGP_TEXT_BYTES,
-        "it is called %s and has the key %s; the topology file gives %s %s", name,
-        sgp_cipher_peer(link->cipher), name, keys);
+        "it is called %s and speaks without TLS, and %s spoke with it before; that is believed "
+        "only "
+        "after a restart of this node",
+        name, name);
     return false;
 }
 
