@@ -3,6 +3,7 @@
 #include "daemon.h"
 
 #include "node/beside.h"
+#include "node/bulletins.h"
 #include "node/calls.h"
 #include "node/background_jobs.h"
 #include "node/early_stop.h"
@@ -69,6 +70,7 @@ static void end(struct daemon *daemon)
     dialer_give_up(&daemon->dialer);
     inquiry_close(daemon);
     calls_close(daemon);
+    bulletins_close(daemon);
     beside_close(daemon);
     edges_close(daemon);
     events_close(daemon);
@@ -270,13 +272,19 @@ static int open_sockets(struct daemon *daemon, struct guest *guest, struct sgp_e
         .hello = neighbours_on_hello,
         .inquire = inquiry_answer,
         .call = calls_on_call,
+        .pull = bulletins_on_pull,
         .tls = trust_listening,
         .expects = trust_expects,
         .pulse = inquiry_pulse};
-    int code = listener_open(&daemon->listener, &daemon->loop, daemon->config->listen, &events,
-        &daemon->log->sink, error);
+    int code = bulletins_open(daemon, error);
     if (code < 0)
         return code;
+    code = listener_open(&daemon->listener, &daemon->loop, daemon->config->listen, &events,
+        &daemon->log->sink, error);
+    if (code < 0) {
+        bulletins_close(daemon);
+        return code;
+    }
     callers_open(&daemon->callers, &daemon->loop);
     callers_resolve(&daemon->callers, prepared->topology, prepared->self);
     const struct dialer_events dials = {
@@ -291,6 +299,7 @@ static int open_sockets(struct daemon *daemon, struct guest *guest, struct sgp_e
     program_offer(prepared, &actions);
     struct view_model model;
     prepared_view_model(prepared, &model);
+    model.agreed = bulletins_result(daemon);
     code = control_open(
         &daemon->loop, daemon->config->socket, &actions, &model, error, &daemon->control);
     if (code == 0 && (code = program_open(daemon, guest, error)) < 0)
@@ -299,6 +308,7 @@ static int open_sockets(struct daemon *daemon, struct guest *guest, struct sgp_e
         listener_close(&daemon->listener);
         callers_close(&daemon->callers);
         calls_close(daemon);
+        bulletins_close(daemon);
     }
     return code;
 }
@@ -357,6 +367,7 @@ static void free_all(struct daemon *daemon)
     facts_finish(daemon);
     edges_finish(daemon);
     callers_finish(&daemon->callers);
+    bulletins_finish(daemon);
     free(daemon->effects.items);
     sgp_node_destroy(daemon->node);
     free(daemon->found.memory);

@@ -4,9 +4,11 @@
 #include "node/beside.h"
 #include "node/early_stop.h"
 #include "node/runs.h"
+#include "setup/scaling.h"
 #include "setup/site.h"
 #include "setup/unit.h"
 #include "awaiting_model.h"
+#include "awaiting_scaling.h"
 
 #include "sgp/blas.h"
 
@@ -224,6 +226,26 @@ static int fit_blas(char **arguments, const struct config *config, bool check,
     return sgp_blas_fit(&wish, error, &prepared->blas);
 }
 
+/* Returns -1 to continue, or the exit status. */
+static int agree_on_scaling(const struct config *config, struct log *log)
+{
+    struct sgp_error error = {0};
+    bool began;
+    if (!scaling_is_of_fleet(config))
+        return -1;
+    early_stop_begin(true);
+    const int code = awaiting_scaling_wait(config, log, &began, &error);
+    if (code == 0)
+        return -1;
+    if (code < 0 && !began)
+        return refuse(&error, false);
+    if (code < 0)
+        sgp_log(&log->sink, SGP_LEVEL_ERROR, "event=error error=\"%s\"", error.text);
+    else
+        sgp_log(&log->sink, SGP_LEVEL_INFO, "event=end status=0");
+    return code < 0 ? STATUS_FAILED : STATUS_DONE;
+}
+
 static int run_or_check(const struct options *options, struct config *config, char **arguments)
 {
     struct log log;
@@ -231,7 +253,12 @@ static int run_or_check(const struct options *options, struct config *config, ch
     struct sgp_error error = {0};
     log_init(&log, config->log_level, config->name);
     if (fit_blas(arguments, config, options->check, &log, NULL, &error) < 0 ||
-        unit_sees(config, &error) < 0 || prepare(config, &error, &prepared) < 0)
+        unit_sees(config, &error) < 0)
+        return refuse(&error, options->check);
+    int ended = options->check ? -1 : agree_on_scaling(config, &log);
+    if (ended >= 0)
+        return ended;
+    if (prepare(config, &error, &prepared) < 0)
         return refuse(&error, options->check);
     int code = fit_blas(arguments, config, options->check, &log, &prepared, &error);
     if (!options->check)

@@ -70,6 +70,20 @@ static void serve_status(struct request *request)
     http_answer_json(request, root);
 }
 
+/* The scaling does not change while the daemon runs. */
+static void serve_scaling(struct request *request)
+{
+    const char *agreed = request->control->model.agreed;
+    char *text = agreed ? strdup(agreed) : NULL;
+    if (!agreed)
+        http_fail(request, MHD_HTTP_CONFLICT,
+            "there is no scaling on which the nodes have agreed; that needs [data] scale = fleet");
+    else if (!text)
+        http_fail_code(request, -ENOMEM);
+    else
+        http_answer_text(request, text, strlen(text), "application/json");
+}
+
 /* Orders. The answer names the state after the order, as far as the state has changed at once. */
 
 static void obey(struct request *request, int (*order)(void *context))
@@ -308,6 +322,7 @@ const struct endpoint endpoints[] = {
     {"GET", "/v1/peers", false, false, readers_peers},
     {"GET", "/v1/topology", false, false, readers_topology},
     {"GET", "/v1/history", false, false, readers_history},
+    {"GET", "/v1/scaling", false, false, serve_scaling},
     {"GET", "/v1/model", false, false, serve_model},
     {"GET", "/metrics", false, false, readers_metrics},
     {"POST", "/v1/predict", false, true, predict_serve},

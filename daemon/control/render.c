@@ -95,9 +95,9 @@ static const char *link_state_name(const struct view_peer *peer)
 
 static json_t *render_waiting(const struct view_status *status)
 {
-    if (status->core.waiting == SGP_WAITING_NOTHING || status->core.waiting == 0)
+    if (status->waiting == NULL)
         return json_null();
-    return json_pack("{s:s, s:o, s:o}", "for", sgp_waiting_name(status->core.waiting), "peer",
+    return json_pack("{s:s, s:o, s:o}", "for", status->waiting, "peer",
         as_text(status->waiting_for), "seconds", as_real(status->waiting_seconds));
 }
 

@@ -35,6 +35,11 @@ static void on_closed(uv_handle_t *handle)
     free(link);
 }
 
+size_t link_room(const struct link *link)
+{
+    return LINK_QUEUE_BYTES - link->queue_bytes;
+}
+
 bool link_stands(const struct link *link)
 {
     return !link->closing && link->failure == 0;

@@ -214,6 +214,9 @@ void link_close(struct link *link, const struct sgp_message *goodbye);
 /* End the link for a reason of the owner's, which is reported as a failure. */
 void link_end(struct link *link, int code, const char *text);
 
+/* Bytes of messages that the ring can still take. */
+size_t link_room(const struct link *link);
+
 /* Whether the link is neither closing nor failed. */
 bool link_stands(const struct link *link);
 

@@ -65,8 +65,10 @@ static void inspect_status(void *context, struct view_status *ret_status)
         .hears_nobody = edges_hear_nobody(daemon),
         .phase = sgp_topology_phase_index(daemon->prepared->topology, status.round),
     };
-    if (status.waiting != SGP_WAITING_NOTHING)
+    if (status.waiting != SGP_WAITING_NOTHING) {
+        ret_status->waiting = sgp_waiting_name(status.waiting);
         ret_status->waiting_seconds = seconds_since(status.waiting_since, now);
+    }
     if (status.waiting_peer != SGP_SLOT_NONE)
         (void)snprintf(ret_status->waiting_for, sizeof ret_status->waiting_for, "%s",
             daemon->prepared->topology->nodes[status.waiting_peer].name);

@@ -16,6 +16,7 @@
 #include "store/history.h"
 #include "store/ledger.h"
 #include "net/listener.h"
+#include "net/pulls.h"
 #include "util/log.h"
 #include "util/notify.h"
 #include "setup/prepare.h"
@@ -140,6 +141,10 @@ struct daemon {
 
     /* trust.c */
     struct callers callers;
+
+    /* bulletins.c */
+    struct sgp_survey *survey; /* NULL: no scaling of the fleet is used */
+    struct pulls pulls;
 
     /* inquiry.c */
     struct dialer inquirer; /* for the last question */

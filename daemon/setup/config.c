@@ -90,7 +90,8 @@ static int set_path(struct reading *r, enum config_id id, const char *value)
         return config_fail(&r->config, id, &r->own, SGP_E_CONFIG,
             "the path stands in quotes; write it without: %.*s", (int)bytes - 2, value + 1);
     const char *slash = strrchr(r->config.file, '/');
-    if (value[0] == '/' || value[0] == '\0' || !slash || strcmp(value, "none") == 0)
+    if (value[0] == '/' || value[0] == '\0' || !slash || strcmp(value, "none") == 0 ||
+        (id == CONFIG_ID_SCALE && strcmp(value, "fleet") == 0))
         return set_text(r, id, value);
     char path[CONFIG_TEXT_BYTES];
     int directory = (int)(slash - r->config.file);
@@ -594,7 +595,8 @@ static int copy_texts(const struct config *config, struct config *copy)
 
 /* Keys without use for a node that has no rows. */
 static const enum config_id of_rows[] = {CONFIG_ID_TRAIN, CONFIG_ID_LABELS, CONFIG_ID_TEST,
-    CONFIG_ID_TEST_LABELS, CONFIG_ID_LABEL, CONFIG_ID_CLASSES};
+    CONFIG_ID_TEST_LABELS, CONFIG_ID_LABEL, CONFIG_ID_CLASSES, CONFIG_ID_CATEGORIES,
+    CONFIG_ID_IGNORE};
 
 int config_beside(struct config *config, const char *name, uint64_t inputs, struct sgp_error *error,
     struct config *ret_owner)

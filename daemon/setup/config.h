@@ -91,6 +91,9 @@ struct config {
     char *label;
     char *classes;
     char *scale;
+    char *categories;
+    char *ignore;
+    uint64_t min_count;
     enum sgp_missing missing;
 
     enum sgp_optimizer_kind optimizer;
@@ -226,7 +229,15 @@ struct config {
         "names of the classes in the order of the outputs, separated by spaces, those with a "     \
         "space in \"quotes\"; for CSV the values of the label column")                             \
     X(SCALE, "data", "scale", CONFIG_PATH, scale, "none", 0, 0, NULL,                              \
-        "CSV: file with mean and deviation of each column, the same on every node, or none")       \
+        "CSV: file with mean and deviation of each column, the same on every node; fleet: all "    \
+        "nodes agree on it before they train; or none")                                            \
+    X(CATEGORIES, "data", "categories", CONFIG_LIST, categories, "", 0, 0, NULL,                   \
+        "scale = fleet: the columns of words, separated by commas")                                \
+    X(IGNORE, "data", "ignore", CONFIG_LIST, ignore, "", 0, 0, NULL,                               \
+        "scale = fleet: the columns that are not used, separated by commas")                       \
+    X(MIN_COUNT, "data", "min_count", CONFIG_COUNT, min_count, "10", 1, 1000000, NULL,             \
+        "scale = fleet: a value, or a sum of numbers, is told to other nodes only if so many "     \
+        "rows of this node have it")                                                               \
     X(MISSING, "data", "missing", CONFIG_CHOICE, missing, "error", 0, 0, "error|drop|mean",        \
         "CSV: what to do with a row that lacks a value")                                           \
     X(OPTIMIZER, "optimizer", "kind", CONFIG_CHOICE, optimizer, "nesterov", 0, 0,                  \

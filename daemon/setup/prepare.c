@@ -4,6 +4,7 @@
 
 #include "attach/shared.h"
 #include "train/names.h"
+#include "scaling.h"
 #include "util/view.h"
 
 #include "sgp/method.h"
@@ -59,6 +60,7 @@ static int warn_about_idle_keys(struct prepared *p, struct sgp_error *error)
     bool outer = outer_kind(config) != SGP_OUTER_NONE;
     unsigned uses = sgp_optimizer_uses(config->optimizer);
     unsigned loss_uses = sgp_loss_uses(config->loss);
+    static const char of_fleet[] = "it is for scale = fleet";
     char none[64];
     (void)snprintf(none, sizeof none, "kind = %s has none", sgp_optimizer_name(config->optimizer));
     const struct {
@@ -92,6 +94,9 @@ static int warn_about_idle_keys(struct prepared *p, struct sgp_error *error)
                 sgp_method_waits(p->method),
             "it is for the copies of an owner that waits for its workers (algorithm = backup)"},
         {CONFIG_ID_HOLDOUT, !*config->test, "test names the rows to test on"},
+        {CONFIG_ID_CATEGORIES, scaling_is_of_fleet(config), of_fleet},
+        {CONFIG_ID_IGNORE, scaling_is_of_fleet(config), of_fleet},
+        {CONFIG_ID_MIN_COUNT, scaling_is_of_fleet(config), of_fleet},
     };
     (void)error; /* no step here can fail */
     warn_about_schedule(p);
@@ -226,7 +231,8 @@ static int check_rows(const struct prepared *p, struct sgp_error *error)
         return config_fail(config, CONFIG_ID_TRAIN, error, SGP_E_CONFIG,
             "by %s this node is a relay (train=false) and has no data; remove the line",
             config->topology);
-    if (relay && config->inputs == 0 && sgp_shape_values(p->model.input) == 0)
+    if (relay && config->inputs == 0 && sgp_shape_values(p->model.input) == 0 &&
+        !scaling_is_of_fleet(config))
         return config_fail(config, CONFIG_ID_LAYERS, error, SGP_E_CONFIG,
             "a relay has no rows to count the inputs of the model; add a line `inputs = N`, the "
             "number of values in a row of the others");
@@ -239,6 +245,21 @@ static int check_rows(const struct prepared *p, struct sgp_error *error)
     return 0;
 }
 
+/* A relay has no rows. A scaling of the fleet tells it how many inputs the model has. */
+static int prepare_scaling(struct prepared *p, struct sgp_error *error)
+{
+    const struct config *config = p->config;
+    const bool fleet = scaling_is_of_fleet(config);
+    struct sgp_error why = {0};
+    if (strcmp(config->scale, "none") == 0 || (is_relay(p) && !fleet))
+        return 0;
+    int code = fleet ? scaling_check(config, p->topology, is_relay(p), error) : 0;
+    if (code < 0)
+        return code;
+    code = scaling_read(config, is_relay(p), &why, &p->scaling_alone, &p->scaling);
+    return code < 0 ? prepare_fail_file(config, code, &why, error) : 0;
+}
+
 static int prepare_data(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
@@ -248,6 +269,8 @@ static int prepare_data(struct prepared *p, struct sgp_error *error)
     if (code < 0)
         return config_fail(config, CONFIG_ID_LAYERS, error, code, "%s", why.text);
     code = check_rows(p, error);
+    if (code == 0)
+        code = prepare_scaling(p, error);
     if (code < 0 || is_relay(p))
         return code;
     code = count_classes(p, error);
@@ -261,7 +284,8 @@ static int prepare_data(struct prepared *p, struct sgp_error *error)
         .bits = sgp_loss_takes(config->loss) & SGP_LOSS_TAKES_BITS,
         .class_names = (const char *const *)p->class_names,
         .class_count = p->class_count,
-        .scale = config->scale,
+        .scaling = p->scaling,
+        .tolerant = scaling_is_of_fleet(config),
         .missing = config->missing,
         .shards = config->shards,
         .holdout = config->holdout,
@@ -271,8 +295,11 @@ static int prepare_data(struct prepared *p, struct sgp_error *error)
     code = sgp_data_load(&options, &why, &p->data);
     if (code == SGP_E_CONFIG)
         return config_fail(config, CONFIG_ID_TRAIN, error, code, "%s", why.text);
-    if (code == 0 && strcmp(config->scale, "none") != 0)
-        code = sgp_scaling_read(config->scale, &why, &p->scaling); /* for predict */
+    if (code == 0 && p->data.strange > 0)
+        prepared_warn(p,
+            "%s: %" PRIu64 " values of columns of words are not in the scaling of the fleet, and "
+            "count as missing; too few rows of any node have them (min_count)",
+            config->train, p->data.strange);
     return code < 0 ? prepare_fail_file(config, code, &why, error) : 0;
 }
 
@@ -366,6 +393,8 @@ static int prepare_model(struct prepared *p, struct sgp_error *error)
         input = p->data.train->shape;
     else if (config->inputs > 0)
         input = (struct sgp_shape){(uint32_t)config->inputs, 1, 1};
+    else if (p->scaling)
+        input = (struct sgp_shape){sgp_scaling_features(p->scaling), 1, 1};
     int code = sgp_model_init_shaped(&p->model, config->layers, config->loss, input, &why);
     if (code < 0)
         return config_fail(config, CONFIG_ID_LAYERS, error, code, "%s", why.text);

@@ -40,6 +40,7 @@ struct prepared {
     struct sgp_analysis analysis;
     struct sgp_data data;
     struct sgp_scaling *scaling; /* NULL: features are used unchanged */
+    bool scaling_alone; /* of this node's rows alone; all nodes have still to agree on another */
     struct sgp_model model;
     struct sgp_learner_settings settings; /* refers to the three above */
     struct sgp_blas blas;                 /* the matrix multiplication; main.c */

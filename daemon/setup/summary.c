@@ -159,6 +159,10 @@ void prepared_print(FILE *stream, const struct prepared *p)
         (void)fprintf(stream, "%" PRIu64 " to test on\n", p->data.test->rows);
     else
         (void)fprintf(stream, "none to test on\n");
+    if (p->scaling_alone)
+        (void)fprintf(stream,
+            "scaling    of these rows alone, for this check; the nodes agree on it when they "
+            "start\n");
     char blas[SGP_BLAS_TEXT_BYTES];
     sgp_blas_text(&p->blas, blas);
     (void)fprintf(stream, "blas       %s\n", blas);

@@ -2,6 +2,8 @@
 /* Checks a configuration against the restrictions of the unit; see unit.h. */
 #include "unit.h"
 
+#include "scaling.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -114,7 +116,8 @@ static void name_files(const struct config *config, struct named_file files[FILE
         {CONFIG_ID_TEST_LABELS, config->test_labels}, {CONFIG_ID_SCALE, config->scale}};
     for (size_t i = 0; i < FILES; i++) {
         files[i] = all[i];
-        if (strcmp(files[i].path, "none") == 0)
+        if (strcmp(files[i].path, "none") == 0 ||
+            (files[i].id == CONFIG_ID_SCALE && scaling_is_of_fleet(config)))
             files[i].path = "";
     }
 }

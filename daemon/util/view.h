@@ -31,6 +31,7 @@ struct view_model {
     bool classifies;          /* outputs are classes: predict names the greatest output */
     const char *columns_text; /* JSON of the columns (sgp_scaling_text); NULL: there are none */
     const char *label;        /* from the configuration, for CSV; NULL: none, or not UTF-8 */
+    const char *agreed;       /* the scaling file of [data] scale = fleet; NULL: there is none */
     const struct sgp_fingerprint *fingerprint; /* what peers compare; NULL: not known */
 };
 
@@ -80,12 +81,15 @@ struct view_status {
     /* If a reload made TLS less strict than before, the setting before; else SGP_TLS_UNSAID. */
     enum sgp_tls tls_before;
     uint32_t phase;                   /* index, of the current round */
+    const char *waiting;              /* for what: "share"; NULL: for nothing. Static */
     char waiting_for[SGP_NAME_BYTES]; /* the peer, or "" */
     double waiting_seconds;
     char last_error[SGP_TEXT_BYTES]; /* "" if none, or if it was resolved */
     double last_error_seconds;       /* ago; NaN if none */
     struct view_program program;
-    bool awaiting_model; /* no program has brought a model yet: most fields are unset */
+    /* "awaiting_model", "awaiting_scaling": before the node exists, so most fields are unset; NULL:
+     * it exists. Static. */
+    const char *awaiting;
 };
 
 struct view_peer { /* one link */
@@ -132,7 +136,7 @@ static inline const char *view_direction(enum sgp_direction direction)
     FIELD(protocol, count, SGP_WIRE_VERSION, 470, ALL)                                             \
     FIELD(name, name, view->name, 10, KNOWN)                                                       \
     FIELD(state, name,                                                                             \
-        view->awaiting_model ? "awaiting_model" : sgp_node_state_name(view->core.state), 20,       \
+        view->awaiting != NULL ? view->awaiting : sgp_node_state_name(view->core.state), 20,       \
         KNOWN)                                                                                     \
     FIELD(incarnation, identity, view->incarnation, 450, ALL)                                      \
     FIELD(run, ordinal, view->run, 440, ALL)                                                       \

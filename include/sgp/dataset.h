@@ -191,6 +191,9 @@ struct sgp_csv_options {
     /* The rows are for a trained model. If some label columns are missing, all are left out.
      * Messages name the model instead of the configuration. */
     bool for_model;
+    /* NULL: a value of a column of words that the scaling does not name is an error. Otherwise its
+     * features are 0, and it is counted here. */
+    uint64_t *strange;
 };
 
 /* Read a CSV file as in RFC 4180: comma, "quotes" with "" for a quote, CRLF or LF. The first line
@@ -249,8 +252,9 @@ struct sgp_data_options {
     const char *label;
     bool bits; /* of label columns, see struct sgp_csv_options */
     const char *const *class_names;
-    uint32_t class_count;     /* with class_names NULL: their number (IDX), 0 = from the labels */
-    const char *scale;        /* a scaling file; NULL or "none": numbers are not scaled */
+    uint32_t class_count; /* with class_names NULL: their number (IDX), 0 = from the labels */
+    const struct sgp_scaling *scaling; /* NULL: numbers are not scaled; borrowed */
+    bool tolerant; /* a value that the scaling does not name is no error: its features are 0 */
     enum sgp_missing missing; /* 0 means SGP_MISSING_ERROR */
     struct sgp_shards shards; /* kind 0 means round-robin */
     double holdout;           /* of the node's own rows, in [0, 1); used only without `test` */
@@ -265,6 +269,7 @@ struct sgp_data {
     uint64_t file_rows;        /* of the training file, without the dropped rows */
     uint64_t own_rows;         /* this node's part of file_rows, held-out rows included */
     uint64_t digest;           /* of all rows of the file as read; 0 if the node keeps all rows */
+    uint64_t strange;          /* values that the scaling does not name, if that was tolerated */
 };
 
 /* Read the files that the options name, keep the rows of this node, and hold out or read the

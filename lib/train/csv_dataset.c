@@ -330,6 +330,10 @@ static int feature_read(const struct reading *reading, const struct binding *bin
     /* A scaled mean is 0, and a missing category sets no feature: the zeros are already there. */
     if (sgp_csv_missing(field))
         return missing_handle(reading, binding->field, error);
+    if (binding->entries && reading->options->strange) {
+        ++*reading->options->strange;
+        return 0;
+    }
     if (binding->entries)
         return category_fail(reading, binding, error);
     double number;

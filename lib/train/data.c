@@ -22,7 +22,7 @@ static int options_check(const struct sgp_data_options *options, struct sgp_erro
         return sgp_fail(error, SGP_E_CONFIG, "[data] test needs test_labels too");
     if (options->test_labels && (options->label || !options->test))
         return sgp_fail(error, SGP_E_CONFIG, "[data] test_labels goes with test and labels (IDX)");
-    if (options->labels && options->scale && strcmp(options->scale, "none") != 0)
+    if (options->labels && options->scaling)
         return sgp_fail(
             error, SGP_E_CONFIG, "[data] scale is for CSV; bytes of IDX are always divided by 255");
     if (options->label && options->class_count > 0 && !options->class_names)
@@ -38,8 +38,8 @@ static int options_check(const struct sgp_data_options *options, struct sgp_erro
 }
 
 /* Read one table. For IDX, class_count may already be known from the training labels. */
-static int table_read(const struct sgp_data_options *options, const struct sgp_scaling *scaling,
-    const char *path, const char *label_path, uint32_t class_count, struct sgp_error *error,
+static int table_read(const struct sgp_data_options *options, const char *path,
+    const char *label_path, uint32_t class_count, struct sgp_data *data, struct sgp_error *error,
     struct sgp_dataset **ret_dataset)
 {
     if (options->labels)
@@ -49,7 +49,8 @@ static int table_read(const struct sgp_data_options *options, const struct sgp_s
         .bits = options->bits,
         .class_names = options->class_names,
         .class_count = options->class_count,
-        .scaling = scaling,
+        .scaling = options->scaling,
+        .strange = options->tolerant ? &data->strange : NULL,
         .missing = options->missing ? options->missing : SGP_MISSING_ERROR};
     return sgp_dataset_read_csv(path, &csv, error, ret_dataset);
 }
@@ -82,8 +83,8 @@ static int keep_own(
 }
 
 /* Read the test table, which must be like the training table, or hold out training rows. */
-static int find_test(const struct sgp_data_options *options, const struct sgp_scaling *scaling,
-    struct sgp_error *error, struct sgp_data *data)
+static int find_test(
+    const struct sgp_data_options *options, struct sgp_error *error, struct sgp_data *data)
 {
     struct sgp_dataset *train = data->train;
     if (!options->test) {
@@ -97,7 +98,7 @@ static int find_test(const struct sgp_data_options *options, const struct sgp_sc
         return 0;
     }
     int status = table_read(
-        options, scaling, options->test, options->test_labels, train->classes, error, &data->test);
+        options, options->test, options->test_labels, train->classes, data, error, &data->test);
     if (status < 0)
         return status;
     const struct sgp_dataset *test = data->test;
@@ -121,18 +122,13 @@ int sgp_data_load(
     int status = options_check(options, error);
     if (status < 0)
         return status;
-    struct sgp_scaling *scaling = NULL;
     struct sgp_data data = {.train = NULL};
-    if (options->scale && strcmp(options->scale, "none") != 0)
-        status = sgp_scaling_read(options->scale, error, &scaling);
-    if (status == 0)
-        status = table_read(options, scaling, options->train, options->labels, options->class_count,
-            error, &data.train);
+    status = table_read(
+        options, options->train, options->labels, options->class_count, &data, error, &data.train);
     if (status == 0)
         status = keep_own(options, error, &data);
     if (status == 0)
-        status = find_test(options, scaling, error, &data);
-    sgp_scaling_destroy(scaling);
+        status = find_test(options, error, &data);
     if (status < 0) {
         sgp_dataset_destroy(data.train);
         sgp_dataset_destroy(data.test);

@@ -93,6 +93,7 @@ static void fake_status(void *context, struct view_status *status)
         .parameters = 8,
         .memory_bytes = 1024,
         .topology_file = "/etc/sgpd/fleet.dot",
+        .waiting = "share",
         .waiting_for = "n1",
         .waiting_seconds = 2,
         .last_error = "caf\xe9"};

@@ -458,7 +458,8 @@ Test(scaling, says_what_is_wrong)
 
 Test(data, options_that_do_not_go_together)
 {
-    static const struct {
+    struct sgp_scaling *scaling = scaling_of(SCALING);
+    const struct {
         struct sgp_data_options options;
         const char *message;
     } cases[] = {
@@ -471,7 +472,7 @@ Test(data, options_that_do_not_go_together)
             "[data] test needs test_labels too"},
         {{.train = "x", .label = "z", .test_labels = "t", .node_count = 1},
             "[data] test_labels goes with test and labels (IDX)"},
-        {{.train = "x", .labels = "z", .scale = "s", .node_count = 1},
+        {{.train = "x", .labels = "z", .scaling = scaling, .node_count = 1},
             "[data] scale is for CSV; bytes of IDX are always divided by 255"},
         {{.train = "x", .label = "z", .class_count = 3, .node_count = 1},
             "[data] classes must name the values of a CSV label"},
@@ -485,6 +486,7 @@ Test(data, options_that_do_not_go_together)
         cr_assert(eq(int, status, SGP_E_CONFIG));
         cr_assert(eq(str, error.text, (char *)(uintptr_t)cases[i].message));
     }
+    sgp_scaling_destroy(scaling);
 }
 
 /* What neighbours compare: the rows, and neither how they are written nor which part is whose. */

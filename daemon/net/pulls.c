@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Questions and answers; see pulls.h. What is sent waits for room in the ring of its link, so a
+ * tick sends more. */
+#include "pulls.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct question {
+    LIST_ENTRY(question) next;
+    struct pulls *pulls;
+    uint32_t peer;
+    char target[SGP_NAME_BYTES];
+    struct link *link; /* NULL: being dialled */
+    sgp_time heard;
+    struct sgp_arriving arriving;
+    uint32_t sent, count;
+    struct sgp_bulletin *heads; /* as they were when the question began */
+};
+
+struct answer {
+    LIST_ENTRY(answer) next;
+    struct pulls *pulls;
+    struct link *link;
+    sgp_time heard;
+    char source[SGP_NAME_BYTES];
+    uint32_t heads; /* that must still come */
+    struct sgp_answering *answering;
+    bool said; /* all of it */
+};
+
+static const struct sgp_pulse pulse = {
+    .state = SGP_NODE_JOINING, .next_round = SGP_ROUND_NONE, .stop = SGP_ROUND_NONE};
+
+static void send_bulletin(struct link *link, const struct sgp_bulletin *bulletin)
+{
+    const struct sgp_message message = {
+        .type = SGP_BULLETIN, .pulse = pulse, .bulletin = *bulletin};
+    link_send(link, &message);
+}
+
+static void send_pull(struct link *link, const char *source, const char *target, uint32_t heads)
+{
+    const struct sgp_message message = {.type = SGP_PULL,
+        .pulse = pulse,
+        .pull = {.source = source, .target = target, .heads = heads}};
+    link_send(link, &message);
+}
+
+static void on_tick(uv_timer_t *timer);
+
+static void arm(struct pulls *pulls)
+{
+    if (!uv_is_active((uv_handle_t *)&pulls->timer))
+        (void)uv_timer_start(&pulls->timer, on_tick, 0, PULLS_TICK_MS);
+}
+
+/* ---- questions ---- */
+
+static enum sgp_tls dial_tls(void *context, uint32_t peer, struct sgp_cipher_settings *ret_settings)
+{
+    struct pulls *pulls = context;
+    return pulls->events.tls(pulls->events.context, peer, ret_settings);
+}
+
+static void free_question(struct question *question)
+{
+    LIST_REMOVE(question, next);
+    sgp_arriving_drop(&question->arriving);
+    free(question->heads);
+    free(question);
+}
+
+static void end_question(struct question *question, const char *why)
+{
+    struct pulls *pulls = question->pulls;
+    const uint32_t peer = question->peer;
+    struct link *link = question->link;
+    free_question(question);
+    if (link != NULL && link_stands(link))
+        link_close(link, NULL);
+    pulls->events.ended(pulls->events.context, peer, why);
+}
+
+static void on_question_failed(struct link *link, int code, const char *text)
+{
+    (void)code;
+    end_question(link->context, text);
+}
+
+static void on_reply(struct link *link, const struct sgp_message *message)
+{
+    struct question *question = link->context;
+    struct pulls *pulls = question->pulls;
+    question->heard = (sgp_time)uv_hrtime();
+    if (message->type == SGP_PULL) {
+        end_question(question, NULL);
+        return;
+    }
+    const int code = message->type == SGP_BULLETIN
+                         ? sgp_survey_piece(pulls->survey, &question->arriving, &message->bulletin)
+                         : SGP_E_PROTOCOL;
+    if (message->type == SGP_GOODBYE)
+        end_question(question, message->goodbye.text);
+    else if (code < 0)
+        end_question(question, sgp_strerror(code));
+    if (code > 0)
+        pulls->events.changed(pulls->events.context);
+}
+
+static const struct link_events question_events = {
+    .message = on_reply,
+    .failed = on_question_failed,
+};
+
+static struct question *find_question(const struct pulls *pulls, uint32_t peer)
+{
+    struct question *question;
+    LIST_FOREACH (question, &pulls->questions, next)
+        if (question->peer == peer)
+            return question;
+    return NULL;
+}
+
+/* What this node holds now. */
+static bool list_heads(struct question *question)
+{
+    const struct sgp_survey *survey = question->pulls->survey;
+    struct sgp_survey_cursor cursor = {0};
+    uint32_t most = sgp_survey_heads(survey);
+    most = most < SGP_PULL_HEADS_MAX ? most : SGP_PULL_HEADS_MAX;
+    question->heads = calloc(most > 0 ? most : 1, sizeof *question->heads);
+    if (question->heads == NULL)
+        return false;
+    while (question->count < most &&
+           sgp_survey_next_head(survey, &cursor, &question->heads[question->count]))
+        question->count++;
+    return true;
+}
+
+static void on_dialled(void *context, uint32_t peer, struct link *link, int code, const char *text)
+{
+    struct pulls *pulls = context;
+    struct question *question = find_question(pulls, peer);
+    (void)code;
+    if (link == NULL) {
+        end_question(question, text);
+        return;
+    }
+    link->events = &question_events;
+    link->context = question;
+    question->link = link;
+    question->heard = (sgp_time)uv_hrtime();
+    if (!list_heads(question)) {
+        end_question(question, "out of memory");
+        return;
+    }
+    send_pull(link, pulls->name, question->target, question->count);
+    arm(pulls);
+}
+
+void pulls_ask(struct pulls *pulls, uint32_t peer, const struct sgp_topology_node *node)
+{
+    if (find_question(pulls, peer) != NULL)
+        return;
+    struct question *question = calloc(1, sizeof *question);
+    if (question == NULL || !dialer_dial(&pulls->dialer, peer, node)) {
+        free(question);
+        return;
+    }
+    question->pulls = pulls;
+    question->peer = peer;
+    (void)snprintf(question->target, sizeof question->target, "%s", node->name);
+    LIST_INSERT_HEAD(&pulls->questions, question, next);
+}
+
+/* ---- answers ---- */
+
+static void free_answer(struct answer *answer)
+{
+    LIST_REMOVE(answer, next);
+    answer->pulls->answer_count--;
+    sgp_answering_destroy(answer->answering);
+    free(answer);
+}
+
+static void end_answer(struct answer *answer)
+{
+    struct link *link = answer->link;
+    free_answer(answer);
+    if (link_stands(link))
+        link_close(link, NULL);
+}
+
+static void on_answer_failed(struct link *link, int code, const char *text)
+{
+    (void)code;
+    (void)text; /* the asker closes when it has all */
+    free_answer(link->context);
+}
+
+static void on_head(struct link *link, const struct sgp_message *message)
+{
+    struct answer *answer = link->context;
+    answer->heard = (sgp_time)uv_hrtime();
+    if (message->type != SGP_BULLETIN || answer->heads == 0) {
+        end_answer(answer);
+        return;
+    }
+    sgp_answering_holds(answer->answering, &message->bulletin);
+    if (--answer->heads == 0)
+        arm(answer->pulls);
+}
+
+static const struct link_events answer_events = {
+    .message = on_head,
+    .failed = on_answer_failed,
+};
+
+static void refuse(struct pulls *pulls, struct link *link, const char *text)
+{
+    const struct sgp_message goodbye = {.type = SGP_GOODBYE,
+        .pulse = pulse,
+        .goodbye = {.reason = SGP_REASON_PROTOCOL, .text = sgp_reason_text(SGP_REASON_PROTOCOL)}};
+    pulls->events.refused(pulls->events.context, link, text);
+    link_close(link, &goodbye);
+}
+
+static void end_oldest(struct pulls *pulls)
+{
+    struct answer *oldest = LIST_FIRST(&pulls->answers), *next;
+    while ((next = LIST_NEXT(oldest, next)) != NULL)
+        oldest = next;
+    end_answer(oldest);
+}
+
+void pulls_answer(struct pulls *pulls, struct link *link, const struct sgp_message *message)
+{
+    const struct sgp_pull *pull = &message->pull;
+    char text[SGP_TEXT_BYTES];
+    if (!pulls->events.admits(pulls->events.context, link, pull->source, text)) {
+        refuse(pulls, link, text);
+        return;
+    }
+    if (pulls->answer_count == PULLS_ANSWERS)
+        end_oldest(pulls);
+    struct answer *answer = calloc(1, sizeof *answer);
+    struct sgp_answering *answering = sgp_answering_create(pulls->survey);
+    if (answer == NULL || answering == NULL) {
+        free(answer);
+        sgp_answering_destroy(answering);
+        refuse(pulls, link, "out of memory");
+        return;
+    }
+    *answer = (struct answer){.pulls = pulls,
+        .link = link,
+        .heard = (sgp_time)uv_hrtime(),
+        .heads = pull->heads,
+        .answering = answering};
+    (void)snprintf(answer->source, sizeof answer->source, "%s", pull->source);
+    LIST_INSERT_HEAD(&pulls->answers, answer, next);
+    pulls->answer_count++;
+    link->events = &answer_events;
+    link->context = answer;
+    arm(pulls);
+}
+
+/* ---- sending, and the end of patience ---- */
+
+static bool has_room(const struct link *link, uint32_t sent)
+{
+    return sent < PULLS_BURST && link_stands(link) && link_room(link) >= 2 * SGP_WIRE_FRAME_MAX;
+}
+
+/* Returns whether there is more to send. A failure of the link frees the question, and ends
+ * `link_stands`. */
+static bool send_heads(struct question *question)
+{
+    struct link *link = question->link;
+    if (link == NULL)
+        return false;
+    for (uint32_t sent = 0; has_room(link, sent) && question->sent < question->count; sent++)
+        send_bulletin(link, &question->heads[question->sent++]);
+    return link_stands(link) && question->sent < question->count;
+}
+
+static bool send_pieces(struct answer *answer)
+{
+    struct link *link = answer->link;
+    struct sgp_bulletin piece;
+    char text[SGP_BULLETIN_PIECE_MAX + 1];
+    if (answer->heads > 0 || answer->said)
+        return false;
+    for (uint32_t sent = 0; has_room(link, sent); sent++) {
+        if (!sgp_answering_next(answer->answering, &piece, text)) {
+            answer->said = true;
+            send_pull(link, answer->pulls->name, answer->source, 0);
+            return false;
+        }
+        answer->heard = (sgp_time)uv_hrtime();
+        send_bulletin(link, &piece);
+    }
+    return link_stands(link);
+}
+
+static bool is_late(sgp_time heard)
+{
+    return (sgp_time)uv_hrtime() - heard > PULLS_PATIENCE_NS;
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct pulls *pulls = timer->data;
+    struct question *question = LIST_FIRST(&pulls->questions), *next_question;
+    for (; question != NULL; question = next_question) {
+        next_question = LIST_NEXT(question, next);
+        if (question->link != NULL && is_late(question->heard))
+            end_question(question, "it has not answered for 10 s");
+        else
+            (void)send_heads(question);
+    }
+    struct answer *answer = LIST_FIRST(&pulls->answers), *next_answer;
+    for (; answer != NULL; answer = next_answer) {
+        next_answer = LIST_NEXT(answer, next);
+        if (is_late(answer->heard))
+            end_answer(answer);
+        else
+            (void)send_pieces(answer);
+    }
+    if (LIST_EMPTY(&pulls->questions) && LIST_EMPTY(&pulls->answers))
+        (void)uv_timer_stop(timer);
+}
+
+/* ---- the whole ---- */
+
+void pulls_open(struct pulls *pulls, uv_loop_t *loop, struct sgp_survey *survey, const char *name,
+    const struct pulls_events *events)
+{
+    const struct dialer_events dials = {.context = pulls, .tls = dial_tls, .dialled = on_dialled};
+    *pulls = (struct pulls){.events = *events, .survey = survey, .name = name};
+    dialer_init(&pulls->dialer, loop, &dials);
+    (void)uv_timer_init(loop, &pulls->timer);
+    pulls->timer.data = pulls;
+}
+
+void pulls_drop(struct pulls *pulls)
+{
+    dialer_give_up(&pulls->dialer);
+    while (!LIST_EMPTY(&pulls->questions)) {
+        struct question *question = LIST_FIRST(&pulls->questions);
+        struct link *link = question->link;
+        free_question(question);
+        if (link != NULL)
+            link_close(link, NULL);
+    }
+    while (!LIST_EMPTY(&pulls->answers))
+        end_answer(LIST_FIRST(&pulls->answers));
+}
+
+void pulls_close(struct pulls *pulls)
+{
+    pulls_drop(pulls);
+    uv_close((uv_handle_t *)&pulls->timer, NULL);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The exchange of bulletins (sgp/survey.h): questions to other nodes and answers to theirs, each on
+ * a connection of its own.
+ *
+ *     asker -> answerer   PULL, so many BULLETINs that name what the asker holds
+ *     answerer -> asker   BULLETINs in pieces, PULL
+ *
+ * Memory: a question has what it names, and one bulletin that arrives. Of answers there are at most
+ * PULLS_ANSWERS at a time; one more ends the oldest.
+ *
+ * Fails: a peer that cannot be dialled, breaks the protocol, or is silent for PULLS_PATIENCE_NS
+ * costs its one question or answer. Thread: the loop thread. */
+#ifndef SGPD_PULLS_H
+#define SGPD_PULLS_H
+
+#include "dialer.h"
+
+#include "sgp/survey.h"
+
+#define PULLS_ANSWERS 16u
+#define PULLS_PATIENCE_NS (10 * SGP_SECOND)
+#define PULLS_TICK_MS 20u /* while something is being sent */
+#define PULLS_BURST 64u   /* messages of one connection in a tick */
+
+struct question;
+struct answer;
+
+struct pulls_events {
+    void *context;
+    /* How to dial a peer: see struct dialer_events. */
+    enum sgp_tls (*tls)(void *context, uint32_t peer, struct sgp_cipher_settings *ret_settings);
+    /* Whether to answer a caller that says this name. False: the reason is in `text`. */
+    bool (*admits)(
+        void *context, const struct link *link, const char *source, char text[SGP_TEXT_BYTES]);
+    /* The survey has learned something. */
+    void (*changed)(void *context);
+    /* A question has ended: NULL, or why it failed. */
+    void (*ended)(void *context, uint32_t peer, const char *why);
+    /* A caller is refused, for the log. */
+    void (*refused)(void *context, struct link *link, const char *text);
+};
+
+struct pulls {
+    uv_timer_t timer;
+    struct dialer dialer;
+    struct pulls_events events;
+    struct sgp_survey *survey; /* borrowed */
+    const char *name;          /* of this node; borrowed */
+    LIST_HEAD(, question) questions;
+    LIST_HEAD(, answer) answers; /* the latest first */
+    uint32_t answer_count;
+};
+
+void pulls_open(struct pulls *pulls, uv_loop_t *loop, struct sgp_survey *survey, const char *name,
+    const struct pulls_events *events);
+
+/* Ask a node, unless a question to it is under way. `ended` follows, never from within. */
+void pulls_ask(struct pulls *pulls, uint32_t peer, const struct sgp_topology_node *node);
+
+/* For the listener: a caller began with this PULL. Takes the link over. */
+void pulls_answer(struct pulls *pulls, struct link *link, const struct sgp_message *pull);
+
+/* End all questions and answers, without `ended`: before the survey uses another file. */
+void pulls_drop(struct pulls *pulls);
+
+/* The same for good. The loop must run until the handles are closed. */
+void pulls_close(struct pulls *pulls);
+
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files of [data] scale = fleet; see scaling.h. */
+#include "scaling.h"
+
+#include "train/atomic_file.h"
+#include "train/scaling.h"
+
+#include "sgp/statistics.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define VERSION_KEY "version"
+
+bool scaling_is_of_fleet(const struct config *config)
+{
+    return config->kind != CONFIG_ATTACHED && strcmp(config->scale, SCALING_FLEET) == 0;
+}
+
+int scaling_check(const struct config *config, const struct sgp_topology *topology, bool relay,
+    struct sgp_error *error)
+{
+    if (*config->labels)
+        return config_fail(config, CONFIG_ID_SCALE, error, SGP_E_CONFIG,
+            "fleet is for CSV; bytes of IDX are always divided by 255; remove the line");
+    for (uint32_t i = 0; i < topology->node_count; i++)
+        if (topology->nodes[i].beside)
+            return config_fail(config, CONFIG_ID_SCALE, error, SGP_E_CONFIG,
+                "fleet does not go with %s, an owner beside another node of %s; give a scaling "
+                "file",
+                topology->nodes[i].name, config->topology);
+    if (!relay && !*config->train)
+        return config_fail(config, CONFIG_ID_SCALE, error, SGP_E_CONFIG,
+            "fleet needs rows; add a line `train = FILE`");
+    return 0;
+}
+
+void scaling_path(const struct config *config, char path[CONFIG_TEXT_BYTES])
+{
+    if (scaling_is_of_fleet(config))
+        (void)snprintf(path, CONFIG_TEXT_BYTES, "%s/scale.json", config->state_directory);
+    else
+        (void)snprintf(path, CONFIG_TEXT_BYTES, "%s", config->scale);
+}
+
+/* ---- members ---- */
+
+/* The names of the nodes that train, in the order of the file. The caller frees the array. NULL:
+ * out of memory. */
+static const char **members_of(const struct sgp_topology *topology, uint32_t *ret_count)
+{
+    const char **members = calloc(topology->node_count, sizeof *members);
+    *ret_count = 0;
+    for (uint32_t i = 0; members != NULL && i < topology->node_count; i++)
+        if (!topology->nodes[i].relay)
+            members[(*ret_count)++] = topology->nodes[i].name;
+    return members;
+}
+
+int scaling_use(struct sgp_survey *survey, const struct sgp_topology *topology)
+{
+    uint32_t count;
+    const char **members = members_of(topology, &count);
+    if (members == NULL)
+        return -ENOMEM;
+    const struct sgp_survey_file file = {
+        .members = members, .count = count, .version = topology->version};
+    const int code = sgp_survey_use(survey, &file);
+    free(members);
+    return code;
+}
+
+/* ---- what this node tells ---- */
+
+static const char *given(const char *text)
+{
+    return *text ? text : NULL;
+}
+
+/* The first column of numbers that holds words. */
+static void note_words(
+    const struct sgp_statistics *statistics, const char *path, struct sgp_error *ret_note)
+{
+    for (uint32_t i = 0; i < statistics->column_count + statistics->label_count; i++) {
+        const bool label = i >= statistics->column_count;
+        const struct sgp_statistics_column *column =
+            label ? &statistics->labels[i - statistics->column_count] : &statistics->columns[i];
+        if (column->kind == SGP_STATISTICS_WORDS && ret_note->code == 0)
+            sgp_statistics_explain(column, label, path, ret_note);
+    }
+}
+
+int scaling_tell(const struct config *config, struct sgp_error *ret_note, struct sgp_error *error,
+    char **ret_text)
+{
+    const struct sgp_statistics_options options = {.label = given(config->label),
+        .classes = *config->classes != '\0',
+        .categories = given(config->categories),
+        .ignore = given(config->ignore),
+        .min_count = (uint32_t)config->min_count};
+    struct sgp_statistics *statistics = NULL;
+    int code = sgp_statistics_read(config->train, &options, error, &statistics);
+    if (code == 0)
+        code = sgp_statistics_text(statistics, config->train, error, ret_text);
+    if (code == 0)
+        note_words(statistics, config->train, ret_note);
+    sgp_statistics_destroy(statistics);
+    return code;
+}
+
+/* ---- the result ---- */
+
+/* Add the version to the text of a combination, which is freed. */
+static int add_version(char *text, uint64_t version, struct sgp_error *error, char **ret_text)
+{
+    json_t *root = json_loads(text, 0, NULL);
+    free(text);
+    const int failed = json_object_set_new(root, VERSION_KEY, json_integer((json_int_t)version));
+    char *whole = failed ? NULL : json_dumps(root, JSON_COMPACT | JSON_ENSURE_ASCII);
+    json_decref(root);
+    if (whole == NULL)
+        return sgp_fail(error, -ENOMEM, "out of memory");
+    *ret_text = whole;
+    return 0;
+}
+
+static int combine(const char *const *texts, const char *const *names, uint32_t count,
+    uint64_t version, struct sgp_error *error, char **ret_text)
+{
+    struct sgp_scaling *scaling = NULL;
+    char *text = NULL;
+    const int code = sgp_statistics_combine(texts, names, count, error, &scaling, &text);
+    sgp_scaling_destroy(scaling);
+    return code < 0 ? code : add_version(text, version, error, ret_text);
+}
+
+int scaling_combine(const struct sgp_survey *survey, const struct sgp_topology *topology,
+    struct sgp_error *error, char **ret_text)
+{
+    uint32_t count;
+    const char **names = members_of(topology, &count);
+    const char **texts = calloc(count > 0 ? count : 1, sizeof *texts);
+    int code = names == NULL || texts == NULL ? sgp_fail(error, -ENOMEM, "out of memory") : 0;
+    for (uint32_t i = 0; code == 0 && i < count; i++)
+        texts[i] = sgp_survey_figures(survey, i);
+    if (code == 0)
+        code = combine(texts, names, count, topology->version, error, ret_text);
+    free(names);
+    free(texts);
+    return code;
+}
+
+static int scale_alone(
+    const struct config *config, struct sgp_error *error, struct sgp_scaling **ret_scaling)
+{
+    struct sgp_error note = {0};
+    char *figures = NULL, *text = NULL;
+    const char *name = config->name;
+    int code = scaling_tell(config, &note, error, &figures);
+    if (code == 0 && note.code != 0)
+        code = sgp_fail(error, note.code, "%s", note.text);
+    if (code == 0)
+        code = combine((const char *const *)&figures, &name, 1, 0, error, &text);
+    if (code == 0)
+        code = sgp_scaling_parse(text, strlen(text), config->train, error, ret_scaling);
+    free(figures);
+    free(text);
+    return code;
+}
+
+int scaling_read(const struct config *config, bool relay, struct sgp_error *error, bool *ret_alone,
+    struct sgp_scaling **ret_scaling)
+{
+    char path[CONFIG_TEXT_BYTES];
+    scaling_path(config, path);
+    *ret_alone = scaling_is_of_fleet(config) && access(path, F_OK) < 0;
+    if (*ret_alone && relay && config->inputs == 0)
+        return sgp_fail(error, SGP_E_CONFIG,
+            "%s: the nodes have not agreed on a scaling yet, so the inputs of this relay are not "
+            "known; add a line `inputs = N` to check the rest",
+            config->file);
+    if (*ret_alone && relay)
+        return 0;
+    return *ret_alone ? scale_alone(config, error, ret_scaling)
+                      : sgp_scaling_read(path, error, ret_scaling);
+}
+
+int scaling_keep(const struct config *config, const char *text, struct sgp_error *error)
+{
+    char path[CONFIG_TEXT_BYTES];
+    struct sgp_atomic_file file;
+    struct sgp_scaling *scaling = NULL;
+    int code = sgp_scaling_parse(text, strlen(text), "the scaling of the fleet", error, &scaling);
+    sgp_scaling_destroy(scaling);
+    if (code < 0)
+        return code;
+    scaling_path(config, path);
+    (void)mkdir(config->state_directory, 0750);
+    code = sgp_atomic_open(&file, path, SGP_ATOMIC_PRIVATE, error);
+    if (code < 0)
+        return code;
+    sgp_atomic_write(&file, text, strlen(text));
+    sgp_atomic_write(&file, "\n", 1);
+    return sgp_atomic_commit(&file, error);
+}
+
+/* The kept text, which the caller frees: 1, 0 or negative. */
+static int read_kept(
+    const char *path, struct sgp_error *error, uint64_t *ret_version, char **ret_text)
+{
+    json_error_t where;
+    json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &where);
+    const json_t *version = json_object_get(root, VERSION_KEY);
+    struct stat status;
+    if (root == NULL && stat(path, &status) < 0 && errno == ENOENT)
+        return 0;
+    if (!json_is_integer(version) || json_integer_value(version) < 0) {
+        json_decref(root);
+        return sgp_fail(error, SGP_E_FILE,
+            "%s: not a scaling on which a fleet has agreed; remove it, and all nodes agree again",
+            path);
+    }
+    *ret_version = (uint64_t)json_integer_value(version);
+    *ret_text = json_dumps(root, JSON_COMPACT | JSON_ENSURE_ASCII);
+    json_decref(root);
+    return *ret_text != NULL ? 1 : sgp_fail(error, -ENOMEM, "%s: out of memory", path);
+}
+
+int scaling_restore(const struct config *config, struct sgp_survey *survey, struct sgp_error *error)
+{
+    char path[CONFIG_TEXT_BYTES];
+    uint64_t version = 0;
+    char *text = NULL;
+    scaling_path(config, path);
+    const int found = read_kept(path, error, &version, &text);
+    if (found <= 0)
+        return found;
+    const int code = sgp_survey_freeze(survey, version, text);
+    free(text);
+    return code < 0 ? sgp_fail(error, code, "%s: %s", path, sgp_strerror(code)) : 1;
+}

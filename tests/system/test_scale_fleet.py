@@ -1,0 +1,416 @@
+# SPDX-License-Identifier: Apache-2.0
+"""[data] scale = fleet: daemons with rows of their own agree on one scaling before they train, without pooling a row."""
+import csv
+import json
+import math
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import unittest
+from fractions import Fraction
+
+import fleet
+import peer
+from fleet import Fleet, FleetTest
+import tls
+from peer import BULLETIN, GOODBYE, PULL, Peer
+from tls import TlsFleet
+
+COLOURS = {0: ["red", "blue"], 1: ["red"], 2: ["green", "blue"], 3: ["blue"]}
+SGPCTL = tls.SGPCTL = os.path.abspath(sys.argv.pop(2))
+MIN_COUNT = 10
+RARE = "zebra"  # the value of one row, which is told to nobody
+
+
+def rows_of(index, rows):
+    """Rows of one site: other means and deviations than elsewhere, a column far from 0, a constant one, missing values."""
+    draw = random.Random(100 + index)
+    for number in range(rows):
+        near = draw.gauss(3 * index, 1 + index)
+        yield {"near": "%.6g" % near, "far": "%.10g" % (1e8 + draw.gauss(0, 1)),
+               "gap": "" if draw.random() < 0.2 else "%.4f" % draw.gauss(-index, 2), "same": "7",
+               "colour": RARE if number == 5 and index == 0 else draw.choice(COLOURS[index]),
+               "label": "pos" if near > 3 else "neg"}
+
+
+def moments(values):
+    """Mean and deviation of numbers, by rational arithmetic; each is rounded once, a root twice."""
+    exact = [Fraction(float(v)) for v in values]
+    mean = sum(exact) / len(exact)
+    variance = sum(x * x for x in exact) / len(exact) - mean * mean
+    return float(mean), math.sqrt(variance) if variance else 1.0
+
+
+class Sites(Fleet):
+    """n daemons, each with a table of its own."""
+
+    def __init__(self, n=4, **arguments):
+        options = {"data.scale": "fleet", "data.categories": "colour", "data.shards": "none", "data.missing": "mean",
+                   "train.epochs": "3", "model.layers": "dense 4 relu, dense 2", **arguments.pop("options", {})}
+        self.tables = {}
+        self.version = 1
+        own = {i: {"data.train": "rows%d.csv" % i, **arguments.get("own", {}).get(i, {})} for i in range(n)}
+        super().__init__(n, **{**arguments, "options": options, "own": own})
+        for i in range(n):
+            self.write_table(i, list(rows_of(i, 60 + 40 * i)))
+
+    def says(self):
+        return super().says() + "  version=%d;\n" % self.version
+
+    def write_table(self, index, rows):
+        self.tables[index] = rows
+        with open(os.path.join(self.directory, "rows%d.csv" % index), "w", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+
+    def scale_bytes(self, index):
+        with open(os.path.join(self.nodes[index].directory, "scale.json"), "rb") as file:
+            return file.read()
+
+    def reload(self, indices):
+        for i in indices:
+            self.nodes[i].kill(signal.SIGHUP)
+
+
+class Relayed(Sites):
+    """n3 has no rows, and all that others hear of each other goes through it."""
+
+    def __init__(self):
+        none = {key: None for key in ("data.train", "data.label", "data.classes", "data.holdout", "data.shards", "data.missing",
+                                      "data.categories")}
+        star = [[(0, 3), (1, 3), (2, 3)], [(3, 0), (3, 1), (3, 2)]]
+        super().__init__(4, phases=star, own={3: none})
+
+    def says_of(self, index):
+        return ", train=false" if index == 3 else ""
+
+
+class CipheredSites(Sites, TlsFleet):
+    pass
+
+
+class ScaleFleet(FleetTest):
+    def sites(self, *arguments, **keywords):
+        f = Sites(*arguments, **keywords)
+        self.addCleanup(f.close)
+        return f
+
+    def check_scaling(self, f, members):
+        """The file of every member is one text, and its numbers are those of the pooled rows."""
+        texts = {f.scale_bytes(i) for i in members}
+        self.assertEqual(len(texts), 1)
+        told = json.loads(texts.pop())
+        pooled = [row for i in members for row in f.tables[i]]
+        columns = {column["name"]: column for column in told["columns"]}
+        self.assertEqual(told["rows"], len(pooled))
+        for name in ("near", "far", "gap", "same"):
+            mean, deviation = moments([row[name] for row in pooled if row[name]])
+            self.assertEqual(columns[name]["mean"], mean, name)
+            self.assertAlmostEqual(columns[name]["deviation"] / deviation, 1, delta=4e-16, msg=name)
+        self.assertEqual(columns["same"]["deviation"], 1)
+        self.assertEqual(columns["colour"]["values"], sorted({c for i in members for c in COLOURS[i]}))
+        for label in ("neg", "pos"):
+            counts = [sum(row["label"] == label for row in f.tables[i]) for i in members]
+            self.assertEqual(told["classes"][label], sum(count for count in counts if count >= MIN_COUNT))
+        return told
+
+    def finish(self, f, members):
+        f.wait_state("finished", members)
+        models = [fleet.read_model(f.nodes[i].get("/v1/model")[1]) for i in members]
+        for model in models[1:]:
+            self.assertLess(max(abs(a - b) for a, b in zip(model, models[0])), 1e-4)
+
+    def wait_for(self, f, name, members):
+        def waits(status):
+            return status and (status["waiting"] or {}).get("peer") == name
+        f.wait("all to wait for " + name, lambda: all(waits(f.nodes[i].status()) for i in members))
+
+    def test_nodes_with_rows_of_their_own_agree_to_the_bit(self):
+        f = self.sites()
+        f.start()
+        self.finish(f, range(4))
+        self.check_scaling(f, range(4))
+        self.assertIn("1 values of columns of words are not in the scaling", f.nodes[0].log())
+        for i in range(4):
+            self.assertNotIn(RARE.encode(), f.scale_bytes(i))
+
+    def test_a_relay_passes_on_and_learns_the_inputs(self):
+        f = Relayed()
+        self.addCleanup(f.close)
+        f.start()
+        self.finish(f, range(4))
+        self.check_scaling(f, range(3))
+        self.assertEqual(f.scale_bytes(3), f.scale_bytes(0))
+
+    def test_with_tls_only_who_has_a_key_of_the_file_is_answered(self):
+        f = CipheredSites(3)
+        self.addCleanup(f.close)
+        f.start([0, 1])
+        self.wait_for(f, "n2", [0, 1])
+        stranger = Peer(f.ports[0])
+        self.addCleanup(stranger.close)
+        stranger.send(PULL, "n2", "n0", 0)
+        self.assertEqual(stranger.until_closed()[0], [GOODBYE])
+        f.wait_log(0, "it speaks without TLS")
+        f.start([2])
+        self.finish(f, range(3))
+        self.check_scaling(f, range(3))
+
+    def test_who_restarts_uses_the_agreed_scaling(self):
+        f = self.sites(2, options={"train.when_done": "exit"})
+        f.start()
+        for node in f.nodes:
+            self.assertEqual(node.process.wait(fleet.PATIENCE), 0)
+        before = f.scale_bytes(0)
+        f.write_table(0, list(rows_of(1, 50)))
+        f.nodes[0].start()
+        f.wait_log(0, "event=start", fleet.PATIENCE)
+        self.assertEqual(f.nodes[0].log().count("event=scaling"), 1)
+        self.assertEqual(f.scale_bytes(0), before)
+
+    def test_a_silent_member_is_named_and_can_be_struck(self):
+        f = self.sites()
+        f.start([0, 1, 2])
+        statuses = f.wait_state("awaiting_scaling", [0, 1, 2])
+        self.wait_for(f, "n3", range(3))
+        self.assertTrue(all(status["round"] is None for status in statuses))
+        f.version += 1
+        f.rewire([0, 1, 2], [[(0, 1), (1, 2), (2, 0)]])
+        answer = f.nodes[0].json("/v1/reload", "POST")
+        self.assertEqual((answer["nodes"], answer["nodes_removed"]), (3, 1))
+        f.reload([1, 2])
+        self.finish(f, [0, 1, 2])
+        self.check_scaling(f, [0, 1, 2])
+
+    def test_members_are_killed_at_every_stage(self):
+        f = self.sites()
+        f.start([0, 1, 2])
+        self.wait_for(f, "n3", range(3))
+        f.nodes[1].end(signal.SIGKILL)
+        f.write_table(1, list(rows_of(1, 77)))  # other rows than those that it has told
+        f.nodes[1].start()
+        f.wait_state("awaiting_scaling", [1])
+        f.nodes[3].start()
+        f.wait_log(3, "event=scaling")
+        f.nodes[3].end(signal.SIGKILL)
+        os.remove(os.path.join(f.nodes[3].directory, "scale.json"))  # it has forgotten that it agreed
+        f.nodes[3].start()
+        self.finish(f, range(4))
+        self.check_scaling(f, range(4))
+
+    def test_a_late_joiner_adopts(self):
+        ring = [[(0, 1), (1, 2), (2, 0)]]
+        f = self.sites(phases=ring, options={"train.epochs": "200"})
+        f.rewire([0, 1, 2], ring)
+        f.start([0, 1, 2])
+        f.wait_log(0, "event=start")
+        f.wait_round(0, 5)
+        f.rewire(range(4), [[(0, 1), (1, 2), (2, 3), (3, 0)]])
+        f.reload([0, 1, 2])
+        f.nodes[3].start()
+        f.wait_log(3, "event=start")
+        self.assertIn("event=scaling agreed=before", f.nodes[3].log())
+        self.assertEqual(f.scale_bytes(3), f.scale_bytes(0))
+        f.wait_state("training", [3])
+
+    def test_words_among_numbers_are_told_to_all_and_mended_at_one(self):
+        f = self.sites(3)
+        good = f.tables[1]
+        f.write_table(1, [dict(row, near="unknown") if number == 8 else row for number, row in enumerate(good)])
+        f.start()
+        f.wait("the reason everywhere", lambda: all(
+            "'near'" in ((node.status() or {}).get("last_error") or "") for node in f.nodes))
+        for node in f.nodes:
+            self.assertRegex(node.status()["last_error"], "column 'near' .*n1.*categories")
+        self.assertIn("rows1.csv:10:", f.nodes[1].log())
+        self.assertNotIn("unknown", f.nodes[0].log())
+        self.assertEqual(f.nodes[1].end(), 0)
+        f.write_table(1, good)
+        f.nodes[1].start()
+        self.finish(f, range(3))
+        self.check_scaling(f, range(3))
+
+    def test_the_check_uses_the_rows_of_this_node(self):
+        f = self.sites(2)
+        status, text = f.check()
+        self.assertEqual(status, 0, text)
+        self.assertIn("scaling    of these rows alone", text)
+        self.assertFalse(os.path.exists(f.nodes[0].directory))
+        f.write_table(0, [dict(row, gap="much") if number == 2 else row for number, row in enumerate(f.tables[0])])
+        status, text = f.check()
+        self.assertEqual(status, 6)
+        self.assertRegex(text, "rows0.csv:4: .*'gap'.*categories")
+
+    def test_sgpctl_shows_and_exports_it(self):
+        def ctl(*words):
+            return subprocess.run([SGPCTL, "-s", f.nodes[0].socket, *words], capture_output=True, text=True,
+                                  timeout=fleet.PATIENCE, check=False)
+        f = self.sites(2)
+        f.start([0])
+        f.wait_state("awaiting_scaling", [0])
+        self.assertIn("agreed", ctl("scaling", "show").stderr)
+        f.start([1])
+        f.wait_state("finished")
+        self.assertEqual(json.loads(ctl("scaling", "show", "--json").stdout), json.loads(f.scale_bytes(0)))
+        shown = ctl("scaling", "show").stdout
+        self.assertIn("rows: n0 60, n1 100", shown)
+        self.assertRegex(shown, r"(?m)^far +1000000\d\d\.?\d* +\d")
+        self.assertRegex(shown, r"(?m)^colour +blue, red$")
+        path = os.path.join(f.directory, "again.json")
+        self.assertIn("6 features", ctl("scaling", "export", path).stdout)
+        with open(path, encoding="utf-8") as file:
+            told = json.load(file)
+        self.assertEqual(told, {"sgp_scaling": 1, "columns": json.loads(f.scale_bytes(0))["columns"]})
+
+    def test_an_order_to_stop_ends_the_wait(self):
+        f = self.sites(2)
+        f.start([0])
+        f.wait_state("awaiting_scaling", [0])
+        self.assertEqual(f.nodes[0].end(), 0)
+        self.assertFalse(os.path.exists(os.path.join(f.nodes[0].directory, "scale.json")))
+
+
+FIGURES, VOTE, RESULT = 1, 2, 3
+
+
+class Foreign(FleetTest):
+    """n1 is no daemon of ours: it shares no line with lib/survey."""
+
+    def setUp(self):
+        self.f = Sites(2)
+        self.addCleanup(self.f.close)
+        self.f.write_table(0, list(rows_of(0, 60)))
+
+    def start(self):
+        self.f.start([0])
+        self.f.wait_state("awaiting_scaling", [0])
+
+    def pull(self, *heads, name="n1"):
+        """What the daemon answers: {(kind, author, stamp, digest): text}."""
+        asker = Peer(self.f.ports[0])
+        self.addCleanup(asker.close)
+        asker.send(PULL, name, "n0", len(heads))
+        for head in heads:
+            asker.send(BULLETIN, *head, 0, 0, "")
+        told = {}
+        while True:
+            kind, fields = asker.receive(BULLETIN, PULL, GOODBYE)
+            if kind != BULLETIN:
+                return told, kind, fields
+            label, author, stamp, digest, size, first, text = fields
+            self.assertEqual(len(told.setdefault((label, author, stamp, digest), "")), first)
+            told[label, author, stamp, digest] += text
+            self.assertLessEqual(first + len(text), size)
+
+    def test_what_leaves_a_machine(self):
+        rows = [dict(row, rare="5" if number < 9 else "") for number, row in enumerate(rows_of(0, 60))]
+        self.f.write_table(0, rows)
+        self.start()
+        told, kind, fields = self.pull()
+        self.assertEqual((kind, fields), (PULL, ["n0", "n1", 0]))
+        [(head, text)] = told.items()
+        self.assertEqual(head[:2], (FIGURES, "n0"))
+        self.assertEqual(head[3], peer.checksum(text.encode()))
+        self.assertNotIn(RARE, text)
+        figures = json.loads(text)
+        columns = {column[0]: column[1:] for column in figures["columns"]}
+        self.assertEqual(figures["rows"], 60)
+        self.assertEqual(columns["rare"][:2], ["numbers", 0])
+        self.assertFalse(any(row["near"] in text for row in rows))
+        self.assertEqual(self.pull(head)[0], {}, "what the asker holds is not sent")
+
+    def test_a_member_that_votes_for_all_it_hears(self):
+        """The daemon freezes when the votes of all are there, and trains with what it computed."""
+        self.start()
+        [(head, text)] = self.pull()[0].items()
+        self.f.nodes[0].end()
+        listener = self.listen()
+        self.f.nodes[0].start()
+        own = self.answer(listener, [(FIGURES, "n1", 5, text)])
+        votes = [vote for vote in own if vote[0] == VOTE] or [vote for vote in self.answer(listener, []) if vote[0] == VOTE]
+        self.answer(listener, [(VOTE, "n1", 0, votes[0][3])])
+        self.f.wait_log(0, "event=scaling agreed=now")
+        told = json.loads(self.f.scale_bytes(0))
+        self.assertEqual(told["members"], {"n0": 60, "n1": 60})
+        self.assertEqual(head[1], "n0")
+        told = self.wait_result()
+        [(head, text)] = told.items()
+        self.assertEqual(head[:3], (RESULT, "n0", 1))
+        self.assertEqual(text.encode() + b"\n", self.f.scale_bytes(0))
+
+    def wait_result(self):
+        """What the running node answers: it begins to listen again when its learner is there."""
+        def ask():
+            try:
+                return self.pull()[0]
+            except (OSError, peer.Closed):
+                return None
+        return self.f.wait("the result of a running node", ask)
+
+    def listen(self):
+        listener = socket.create_server(("127.0.0.1", self.f.ports[1]))
+        listener.settimeout(fleet.PATIENCE)
+        self.addCleanup(listener.close)
+        return listener
+
+    def answer(self, listener, bulletins):
+        """The next question of the daemon: what it holds, after it was answered."""
+        sock, _ = listener.accept()
+        asker = Peer(sock=sock)
+        self.addCleanup(asker.close)
+        _, (_, _, count) = asker.receive(PULL)
+        heads = [asker.receive(BULLETIN)[1] for _ in range(count)]
+        for kind, author, stamp, text in bulletins:
+            if kind == VOTE:
+                asker.send(BULLETIN, VOTE, author, 0, text, 0, 0, "")
+                continue
+            for first in range(0, len(text), 500):
+                asker.send(BULLETIN, kind, author, stamp, peer.checksum(text.encode()), len(text), first,
+                           text[first:first + 500])
+        asker.send(PULL, "n1", "n0", 0)
+        asker.until_closed()
+        return heads
+
+    def test_answers_that_break_the_rules_cost_one_question(self):
+        listener = self.listen()
+        self.start()
+        digest = peer.checksum(b"abc")
+        for bad in ([(1, "n1", 1, digest + 1, 3, 0, "abc")],                     # another text
+                    [(1, "n1", 1, digest, 3, 1, "bc")],                          # no beginning
+                    [(1, "n1", 1, digest, 6, 0, "abc"), (1, "n1", 2, digest, 6, 3, "def")],  # two texts
+                    [(1, "n1", 1, digest, 3, 0, "")],                            # nothing
+                    [(9, "n1", 1, digest, 3, 0, "abc")],                         # no kind
+                    [(1, "n1", 1, digest, 1 << 30, 0, "abc")]):                  # beyond all bounds
+            sock, _ = listener.accept()
+            asker = Peer(sock=sock)
+            self.addCleanup(asker.close)
+            asker.receive(PULL)
+            for piece in bad:
+                asker.send(BULLETIN, *piece)
+            asker.until_closed()  # it hangs up
+        self.answer(listener, [(FIGURES, "n1", 1, "not what combine can read")])
+        votes = []
+        while not votes:
+            votes = [head for head in self.answer(listener, []) if head[0] == VOTE]
+        self.answer(listener, [(VOTE, "n1", 0, votes[0][3])])
+        self.f.wait("the reason", lambda: "n1" in ((self.f.nodes[0].status() or {}).get("last_error") or ""))
+        self.assertEqual(self.f.nodes[0].end(), 0)
+
+    def test_strangers_learn_nothing(self):
+        self.start()
+        told, kind, _ = self.pull(name="nobody")
+        self.assertEqual((told, kind), ({}, GOODBYE))
+        self.f.wait_log(0, "no node of the topology file")
+        for _ in range(40):  # more than it answers at a time; the latest is answered
+            asker = Peer(self.f.ports[0])
+            self.addCleanup(asker.close)
+            asker.send(PULL, "n1", "n0", 60000)
+        self.assertEqual(self.pull()[1], PULL)
+
+
+if __name__ == "__main__":
+    fleet.main()
