@@ -209,7 +209,8 @@ struct config {
         "huber: the error from which the loss grows no longer with its square")                    \
     X(CLASS_WEIGHTS, "model", "class_weights", CONFIG_LIST, class_weights, "", 0, 0, NULL,         \
         "cross-entropy: what a row of each class counts; binary-cross-entropy: what a 1 of each "  \
-        "label column counts; numbers in the order of the outputs; empty: 1 each")                 \
+        "label column counts; numbers in the order of the outputs; balanced: by the rows of all "  \
+        "nodes, with [data] scale = fleet; empty: 1 each")                                         \
     X(TRAIN, "data", "train", CONFIG_PATH, train, "", 0, 0, NULL,                                  \
         "rows to train on: IDX or CSV, plain or .gz; only a relay has none")                       \
     X(LABELS, "data", "labels", CONFIG_PATH, labels, "", 0, 0, NULL,                               \

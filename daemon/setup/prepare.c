@@ -256,7 +256,8 @@ static int prepare_scaling(struct prepared *p, struct sgp_error *error)
     int code = fleet ? scaling_check(config, p->topology, is_relay(p), error) : 0;
     if (code < 0)
         return code;
-    code = scaling_read(config, is_relay(p), &why, &p->scaling_alone, &p->scaling);
+    code =
+        scaling_read(config, is_relay(p), &why, &p->scaling_alone, &p->scaling_text, &p->scaling);
     return code < 0 ? prepare_fail_file(config, code, &why, error) : 0;
 }
 
@@ -369,6 +370,33 @@ static int check_goal(struct prepared *p, struct sgp_error *error)
     return 0;
 }
 
+/* By the classes of all nodes. A relay has no rows, but must have the loss of the others, so it
+ * needs the names of the classes. */
+static int balance_classes(struct prepared *p, struct sgp_error *why, uint32_t *ret_count)
+{
+    if (!scaling_is_of_fleet(p->config))
+        return sgp_fail(why, SGP_E_CONFIG,
+            "balanced needs the classes of all nodes; use [data] scale = fleet, or give a number "
+            "for each class");
+    if (is_relay(p) && p->class_count == 0)
+        (void)sgp_names_split(
+            p->config->classes, SGP_NAMES_CLASSES, why, &p->class_names, &p->class_count);
+    if (p->class_count == 0 || p->class_names == NULL)
+        return sgp_fail(why, SGP_E_CONFIG,
+            "balanced needs the names of the classes; add them with [data] classes");
+    *ret_count = p->scaling_text ? p->class_count : 0;
+    return p->scaling_text ? scaling_balance(p->scaling_text, p->class_names, p->class_count, why,
+                                 &p->class_weights)
+                           : 0;
+}
+
+static int read_class_weights(struct prepared *p, struct sgp_error *why, uint32_t *ret_count)
+{
+    if (strcmp(p->config->class_weights, "balanced") == 0)
+        return balance_classes(p, why, ret_count);
+    return sgp_class_weights_parse(p->config->class_weights, why, &p->class_weights, ret_count);
+}
+
 /* The settings of the model's loss. */
 static int prepare_loss(struct prepared *p, struct sgp_error *error)
 {
@@ -376,8 +404,7 @@ static int prepare_loss(struct prepared *p, struct sgp_error *error)
     struct sgp_error why = {0};
     struct sgp_loss_settings settings = {
         .label_smoothing = config->label_smoothing, .huber_delta = config->huber_delta};
-    int code = sgp_class_weights_parse(
-        config->class_weights, &why, &p->class_weights, &settings.class_weight_count);
+    int code = read_class_weights(p, &why, &settings.class_weight_count);
     settings.class_weights = p->class_weights;
     if (code == 0)
         code = sgp_model_set_loss(&p->model, &settings, &why);
@@ -657,6 +684,7 @@ void prepared_finish(struct prepared *p)
     sgp_topology_destroy(p->topology);
     sgp_key_release(p->key);
     free(p->class_weights);
+    free(p->scaling_text);
     free(p->columns_text);
     sgp_names_free(p->class_names, p->class_count);
     *p = (struct prepared){0};

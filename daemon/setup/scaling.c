@@ -155,58 +155,18 @@ int scaling_combine(const struct sgp_survey *survey, const struct sgp_topology *
     return code;
 }
 
-static int scale_alone(
-    const struct config *config, struct sgp_error *error, struct sgp_scaling **ret_scaling)
+static int scale_alone(const struct config *config, struct sgp_error *error, char **ret_text)
 {
     struct sgp_error note = {0};
-    char *figures = NULL, *text = NULL;
+    char *figures = NULL;
     const char *name = config->name;
     int code = scaling_tell(config, &note, error, &figures);
     if (code == 0 && note.code != 0)
         code = sgp_fail(error, note.code, "%s", note.text);
     if (code == 0)
-        code = combine((const char *const *)&figures, &name, 1, 0, error, &text);
-    if (code == 0)
-        code = sgp_scaling_parse(text, strlen(text), config->train, error, ret_scaling);
+        code = combine((const char *const *)&figures, &name, 1, 0, error, ret_text);
     free(figures);
-    free(text);
     return code;
-}
-
-int scaling_read(const struct config *config, bool relay, struct sgp_error *error, bool *ret_alone,
-    struct sgp_scaling **ret_scaling)
-{
-    char path[CONFIG_TEXT_BYTES];
-    scaling_path(config, path);
-    *ret_alone = scaling_is_of_fleet(config) && access(path, F_OK) < 0;
-    if (*ret_alone && relay && config->inputs == 0)
-        return sgp_fail(error, SGP_E_CONFIG,
-            "%s: the nodes have not agreed on a scaling yet, so the inputs of this relay are not "
-            "known; add a line `inputs = N` to check the rest",
-            config->file);
-    if (*ret_alone && relay)
-        return 0;
-    return *ret_alone ? scale_alone(config, error, ret_scaling)
-                      : sgp_scaling_read(path, error, ret_scaling);
-}
-
-int scaling_keep(const struct config *config, const char *text, struct sgp_error *error)
-{
-    char path[CONFIG_TEXT_BYTES];
-    struct sgp_atomic_file file;
-    struct sgp_scaling *scaling = NULL;
-    int code = sgp_scaling_parse(text, strlen(text), "the scaling of the fleet", error, &scaling);
-    sgp_scaling_destroy(scaling);
-    if (code < 0)
-        return code;
-    scaling_path(config, path);
-    (void)mkdir(config->state_directory, 0750);
-    code = sgp_atomic_open(&file, path, SGP_ATOMIC_PRIVATE, error);
-    if (code < 0)
-        return code;
-    sgp_atomic_write(&file, text, strlen(text));
-    sgp_atomic_write(&file, "\n", 1);
-    return sgp_atomic_commit(&file, error);
 }
 
 /* The kept text, which the caller frees: 1, 0 or negative. */
@@ -229,6 +189,107 @@ static int read_kept(
     *ret_text = json_dumps(root, JSON_COMPACT | JSON_ENSURE_ASCII);
     json_decref(root);
     return *ret_text != NULL ? 1 : sgp_fail(error, -ENOMEM, "%s: out of memory", path);
+}
+
+int scaling_read(const struct config *config, bool relay, struct sgp_error *error, bool *ret_alone,
+    char **ret_text, struct sgp_scaling **ret_scaling)
+{
+    char path[CONFIG_TEXT_BYTES];
+    uint64_t version;
+    scaling_path(config, path);
+    if (!scaling_is_of_fleet(config))
+        return sgp_scaling_read(path, error, ret_scaling);
+    int code = read_kept(path, error, &version, ret_text);
+    *ret_alone = code == 0;
+    if (*ret_alone && relay && config->inputs > 0)
+        return 0;
+    if (*ret_alone && relay)
+        return sgp_fail(error, SGP_E_CONFIG,
+            "%s: the nodes have not agreed on a scaling yet, so the inputs of this relay are not "
+            "known; add a line `inputs = N` to check the rest",
+            config->file);
+    if (*ret_alone)
+        code = scale_alone(config, error, ret_text);
+    return code < 0 ? code
+                    : sgp_scaling_parse(*ret_text, strlen(*ret_text),
+                          *ret_alone ? config->train : path, error, ret_scaling);
+}
+
+/* ---- class weights ---- */
+
+/* Whether a told class is the class of this name: 0.0 is the class 0. */
+static bool is_class(const char *told, const char *name)
+{
+    char *end, *told_end;
+    const double number = strtod(name, &end), told_number = strtod(told, &told_end);
+    const bool numbers = end != name && *end == '\0' && told_end != told && *told_end == '\0';
+    return strcmp(told, name) == 0 || (numbers && number == told_number);
+}
+
+/* How many rows were told of a class. */
+static uint64_t rows_of(const json_t *classes, const char *name)
+{
+    const char *told;
+    json_t *rows;
+    json_object_foreach((json_t *)(uintptr_t)classes, told, rows) if (is_class(told, name)) return (
+        uint64_t)json_integer_value(rows);
+    return 0;
+}
+
+static int balance(const json_t *classes, char *const *names, uint32_t count,
+    struct sgp_error *error, float *weights)
+{
+    uint64_t all = 0, fewest = UINT64_MAX;
+    uint32_t told = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint64_t rows = rows_of(classes, names[i]);
+        all += rows;
+        told += rows > 0;
+        fewest = rows > 0 && rows < fewest ? rows : fewest;
+    }
+    if (told == 0)
+        return sgp_fail(error, SGP_E_DATA,
+            "no node has told how many rows a class has; give class_weights as numbers");
+    for (uint32_t i = 0; i < count; i++) {
+        const uint64_t rows = rows_of(classes, names[i]);
+        weights[i] = (float)((double)all / ((double)told * (double)(rows > 0 ? rows : fewest)));
+    }
+    return 0;
+}
+
+int scaling_balance(const char *text, char *const *names, uint32_t count, struct sgp_error *error,
+    float **ret_weights)
+{
+    json_t *root = json_loads(text, 0, NULL);
+    float *weights = calloc(count, sizeof *weights);
+    int code = root == NULL || weights == NULL
+                   ? sgp_fail(error, -ENOMEM, "out of memory")
+                   : balance(json_object_get(root, "classes"), names, count, error, weights);
+    json_decref(root);
+    if (code < 0)
+        free(weights);
+    else
+        *ret_weights = weights;
+    return code;
+}
+
+int scaling_keep(const struct config *config, const char *text, struct sgp_error *error)
+{
+    char path[CONFIG_TEXT_BYTES];
+    struct sgp_atomic_file file;
+    struct sgp_scaling *scaling = NULL;
+    int code = sgp_scaling_parse(text, strlen(text), "the scaling of the fleet", error, &scaling);
+    sgp_scaling_destroy(scaling);
+    if (code < 0)
+        return code;
+    scaling_path(config, path);
+    (void)mkdir(config->state_directory, 0750);
+    code = sgp_atomic_open(&file, path, SGP_ATOMIC_PRIVATE, error);
+    if (code < 0)
+        return code;
+    sgp_atomic_write(&file, text, strlen(text));
+    sgp_atomic_write(&file, "\n", 1);
+    return sgp_atomic_commit(&file, error);
 }
 
 int scaling_restore(const struct config *config, struct sgp_survey *survey, struct sgp_error *error)

@@ -39,10 +39,18 @@ int scaling_tell(const struct config *config, struct sgp_error *ret_note, struct
 int scaling_combine(const struct sgp_survey *survey, const struct sgp_topology *topology,
     struct sgp_error *error, char **ret_text);
 
-/* The scaling from scaling_path. If all nodes have still to agree on it, it is that of this node's
- * rows alone, to check a configuration (*ret_alone); a relay, which has none, fails. */
+/* The scaling from scaling_path, and with `fleet` its text, which the caller frees. If all nodes
+ * have still to agree on it, it is that of this node's rows alone, to check a configuration
+ * (*ret_alone). A relay has no rows: it then gets no scaling, or fails without `inputs`. */
 int scaling_read(const struct config *config, bool relay, struct sgp_error *error, bool *ret_alone,
-    struct sgp_scaling **ret_scaling);
+    char **ret_text, struct sgp_scaling **ret_scaling);
+
+/* [model] class_weights = balanced: rows / (classes * rows of the class), by the rows of all nodes
+ * in the text of a scaling, of which they are told. A class that no node has told weighs as much as
+ * the rarest class that was told. Names are in the order of the outputs. The caller frees
+ * *ret_weights. SGP_E_DATA if no class was told, -ENOMEM. */
+int scaling_balance(const char *text, char *const *names, uint32_t count, struct sgp_error *error,
+    float **ret_weights);
 
 /* Check a text on which others have agreed, and write it to STATE/scale.json. */
 int scaling_keep(const struct config *config, const char *text, struct sgp_error *error);

@@ -62,7 +62,7 @@ class Sites(Fleet):
 
     def write_table(self, index, rows):
         self.tables[index] = rows
-        with open(os.path.join(self.directory, "rows%d.csv" % index), "w", encoding="utf-8") as file:
+        with open(os.path.join(self.directory, "rows%s.csv" % index), "w", encoding="utf-8") as file:
             writer = csv.DictWriter(file, list(rows[0]))
             writer.writeheader()
             writer.writerows(rows)
@@ -272,6 +272,68 @@ class ScaleFleet(FleetTest):
         f.wait_state("awaiting_scaling", [0])
         self.assertEqual(f.nodes[0].end(), 0)
         self.assertFalse(os.path.exists(os.path.join(f.nodes[0].directory, "scale.json")))
+
+
+class Rare(Sites):
+    """One row in 20 is of the class `ill`, and the two classes overlap. Sites have different parts of them."""
+
+    def __init__(self, seed, weights):
+        super().__init__(3, options={"model.class_weights": weights, "data.holdout": None, "data.test": "rowstest.csv",
+                                     "data.categories": None, "data.classes": "well ill", "model.layers": "dense 2",
+                                     "train.epochs": "15"})
+        for i in range(3):
+            self.write_table(i, self.rows_of(seed * 10 + i, 300 + 100 * i, (0.02, 0.05, 0.08)[i]))
+        self.write_table("test", self.rows_of(seed * 10 + 9, 2000, 0.05))
+
+    @staticmethod
+    def rows_of(seed, rows, part):
+        draw = random.Random(seed)
+        for number in range(rows):
+            ill = number < max(MIN_COUNT, part * rows)
+            yield {"a": "%.5f" % draw.gauss(50 + 8 * ill, 8), "b": "%.5f" % draw.gauss(-1 + 2 * ill, 2),
+                   "label": "ill" if ill else "well"}
+
+    def write_table(self, index, rows):
+        rows = list(rows)
+        random.Random(str(index)).shuffle(rows)
+        super().write_table(index, rows)
+
+
+class Balanced(FleetTest):
+    def train(self, *arguments):
+        f = Rare(*arguments)
+        self.addCleanup(f.close)
+        f.start()
+        f.wait_state("finished")
+        return f
+
+    def test_weights_are_those_of_the_rows_of_all(self):
+        f = self.train(1, "balanced")
+        rows = [row["label"] for i in range(3) for row in f.tables[i]]
+        weights = [len(rows) / (2 * rows.count(name)) for name in ("well", "ill")]
+        fleets = [f, self.train(1, "%.9g, %.9g" % tuple(weights)), self.train(1, "")]
+        balanced, numbers, plain = (fleet.read_model(one.nodes[0].get("/v1/model")[1]) for one in fleets)
+        self.assertLess(max(abs(a - b) for a, b in zip(balanced, numbers)), 1e-5)
+        self.assertGreater(max(abs(a - b) for a, b in zip(balanced, plain)), 0.1)
+
+    def test_a_rare_class_is_found_better(self):
+        """More of its rows are found; the price is false alarms, so F1 may fall where classes overlap as much as here."""
+        for seed in range(5 if fleet.LONG else 1):
+            with self.subTest(seed=seed):
+                recall = {}
+                for weights in ("balanced", ""):
+                    f = self.train(seed, weights)
+                    measures = f.nodes[0].json("/v1/evaluate", "POST")["measures"]
+                    recall[weights] = [one["recall"] for one in measures["classes"]]
+                    f.close()
+                self.assertGreater(recall["balanced"][1], recall[""][1] + 0.3)
+                self.assertGreater(sum(recall["balanced"]), sum(recall[""]))
+
+    def test_it_needs_the_classes_of_all(self):
+        f = Rare(1, "balanced")
+        self.addCleanup(f.close)
+        f.write_configuration(0, {"model.class_weights": "balanced"}, {})
+        self.assertRegex(f.check()[1], "class_weights: balanced needs .*scale = fleet")
 
 
 FIGURES, VOTE, RESULT = 1, 2, 3
