@@ -315,8 +315,11 @@ enum ctl_exit ctl_ask(
         request->content_type ? request->content_type : "application/json");
     /* "Expect:" stops curl from waiting a second for permission to send a large body. */
     struct curl_slist *headers = curl_slist_append(curl_slist_append(NULL, "Expect:"), type);
-    if (!answer.curl || !headers)
+    if (!answer.curl || !headers) {
+        curl_easy_cleanup(answer.curl);
+        curl_slist_free_all(headers);
         return ctl_fail(ctl, CTL_FAILED, "%s", sgp_strerror(-ENOMEM));
+    }
     long http = 0, os_error = 0;
     CURLcode code = perform_in_turn(request, ctl->socket, headers, &answer, &os_error);
     (void)curl_easy_getinfo(answer.curl, CURLINFO_RESPONSE_CODE, &http);
