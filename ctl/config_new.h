@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside `sgpctl config new`: the configuration that is being made.
+ *
+ * Each file calls only the files below it:
+ *
+ *   config_new.c            the command, its options and its answer
+ *   config_new_questions.c  what the command line leaves out is asked for; rows and topology are read
+ *   config_new_file.c       the file, and the scaling file if there is one
+ *   config_new_text.c       the text of the configuration
+ *
+ * Thread: the only thread. Each failure is reported by ctl_fail, in one line. */
+#ifndef CTL_CONFIG_NEW_H
+#define CTL_CONFIG_NEW_H
+
+#include "rows.h"
+
+#include "sgp/topology.h"
+
+#define CTL_DRAFT_ANSWERS 4u /* rows, label, topology, name */
+#define CTL_DRAFT_ANSWER_BYTES 4096u
+
+/* The options, in their order. */
+enum {
+    NEW_DATA,
+    NEW_LABEL,
+    NEW_TOPOLOGY,
+    NEW_IGNORE,
+    NEW_SCALE,
+    NEW_SHARDS,
+    NEW_HOLDOUT,
+    NEW_LAYERS,
+    NEW_EPOCHS,
+    NEW_BATCH,
+    NEW_RATE,
+    NEW_ALGORITHM,
+    NEW_LISTEN,
+    NEW_STATE,
+    NEW_SOCKET,
+    NEW_FORCE,
+    NEW_COUNT
+};
+
+/* Options point into `answers`, so a draft stays where it is. */
+struct ctl_draft {
+    struct ctl *ctl;
+    struct ctl_given given[NEW_COUNT];
+    const char *file;
+    char answers[CTL_DRAFT_ANSWERS][CTL_DRAFT_ANSWER_BYTES]; /* of the person at the terminal */
+    uint32_t answer_count;
+    struct ctl_rows rows;
+    struct sgp_topology *topology;
+    char topology_path[PATH_MAX];
+    char scale[PATH_MAX]; /* the value of the key: a path, or "none" */
+    const struct sgp_topology_node *node;
+    const char *algorithm, *listen;
+    uint64_t epochs, batch;
+    double rate, holdout;
+    bool scale_made;
+};
+
+/* ---- config_new_questions.c ---- */
+
+/* Take rows, label, topology and name from the options, or ask for them if standard input is a
+ * terminal. Reads the rows and the topology. */
+enum ctl_exit ctl_draft_ask(struct ctl_draft *draft);
+
+/* ---- config_new_file.c ---- */
+
+/* CTL_FAILED if the file is there, and --force is not given. */
+enum ctl_exit ctl_draft_refuse_existing(const struct ctl_draft *draft);
+
+/* Set draft->scale: what --scale says, or scale.json beside the configuration. */
+enum ctl_exit ctl_draft_find_scale(struct ctl_draft *draft);
+
+/* Whether draft->scale is a path. */
+bool ctl_draft_has_scale_file(const struct ctl_draft *draft);
+
+/* Check the text, compute the scaling file unless there is one, and write the configuration. */
+enum ctl_exit ctl_draft_write(struct ctl_draft *draft);
+
+/* ---- config_new_text.c ---- */
+
+void ctl_draft_put(const struct ctl_draft *draft, FILE *file);
+
+#endif

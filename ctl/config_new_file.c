@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files that `sgpctl config new` writes; see config_new.h. The text is read by the reader of
+ * configurations before it appears under its name, and no file is overwritten without --force. */
+#include "config_new.h"
+
+#include "../daemon/setup/config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- the scaling file ---- */
+
+bool ctl_draft_has_scale_file(const struct ctl_draft *draft)
+{
+    return strcmp(draft->scale, "none") != 0;
+}
+
+enum ctl_exit ctl_draft_find_scale(struct ctl_draft *draft)
+{
+    const struct ctl_given *option = &draft->given[NEW_SCALE];
+    const char *slash = strrchr(draft->file, '/');
+    char path[PATH_MAX], directory[PATH_MAX];
+    int length = option->given ? snprintf(path, sizeof path, "%s", option->value)
+                               : snprintf(path, sizeof path, "%.*sscale.json",
+                                     slash ? (int)(slash + 1 - draft->file) : 0, draft->file);
+    if (length < 0 || (size_t)length >= sizeof path)
+        return ctl_usage(draft->ctl, "the path of the scaling file is too long");
+    if (strcmp(path, "none") == 0) {
+        (void)strcpy(draft->scale, path);
+        return CTL_DONE;
+    }
+    /* The directory exists, the file may not. */
+    slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    (void)snprintf(directory, sizeof directory, "%.*s", slash ? (int)(slash + 1 - path) : 1,
+        slash ? path : ".");
+    char *whole = realpath(directory, NULL);
+    if (!whole)
+        return ctl_fail(draft->ctl, CTL_FAILED, "%s: %s", directory, strerror(errno));
+    length = snprintf(
+        draft->scale, sizeof draft->scale, "%s/%s", strcmp(whole, "/") == 0 ? "" : whole, name);
+    free(whole);
+    if (length < 0 || (size_t)length >= sizeof draft->scale)
+        return ctl_usage(draft->ctl, "the path of the scaling file is too long");
+    return CTL_DONE;
+}
+
+/* Compute the scaling file of these rows, unless there is one. */
+static enum ctl_exit make_scale(struct ctl_draft *draft)
+{
+    struct sgp_scaling *scaling = NULL;
+    struct sgp_error error = {0};
+    if (!ctl_draft_has_scale_file(draft) || access(draft->scale, F_OK) == 0)
+        return CTL_DONE;
+    char *left_out = ctl_rows_left_out(&draft->rows, true);
+    int code = left_out ? sgp_scaling_compute(draft->rows.path, left_out, &error, &scaling)
+                        : sgp_fail(&error, -ENOMEM, "out of memory");
+    free(left_out);
+    if (code == 0)
+        code = sgp_scaling_write(scaling, draft->scale, &error);
+    sgp_scaling_destroy(scaling);
+    if (code < 0)
+        return ctl_fail(draft->ctl, CTL_FAILED, "%s", error.text);
+    draft->scale_made = true;
+    return CTL_DONE;
+}
+
+/* ---- the configuration ---- */
+
+/* Read the text as a daemon would, so that no value breaks out of its line. */
+static enum ctl_exit check_text(const struct ctl_draft *draft, const char *text, size_t bytes)
+{
+    struct sgp_error error = {0};
+    struct config config;
+    int code = config_parse(draft->file, text, bytes, &error, &config);
+    if (code < 0)
+        return ctl_fail(draft->ctl, CTL_INVALID, "%s", error.text);
+    config_finish(&config);
+    return CTL_DONE;
+}
+
+/* Write the text under a name beside, then give it the file's name. */
+static int write_file(const struct ctl_draft *draft, const char *text, size_t bytes)
+{
+    char part[PATH_MAX];
+    if ((size_t)snprintf(part, sizeof part, "%s.part", draft->file) >= sizeof part)
+        return -ENAMETOOLONG;
+    FILE *file = fopen(part, "w");
+    if (!file)
+        return -errno;
+    bool whole =
+        fwrite(text, 1, bytes, file) == bytes && fflush(file) == 0 && fsync(fileno(file)) == 0;
+    int code = whole ? 0 : -errno;
+    (void)fclose(file);
+    /* link(2) fails if the name is taken, also by a file that came meanwhile */
+    if (code == 0 &&
+        (draft->given[NEW_FORCE].given ? rename(part, draft->file) : link(part, draft->file)) != 0)
+        code = -errno;
+    (void)unlink(part);
+    return code;
+}
+
+enum ctl_exit ctl_draft_refuse_existing(const struct ctl_draft *draft)
+{
+    if (draft->given[NEW_FORCE].given || access(draft->file, F_OK) != 0)
+        return CTL_DONE;
+    return ctl_fail(draft->ctl, CTL_FAILED,
+        "%s is there already; --force replaces it, another name keeps it", draft->file);
+}
+
+enum ctl_exit ctl_draft_write(struct ctl_draft *draft)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *file = open_memstream(&text, &bytes);
+    if (!file)
+        return ctl_fail(draft->ctl, CTL_FAILED, "out of memory");
+    ctl_draft_put(draft, file);
+    enum ctl_exit status =
+        fclose(file) == 0 ? CTL_DONE : ctl_fail(draft->ctl, CTL_FAILED, "out of memory");
+    if (status == CTL_DONE)
+        status = check_text(draft, text, bytes);
+    if (status == CTL_DONE)
+        status = make_scale(draft);
+    int code = status == CTL_DONE ? write_file(draft, text, bytes) : 0;
+    free(text);
+    if (code == -EEXIST)
+        return ctl_draft_refuse_existing(draft);
+    if (code < 0)
+        return ctl_fail(draft->ctl, CTL_FAILED, "%s: %s", draft->file, sgp_strerror(code));
+    return status;
+}

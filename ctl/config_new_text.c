@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The text of a new configuration; see config_new.h. */
+#include "config_new.h"
+
+static void put_model(const struct ctl_draft *draft, FILE *file)
+{
+    const uint32_t outputs = ctl_rows_outputs(&draft->rows);
+    const bool classes = sgp_column_is_classes(draft->rows.label);
+    (void)fprintf(file,
+        "\n[model]\n; the last layer has one unit for each %s; the same on every node\n",
+        classes ? "class" : "number to predict");
+    if (draft->given[NEW_LAYERS].given)
+        (void)fprintf(file, "layers = %s\n", draft->given[NEW_LAYERS].value);
+    else
+        (void)fprintf(file, "layers = dense 32 relu, dense %u\n", outputs);
+    if (!classes)
+        (void)fprintf(file, "; what is made small: the mean square of the error\nloss = mse\n");
+}
+
+void ctl_draft_put(const struct ctl_draft *draft, FILE *file)
+{
+    const struct ctl_data_options data = {.scale = draft->scale,
+        .shards = draft->given[NEW_SHARDS].given ? draft->given[NEW_SHARDS].value : "none",
+        .holdout = draft->holdout};
+    (void)fprintf(file,
+        "; Configuration of the node %s of sgpd, written by `sgpctl config new`.\n"
+        "; `sgpd --check -c FILE` says what would run; sgpd.conf(5) explains every key.\n\n"
+        "[node]\n; its name in the topology file\nname = %s\n",
+        draft->node->name, draft->node->name);
+    if (draft->given[NEW_STATE].given)
+        (void)fprintf(file, "; where the model and the history are written\nstate_directory = %s\n",
+            draft->given[NEW_STATE].value);
+    (void)fprintf(file,
+        "\n[topology]\n; who gives to whom; the same file on every node\nfile = %s\n",
+        draft->topology_path);
+    (void)fprintf(file,
+        "\n[train]\n; how nodes train together; the same on every node\nalgorithm = %s\n"
+        "; passes over the rows of this node\nepochs = %llu\n; rows of a step\nbatch = %llu\n",
+        draft->algorithm, (unsigned long long)draft->epochs, (unsigned long long)draft->batch);
+    put_model(draft, file);
+    (void)fputc('\n', file);
+    ctl_rows_put_data(&draft->rows, &data, file);
+    (void)fprintf(file,
+        "\n[optimizer]\n; rule and size of a step\nkind = adam\nlearning_rate = %g\n", draft->rate);
+    (void)fprintf(
+        file, "\n[network]\n; where neighbours reach this node\nlisten = %s\n", draft->listen);
+    if (draft->given[NEW_SOCKET].given)
+        (void)fprintf(file, "\n[control]\n; the socket of sgpctl\nsocket = %s\n",
+            draft->given[NEW_SOCKET].value);
+}
