@@ -40,7 +40,9 @@ static enum ctl_exit answer(const struct ctl_draft *draft)
             draft->scale);
     else if (ctl_draft_has_scale_file(draft))
         (void)printf("%s: used as it is\n", draft->scale);
-    if (draft->scale_made && json_array_size(left_out) > 0)
+    else if (ctl_draft_has_scale_of_fleet(draft))
+        (void)printf("the nodes agree on the scaling when they start; no file has to be copied\n");
+    if ((draft->scale_made || ctl_draft_has_scale_of_fleet(draft)) && json_array_size(left_out) > 0)
         (void)printf("left out of the features: %s; sgpctl data describe says why\n", cell);
     json_decref(left_out);
     return CTL_DONE;
@@ -93,8 +95,9 @@ static const struct ctl_option config_new_options[NEW_COUNT + 1] = {
     [NEW_IGNORE] = {"--ignore", .value = "COLUMNS",
         .summary = "columns that are to be no features, separated by commas"},
     [NEW_SCALE] = {"--scale", .value = "FILE",
-        .summary = "the scaling file, which is computed from the rows if it is not there; or "
-                   "none. Default: scale.json beside the configuration"},
+        .summary = "the scaling file, which is computed from the rows if it is not there; fleet: "
+                   "no file, the nodes agree when they start; or none. Default: scale.json beside "
+                   "the configuration"},
     [NEW_SHARDS] = {"--shards", .value = "HOW",
         .summary = "which rows of the file are this node's. Default: none, all of them",
         .words = "none round-robin contiguous sorted dirichlet:"},
@@ -131,7 +134,8 @@ const struct ctl_command ctl_config_new_command = {.words = "config new",
         "    --label diagnosis --topology /etc/sgpd/fleet.dot\n"
         "\n"
         "The columns are described as by `sgpctl data describe`: columns of kind number and\n"
-        "category become features. All nodes need the same scaling file. The first node computes\n"
-        "it; copy it beside the configuration of each other node before you run this command\n"
-        "there. No file is overwritten without --force, and a scaling file never.\n",
+        "category become features. All nodes need the same scaling. With --scale fleet they agree\n"
+        "on it when they start, and no file has to be copied. Otherwise the first node computes a\n"
+        "scaling file; copy it beside the configuration of each other node before you run this\n"
+        "command there. No file is overwritten without --force, and a scaling file never.\n",
     .run = config_new};

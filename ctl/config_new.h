@@ -4,7 +4,7 @@
  * Each file calls only the files below it:
  *
  *   config_new.c            the command, its options and its answer
- *   config_new_questions.c  what the command line leaves out is asked for; rows and topology are read
+ *   config_new_questions.c  asks for what the command line leaves out; reads rows and topology
  *   config_new_file.c       the file, and the scaling file if there is one
  *   config_new_text.c       the text of the configuration
  *
@@ -50,7 +50,7 @@ struct ctl_draft {
     struct ctl_rows rows;
     struct sgp_topology *topology;
     char topology_path[PATH_MAX];
-    char scale[PATH_MAX]; /* the value of the key: a path, or "none" */
+    char scale[PATH_MAX]; /* the value of the key: a path, "none" or CTL_SCALE_FLEET */
     const struct sgp_topology_node *node;
     const char *algorithm, *listen;
     uint64_t epochs, batch;
@@ -69,11 +69,13 @@ enum ctl_exit ctl_draft_ask(struct ctl_draft *draft);
 /* CTL_FAILED if the file is there, and --force is not given. */
 enum ctl_exit ctl_draft_refuse_existing(const struct ctl_draft *draft);
 
-/* Set draft->scale: what --scale says, or scale.json beside the configuration. */
+/* Set draft->scale: what --scale says, or scale.json beside the configuration. CTL_INVALID if the
+ * topology or the rows do not go with CTL_SCALE_FLEET. */
 enum ctl_exit ctl_draft_find_scale(struct ctl_draft *draft);
 
-/* Whether draft->scale is a path. */
+/* Whether draft->scale is a path, or CTL_SCALE_FLEET. */
 bool ctl_draft_has_scale_file(const struct ctl_draft *draft);
+bool ctl_draft_has_scale_of_fleet(const struct ctl_draft *draft);
 
 /* Check the text, compute the scaling file unless there is one, and write the configuration. */
 enum ctl_exit ctl_draft_write(struct ctl_draft *draft);

@@ -14,7 +14,27 @@
 
 bool ctl_draft_has_scale_file(const struct ctl_draft *draft)
 {
-    return strcmp(draft->scale, "none") != 0;
+    return strcmp(draft->scale, "none") != 0 && !ctl_draft_has_scale_of_fleet(draft);
+}
+
+bool ctl_draft_has_scale_of_fleet(const struct ctl_draft *draft)
+{
+    return strcmp(draft->scale, CTL_SCALE_FLEET) == 0;
+}
+
+/* A daemon refuses the same topology; see scaling_check in daemon/setup/scaling.c. */
+static enum ctl_exit check_fleet(const struct ctl_draft *draft)
+{
+    struct sgp_error why = {0};
+    for (uint32_t i = 0; i < draft->topology->node_count; i++)
+        if (draft->topology->nodes[i].beside)
+            return ctl_fail(draft->ctl, CTL_INVALID,
+                "--scale fleet does not go with %s, an owner beside another node of %s; give a "
+                "scaling file",
+                draft->topology->nodes[i].name, draft->given[NEW_TOPOLOGY].value);
+    if (ctl_rows_refuse_fleet(&draft->rows, &why))
+        return ctl_fail(draft->ctl, CTL_INVALID, "%s", why.text);
+    return CTL_DONE;
 }
 
 enum ctl_exit ctl_draft_find_scale(struct ctl_draft *draft)
@@ -27,9 +47,9 @@ enum ctl_exit ctl_draft_find_scale(struct ctl_draft *draft)
                                      slash ? (int)(slash + 1 - draft->file) : 0, draft->file);
     if (length < 0 || (size_t)length >= sizeof path)
         return ctl_usage(draft->ctl, "the path of the scaling file is too long");
-    if (strcmp(path, "none") == 0) {
+    if (strcmp(path, "none") == 0 || strcmp(path, CTL_SCALE_FLEET) == 0) {
         (void)strcpy(draft->scale, path);
-        return CTL_DONE;
+        return ctl_draft_has_scale_of_fleet(draft) ? check_fleet(draft) : CTL_DONE;
     }
     /* The directory exists, the file may not. */
     slash = strrchr(path, '/');

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define VALUE_BYTES_MAX 160u /* of a value in one line of a configuration */
-#define CLASSES_COLUMN 76u   /* where a line of class names ends */
+#define LIST_COLUMN 76u      /* where a line of names ends */
 
 /* ---- reading ---- */
 
@@ -177,6 +177,31 @@ bool ctl_rows_refuse(const struct ctl_rows *rows, struct sgp_error *ret_why)
                               rows->file);
 }
 
+/* A feature of words. */
+static bool is_category(const struct ctl_rows *rows, const struct sgp_column *column)
+{
+    return ctl_rows_uses(rows, column) && column->kind == SGP_COLUMN_CATEGORY;
+}
+
+/* A column that is neither a feature nor the label. */
+static bool is_left_out(const struct ctl_rows *rows, const struct sgp_column *column)
+{
+    return column != rows->label && !ctl_rows_uses(rows, column);
+}
+
+bool ctl_rows_refuse_fleet(const struct ctl_rows *rows, struct sgp_error *ret_why)
+{
+    for (uint32_t i = 0; i < rows->description->column_count; i++) {
+        const struct sgp_column *column = &rows->description->columns[i];
+        if ((is_category(rows, column) || is_left_out(rows, column)) && !fits_a_line(column->name))
+            return sgp_fail(ret_why, SGP_E_DATA,
+                "%s:1: the name of column '%.80s' cannot be written into a configuration; rename "
+                "it",
+                rows->file, column->name);
+    }
+    return false;
+}
+
 /* ---- texts ---- */
 
 /* A name as lists of names take it: in quotes if it must be. The caller frees the text; NULL: no
@@ -224,21 +249,67 @@ char *ctl_rows_left_out(const struct ctl_rows *rows, bool with_label)
     return text;
 }
 
-/* The classes, in lines that a configuration takes. */
+/* A key whose value is names, in lines that a configuration takes. */
+struct list {
+    const char *key, *separator;
+    uint32_t count;
+    size_t column; /* where the line ends */
+};
+
+static void list_add(struct list *list, const char *name, FILE *file)
+{
+    const size_t length = strlen(name) + 1;
+    if (list->count++ == 0)
+        list->column = (size_t)fprintf(file, "%s =", list->key);
+    else
+        list->column += (size_t)fprintf(file, "%s", list->separator);
+    if (list->count > 1 && list->column + length > LIST_COLUMN)
+        list->column = (size_t)fprintf(file, "\n   ") - 1;
+    (void)fputc(' ', file);
+    put_name(name, file);
+    list->column += length;
+}
+
 static void put_classes(const struct sgp_column *label, FILE *file)
 {
-    size_t column = (size_t)fprintf(file, "classes =");
-    for (uint32_t i = 0; i < label->value_count; i++) {
-        const size_t length = strlen(label->values[i].text) + 1;
-        if (i > 0 && column + length > CLASSES_COLUMN) {
-            (void)fprintf(file, "\n   ");
-            column = 3;
-        }
-        (void)fputc(' ', file);
-        put_name(label->values[i].text, file);
-        column += length;
-    }
+    struct list list = {.key = "classes", .separator = ""};
+    for (uint32_t i = 0; i < label->value_count; i++)
+        list_add(&list, label->values[i].text, file);
     (void)fputc('\n', file);
+}
+
+/* The columns of which `belongs` is true, if there are any. */
+static void put_columns(const struct ctl_rows *rows,
+    bool (*belongs)(const struct ctl_rows *rows, const struct sgp_column *column), const char *key,
+    const char *comment, FILE *file)
+{
+    struct list list = {.key = key, .separator = ","};
+    for (uint32_t i = 0; i < rows->description->column_count; i++) {
+        const struct sgp_column *column = &rows->description->columns[i];
+        if (!belongs(rows, column))
+            continue;
+        if (list.count == 0)
+            (void)fprintf(file, "; %s\n", comment);
+        list_add(&list, column->name, file);
+    }
+    if (list.count > 0)
+        (void)fputc('\n', file);
+}
+
+/* How columns become features. */
+static void put_scale(const struct ctl_rows *rows, const char *scale, FILE *file)
+{
+    if (strcmp(scale, CTL_SCALE_FLEET) != 0) {
+        (void)fprintf(file,
+            "; how columns become features; the same file on every node\nscale = %s\n", scale);
+        return;
+    }
+    (void)fprintf(file,
+        "; how columns become features: all nodes agree on it before they train\nscale = %s\n",
+        scale);
+    put_columns(rows, is_category, "categories", "columns of words; the same on every node", file);
+    put_columns(
+        rows, is_left_out, "ignore", "columns that are not used; the same on every node", file);
 }
 
 /* What to do with rows that lack a value, if there are any. */
@@ -279,8 +350,7 @@ void ctl_rows_put_data(
         (void)fprintf(file, "; its values, in the order of the outputs; the same on every node\n");
         put_classes(rows->label, file);
     }
-    (void)fprintf(file, "; how columns become features; the same file on every node\nscale = %s\n",
-        options->scale);
+    put_scale(rows, options->scale, file);
     put_missing(rows, scaled, file);
     (void)fprintf(file,
         "; none: all rows of the file are this node's; round-robin: all nodes share one file\n"

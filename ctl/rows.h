@@ -34,6 +34,12 @@ uint32_t ctl_rows_outputs(const struct ctl_rows *rows);
 /* Why no section [data] can be written, as one line with the remedy; false: it can be. */
 bool ctl_rows_refuse(const struct ctl_rows *rows, struct sgp_error *ret_why);
 
+/* The value of [data] scale with which all nodes agree on the scaling before they train. */
+#define CTL_SCALE_FLEET "fleet"
+
+/* Why the columns that `scale = fleet` must name cannot be written. */
+bool ctl_rows_refuse_fleet(const struct ctl_rows *rows, struct sgp_error *ret_why);
+
 /* The columns that are no features, with or without the label, as lists of columns are written:
  * "id,name". The caller frees the text; NULL: no memory. */
 char *ctl_rows_left_out(const struct ctl_rows *rows, bool with_label);
@@ -41,8 +47,9 @@ char *ctl_rows_left_out(const struct ctl_rows *rows, bool with_label);
 /* The label as a word of a shell that --label of `sgpctl scaling` takes. */
 void ctl_rows_put_label(const struct ctl_rows *rows, FILE *file);
 
-/* The section [data], with a comment above each key. `scale` is the path of the scaling file, or
- * "none". ctl_rows_refuse must have been false. */
+/* The section [data], with a comment above each key. `scale` is the path of the scaling file,
+ * "none", or CTL_SCALE_FLEET. ctl_rows_refuse must have been false, and for CTL_SCALE_FLEET
+ * ctl_rows_refuse_fleet. */
 struct ctl_data_options {
     const char *scale;
     const char *shards;

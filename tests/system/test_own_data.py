@@ -189,6 +189,20 @@ def test_owners_get_a_method_that_their_file_takes():
         check(home)
 
 
+@contextlib.contextmanager
+def two_daemons(home):
+    """Daemons of n0.conf and n1.conf that have finished their training."""
+    daemons = [subprocess.Popen([SGPD, "-c", f"{home}/n{index}.conf"], stderr=subprocess.DEVNULL) for index in range(2)]
+    try:
+        for index in range(2):
+            ctl("-s", f"{home}/n{index}.sock", "wait", "--for", "finished", "--timeout", "60")
+        yield
+    finally:
+        for daemon in daemons:
+            daemon.kill()
+            daemon.wait()
+
+
 def test_two_nodes_train_with_the_new_configurations_and_are_measured():
     with folder() as home:
         with open(home + "/rows.csv", encoding="ascii") as file:
@@ -197,10 +211,7 @@ def test_two_nodes_train_with_the_new_configurations_and_are_measured():
             with open(f"{home}/part{index}.csv", "w", encoding="ascii") as file:
                 file.write("\n".join([header, *rows[index::2]]) + "\n")
             new(home, name=f"n{index}", file=f"n{index}.conf", data=f"part{index}.csv")
-        daemons = [subprocess.Popen([SGPD, "-c", f"{home}/n{index}.conf"], stderr=subprocess.DEVNULL) for index in range(2)]
-        try:
-            for index in range(2):
-                ctl("-s", f"{home}/n{index}.sock", "wait", "--for", "finished", "--timeout", "60")
+        with two_daemons(home):
             answer = json.loads(ctl("-s", home + "/n0.sock", "evaluate", "--json")[0])
             measures = answer["measures"]
             assert measures["rows"] == answer["samples"] == 30 and measures["accuracy"] > 0.85, measures
@@ -210,14 +221,61 @@ def test_two_nodes_train_with_the_new_configurations_and_are_measured():
             assert {"accuracy", "log_loss", "macro_f1", "macro_auc", "calibration_error"} <= set(told), told
             status, said = converse(["-s", home + "/n0.sock", "evaluate"], [], home)
             assert status == 0 and "precision" in said and "rows of a class, by the class that the model says" in said, said
-        finally:
-            for daemon in daemons:
-                daemon.kill()
-                daemon.wait()
         out, err = ctl("predict", "--model", home + "/n0/model.safetensors", home + "/rows.csv", "--json")
         last = json.loads(out.splitlines()[-1])
         assert err == "" and last["scored_rows"] == 300 and last["measures"]["accuracy"] > 0.85, last
         assert last["measures"]["macro_auc"] > 0.9
+
+
+def test_two_nodes_agree_on_the_scaling_of_tables_of_their_own():
+    tables = [(["id", "age", '"town, now"', "weight", "note", "diagnosis"], ["Bern", "Basel"]),
+              (["weight", "diagnosis", "id", '"town, now"', "age", "note"], ["Basel", '"Chur; old"', "Aarau"])]
+    with folder() as home:
+        for index, (header, towns) in enumerate(tables):
+            drawn, rows = random.Random(index), []
+            for number in range(1, 201):
+                age, weight = drawn.gauss(40 + 20 * index, 12), drawn.gauss(70, 9)
+                row = {"id": number, "age": "%.1f" % age, "weight": "%.2f" % weight, "note": "%s" % drawn.random(),
+                       '"town, now"': towns[number % len(towns)], "diagnosis": "yes" if age + weight > 120 else "no"}
+                rows.append([row[name] for name in header])
+            write(f"{home}/part{index}.csv", header, rows)
+            told, _ = new(home, "--scale", "fleet", "--ignore", "note", name=f"n{index}", file=f"n{index}.conf",
+                          data=f"part{index}.csv")
+            assert "the nodes agree on the scaling when they start; no file has to be copied\n" in told, told
+            assert "left out of the features: id,note;" in told, told
+            assert "scaling    of these rows alone" in check(home, f"n{index}.conf")
+        assert not os.path.exists(home + "/scale.json")
+        with open(home + "/n0.conf", encoding="utf-8") as file:
+            text = file.read()
+        for line in ("scale = fleet\n", 'categories = "town, now"\n', "ignore = id, note\n"):
+            assert line in text, (line, text)
+        answer = json.loads(new(home, "--force", "--scale", "fleet", "--ignore", "note", data="part0.csv", json_too=True)[0])
+        assert answer == {"file": home + "/n0.conf", "scale": "fleet", "scale_made": False, "left_out": ["id", "note"]}, answer
+        with two_daemons(home):
+            measures = json.loads(ctl("-s", home + "/n0.sock", "evaluate", "--json")[0])["measures"]
+            assert measures["accuracy"] > 0.8, measures
+        agreed = []
+        for index in range(2):
+            with open(f"{home}/n{index}/scale.json", "rb") as file:
+                agreed.append(file.read())
+        assert agreed[0] == agreed[1], agreed
+        scaling = json.loads(agreed[0])
+        assert scaling["rows"] == 400, scaling
+        assert [column["name"] for column in scaling["columns"]] == ["age", "town, now", "weight"], scaling
+        assert scaling["columns"][1]["values"] == ["Aarau", "Basel", "Bern", "Chur; old"], scaling
+
+
+def test_a_scaling_of_the_fleet_is_refused_before_anything_is_written():
+    with folder() as home:
+        fleet_of = ("--scale", "fleet")
+        write(home + "/odd.csv", ["a", '"b ;c"', "y"], [(r * 0.37, "uv"[r % 2], r % 3) for r in range(60)])
+        assert new(home, *fleet_of, data="odd.csv", label="y", status=6)[1] == (
+            f"sgpctl: {home}/odd.csv:1: the name of column 'b ;c' cannot be written into a configuration; rename it\n")
+        with open(home + "/fleet.dot", "w", encoding="ascii") as file:
+            file.write(ctl("topology", "generate", "owner", 3, "--members", "--address", "127.0.0.1:7311+")[0])
+        _, err = new(home, *fleet_of, status=6)
+        assert err.startswith("sgpctl: --scale fleet does not go with ") and "give a scaling file" in err, err
+        assert sorted(os.listdir(home)) == ["fleet.dot", "odd.csv", "rows.csv"]
 
 
 def test_no_file_is_overwritten_without_force():
