@@ -74,6 +74,16 @@ static int check_tags(const struct sgp_model_file *layout, struct sgp_error *err
     return 0;
 }
 
+/* Read the layout out of the copied header. */
+static int read_layout(struct shared *shared, struct sgp_error *error)
+{
+    struct sgp_model_file *layout = NULL;
+    int code = sgp_safetensors_layout(shared->head, shared->head_bytes,
+        shared->bytes - shared->head_bytes, LAYOUT, error, &layout);
+    shared->layout = layout;
+    return code < 0 ? code : check_tags(layout, error);
+}
+
 int shared_open(int descriptor, struct sgp_error *error, struct shared *ret_shared)
 {
     struct shared shared = {0};
@@ -85,10 +95,7 @@ int shared_open(int descriptor, struct sgp_error *error, struct shared *ret_shar
         return sgp_fail(error, -errno, LAYOUT " cannot be mapped: %s", strerror(errno));
     code = copy_head(&shared, error);
     if (code == 0)
-        code = sgp_safetensors_layout(shared.head, shared.head_bytes,
-            shared.bytes - shared.head_bytes, LAYOUT, error, &shared.layout);
-    if (code == 0)
-        code = check_tags(shared.layout, error);
+        code = read_layout(&shared, error);
     if (code < 0) {
         shared_close(&shared);
         return code;

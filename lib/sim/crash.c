@@ -89,7 +89,7 @@ static int create_again(struct sgp_sim *sim, struct sgp_sim_host *host,
     struct sgp_node_needs needs;
     sgp_node_counts(*ret_node, &needs);
     status = sgp_sim_make_room(sim, host, &needs);
-    if (status == 0)
+    if (status >= 0)
         status = sim->options.trainer(sim->options.context, host->index, ret_trainer);
     if (status < 0)
         sgp_node_destroy(*ret_node);

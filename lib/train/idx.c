@@ -154,12 +154,13 @@ static int file_read(FILE *file, const char *name, struct sgp_error *error,
         return status;
     struct idx_header header;
     status = header_read(&source, error, &header);
-    if (status == 0)
+    if (status >= 0)
         status = elements_read(&source, &header, error, ret_bytes);
     sgp_source_finish(&source);
-    if (status == 0)
-        *ret_header = header;
-    return status;
+    if (status < 0)
+        return status;
+    *ret_header = header;
+    return 0;
 }
 
 /* The shape of a row; all zero if a row is not an image. */

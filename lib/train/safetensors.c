@@ -126,7 +126,7 @@ int sgp_safetensors_head(const struct sgp_model_contents *contents, struct sgp_e
             SGP_FILE_HEADER_BYTES_MAX);
     else if (!(head = malloc(size)))
         status = sgp_fail(error, -ENOMEM, "model file: out of memory");
-    if (status == 0) {
+    if (head) {
         memset(head, ' ', size);
         memcpy(head, &header_size, SGP_ST_LENGTH_BYTES);
         memcpy(head + SGP_ST_LENGTH_BYTES, text, length);
