@@ -3,6 +3,7 @@
 #ifndef SGP_TRAIN_STATISTICS_H
 #define SGP_TRAIN_STATISTICS_H
 
+#include <jansson.h>
 #include <stdio.h>
 
 #include "sgp/statistics.h"
@@ -19,6 +20,9 @@ sgp_statistics_compare *sgp_statistics_order(enum sgp_statistics_kind kind);
 int sgp_statistics_read_file(FILE *file, const char *name,
     const struct sgp_statistics_options *options, struct sgp_error *error,
     struct sgp_statistics **ret_statistics);
+
+/* The text of a value of JSON: one line of printable ASCII. The caller frees it. NULL: no memory. */
+char *sgp_statistics_dump(const json_t *value);
 
 /* Read a text of the node `name`, which is not trusted. All names are distinct, counts are at most
  * the rows, sums are those of so many numbers, and there is at least one column. Errors as

@@ -329,9 +329,7 @@ static int text_make(const struct total *total, const struct sgp_scaling *scalin
     json_t *root = sgp_scaling_json(scaling, WHERE, &why);
     if (!root)
         return sgp_fail(total->error, why.code, "%s", why.text);
-    char *text = add_keys(total, root) ? json_dumps(root, JSON_COMPACT | JSON_ENSURE_ASCII |
-                                                              JSON_REAL_PRECISION(SGP_REAL_DIGITS))
-                                       : NULL;
+    char *text = add_keys(total, root) ? sgp_statistics_dump(root) : NULL;
     json_decref(root);
     if (!text)
         return no_memory(total);

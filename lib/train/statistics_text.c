@@ -6,9 +6,9 @@
 #include "counted.h"
 #include "csv.h"
 #include "measures/wide.h"
+#include "scaling.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,6 +66,30 @@ static int columns_json(const struct sgp_statistics_column *columns, uint32_t co
     return 0;
 }
 
+/* A DEL is ASCII that jansson does not escape. It is there only within strings. */
+char *sgp_statistics_dump(const json_t *value)
+{
+    static const char escaped[] = "\\u007f";
+    const size_t width = sizeof escaped - 1;
+    char *text =
+        json_dumps(value, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(SGP_REAL_DIGITS));
+    size_t bytes = 1;
+    for (const char *c = text; c && *c; c++)
+        bytes += *c == 0x7f ? width : 1;
+    char *printable = text ? malloc(bytes) : NULL;
+    char *to = printable;
+    for (const char *c = text; printable && *c; c++) {
+        if (*c == 0x7f)
+            to = (char *)memcpy(to, escaped, width) + width;
+        else
+            *to++ = *c;
+    }
+    if (to)
+        *to = '\0';
+    free(text);
+    return printable;
+}
+
 int sgp_statistics_text(const struct sgp_statistics *statistics, const char *path,
     struct sgp_error *error, char **ret_text)
 {
@@ -75,7 +99,7 @@ int sgp_statistics_text(const struct sgp_statistics *statistics, const char *pat
         code = columns_json(statistics->columns, statistics->column_count, path, error, columns);
     json_t *root = json_pack("{s:i, s:I, s:o, s:o}", "sgp_statistics", FORMAT_VERSION, "rows",
         (json_int_t)statistics->rows, "labels", labels, "columns", columns);
-    char *text = code == 0 ? json_dumps(root, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
+    char *text = code == 0 ? sgp_statistics_dump(root) : NULL;
     json_decref(root);
     if (code < 0)
         return code;

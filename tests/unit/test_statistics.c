@@ -225,6 +225,18 @@ Test(statistics, too_many_values_are_refused)
     free(text);
 }
 
+Test(statistics, a_text_is_printable_ascii)
+{
+    char *text = told("\"\xc3\xa4\x7f\b\"\n1\n", &plain);
+    cr_assert(ne(ptr, strstr(text, "[[\"\\u00E4\\u007f\\b\",\"numbers\",1,"), NULL), "%s", text);
+    const char *const texts[] = {text};
+    expect_combined(texts, 1,
+        "{\"sgp_scaling\":1,\"columns\":["
+        "{\"name\":\"\\u00E4\\u007f\\b\",\"mean\":1.0,\"deviation\":1.0}],"
+        "\"rows\":1,\"members\":{\"a\":1}}");
+    free(text);
+}
+
 /* ---- the scaling ---- */
 
 Test(statistics, means_and_deviations_are_those_of_all_rows)
