@@ -21,7 +21,7 @@ int sgp_statistics_read_file(FILE *file, const char *name,
     const struct sgp_statistics_options *options, struct sgp_error *error,
     struct sgp_statistics **ret_statistics);
 
-/* The text of a value of JSON: one line of printable ASCII. The caller frees it. NULL: no memory. */
+/* A value of JSON as one line of printable ASCII, which the caller frees. NULL: no memory. */
 char *sgp_statistics_dump(const json_t *value);
 
 /* Read a text of the node `name`, which is not trusted. All names are distinct, counts are at most
