@@ -3,9 +3,11 @@
  * config_new.h. */
 #include "config_new.h"
 
+#include <math.h>
 #include <string.h>
 
 #define EPOCHS 20u
+#define STEPS 1000u /* at least, also of few rows */
 #define BATCH 32u
 #define HOLDOUT 0.2
 
@@ -52,18 +54,25 @@ static enum ctl_exit take_numbers(struct ctl_draft *draft)
 {
     struct ctl *ctl = draft->ctl;
     const struct ctl_given *given = draft->given;
-    draft->epochs = EPOCHS;
     draft->batch = BATCH;
     draft->rate = 0.005;
     draft->holdout = HOLDOUT;
-    enum ctl_exit status = ctl_option_u64(ctl, &given[NEW_EPOCHS], 1, 1000000, &draft->epochs);
-    if (status == CTL_DONE)
-        status = ctl_option_u64(ctl, &given[NEW_BATCH], 1, 1000000, &draft->batch);
+    enum ctl_exit status = ctl_option_u64(ctl, &given[NEW_BATCH], 1, 1000000, &draft->batch);
     if (status == CTL_DONE)
         status = ctl_option_real(ctl, &given[NEW_RATE], 1e-12, 1e6, &draft->rate);
     if (status == CTL_DONE)
         status = ctl_option_real(ctl, &given[NEW_HOLDOUT], 0, 0.9, &draft->holdout);
     return status;
+}
+
+/* So many passes that the model learns from few rows, too. */
+static enum ctl_exit take_epochs(struct ctl_draft *draft)
+{
+    const double kept = (double)draft->rows.description->rows * (1 - draft->holdout);
+    const double steps = ceil(kept / (double)draft->batch);
+    const double least = ceil(STEPS / (steps > 0 ? steps : 1));
+    draft->epochs = least > EPOCHS ? (uint64_t)least : EPOCHS;
+    return ctl_option_u64(draft->ctl, &draft->given[NEW_EPOCHS], 1, 1000000, &draft->epochs);
 }
 
 static enum ctl_exit config_new(struct ctl *ctl, int argc, char **argv)
@@ -78,6 +87,8 @@ static enum ctl_exit config_new(struct ctl *ctl, int argc, char **argv)
     if (status == CTL_DONE)
         status = ctl_draft_ask(&draft);
     if (status == CTL_DONE)
+        status = take_epochs(&draft);
+    if (status == CTL_DONE)
         status = ctl_draft_find_scale(&draft);
     if (status == CTL_DONE)
         status = ctl_draft_write(&draft);
@@ -91,6 +102,9 @@ static enum ctl_exit config_new(struct ctl *ctl, int argc, char **argv)
 static const struct ctl_option config_new_options[NEW_COUNT + 1] = {
     [NEW_DATA] = {"--data", .value = "FILE", .summary = "the CSV file with the rows of this node"},
     [NEW_LABEL] = {"--label", .value = "COLUMN", .summary = "the column to predict"},
+    [NEW_CLASSES] = {"--classes", .value = "NAMES",
+        .summary = "the classes of the label on all nodes, separated by blanks. Default: those of "
+                   "the rows of this node"},
     [NEW_TOPOLOGY] = {"--topology", .value = "FILE", .summary = "the topology file"},
     [NEW_IGNORE] = {"--ignore", .value = "COLUMNS",
         .summary = "columns that are to be no features, separated by commas"},
@@ -106,7 +120,8 @@ static const struct ctl_option config_new_options[NEW_COUNT + 1] = {
     [NEW_LAYERS] = {"--layers", .value = "LAYERS",
         .summary = "the layers of the model. Default: dense 32 relu, and one dense unit for each "
                    "output"},
-    [NEW_EPOCHS] = {"--epochs", .value = "COUNT", .summary = "passes over the rows. Default: 20"},
+    [NEW_EPOCHS] = {"--epochs", .value = "COUNT",
+        .summary = "passes over the rows. Default: 20, or as many as make 1000 steps"},
     [NEW_BATCH] = {"--batch", .value = "ROWS", .summary = "rows of a step. Default: 32"},
     [NEW_RATE] = {"--learning-rate", .value = "RATE",
         .summary = "step size of Adam. Default: 0.005"},

@@ -23,6 +23,7 @@
 enum {
     NEW_DATA,
     NEW_LABEL,
+    NEW_CLASSES,
     NEW_TOPOLOGY,
     NEW_IGNORE,
     NEW_SCALE,

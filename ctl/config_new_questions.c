@@ -62,6 +62,10 @@ static enum ctl_exit read_rows(struct ctl_draft *draft)
             draft->given[NEW_LABEL].value, draft->given[NEW_IGNORE].value, &draft->rows);
     if (status != CTL_DONE)
         return status;
+    const struct ctl_given *scale = &draft->given[NEW_SCALE], *classes = &draft->given[NEW_CLASSES];
+    draft->rows.common = scale->given && strcmp(scale->value, CTL_SCALE_FLEET) == 0;
+    if (classes->given && ctl_rows_name_classes(&draft->rows, classes->value, &why) < 0)
+        return ctl_fail(draft->ctl, CTL_INVALID, "%s", why.text);
     if (ctl_rows_refuse(&draft->rows, &why))
         return ctl_fail(draft->ctl, CTL_INVALID, "%s", why.text);
     return CTL_DONE;

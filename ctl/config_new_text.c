@@ -5,7 +5,7 @@
 static void put_model(const struct ctl_draft *draft, FILE *file)
 {
     const uint32_t outputs = ctl_rows_outputs(&draft->rows);
-    const bool classes = sgp_column_is_classes(draft->rows.label);
+    const bool classes = ctl_rows_classify(&draft->rows);
     (void)fprintf(file,
         "\n[model]\n; the last layer has one unit for each %s; the same on every node\n",
         classes ? "class" : "number to predict");

@@ -81,6 +81,7 @@ enum ctl_exit ctl_rows_read(struct ctl *ctl, const char *file, const char *label
 void ctl_rows_finish(struct ctl_rows *rows)
 {
     sgp_names_free(rows->ignored, rows->ignored_count);
+    sgp_names_free(rows->classes, rows->class_count);
     sgp_description_destroy(rows->description);
 }
 
@@ -96,12 +97,44 @@ static bool is_ignored(const struct ctl_rows *rows, const struct sgp_column *col
 
 bool ctl_rows_uses(const struct ctl_rows *rows, const struct sgp_column *column)
 {
-    return column != rows->label && !sgp_column_is_useless(column) && !is_ignored(rows, column);
+    const bool may_vary = column->kind == SGP_COLUMN_CONSTANT || column->kind == SGP_COLUMN_EMPTY;
+    const bool useless = sgp_column_is_useless(column) && !(rows->common && may_vary);
+    return column != rows->label && !useless && !is_ignored(rows, column);
+}
+
+bool ctl_rows_classify(const struct ctl_rows *rows)
+{
+    return rows->class_count > 0 || sgp_column_is_classes(rows->label);
 }
 
 uint32_t ctl_rows_outputs(const struct ctl_rows *rows)
 {
-    return sgp_column_is_classes(rows->label) ? rows->label->value_count : 1;
+    return rows->class_count > 0     ? rows->class_count
+           : ctl_rows_classify(rows) ? rows->label->value_count
+                                     : 1;
+}
+
+static bool is_class(const struct ctl_rows *rows, const char *value)
+{
+    for (uint32_t i = 0; i < rows->class_count; i++)
+        if (strcmp(rows->classes[i], value) == 0)
+            return true;
+    return false;
+}
+
+int ctl_rows_name_classes(struct ctl_rows *rows, const char *names, struct sgp_error *error)
+{
+    struct sgp_error why = {0};
+    const struct sgp_column *label = rows->label;
+    int code = sgp_names_split(names, SGP_NAMES_CLASSES, &why, &rows->classes, &rows->class_count);
+    if (code < 0)
+        return sgp_fail(error, code, "--classes: %s", why.text);
+    for (uint32_t i = 0; i < label->value_count; i++)
+        if (!is_class(rows, label->values[i].text))
+            return sgp_fail(error, SGP_E_CONFIG,
+                "--classes: %s has rows of the class '%.80s' in column '%.80s'; name it, too",
+                rows->file, label->values[i].text, label->name);
+    return 0;
 }
 
 /* Whether a value survives the reader of configurations in one line. */
@@ -123,7 +156,8 @@ static bool refuse_label(const struct ctl_rows *rows, struct sgp_error *why)
     const struct sgp_column *label = rows->label;
     if (!label)
         return sgp_fail(why, SGP_E_DATA, "%s: name the column to predict with --label", rows->file);
-    if (sgp_column_is_useless(label))
+    const bool one_class = label->kind == SGP_COLUMN_CONSTANT && rows->class_count > 0;
+    if (sgp_column_is_useless(label) && !one_class)
         return sgp_fail(why, SGP_E_DATA,
             "%s: column '%.80s' cannot be the label, because it is of kind %s; name another with "
             "--label",
@@ -180,7 +214,8 @@ bool ctl_rows_refuse(const struct ctl_rows *rows, struct sgp_error *ret_why)
 /* A feature of words. */
 static bool is_category(const struct ctl_rows *rows, const struct sgp_column *column)
 {
-    return ctl_rows_uses(rows, column) && column->kind == SGP_COLUMN_CATEGORY;
+    const bool word = column->kind == SGP_COLUMN_CONSTANT && column->numbers == 0;
+    return ctl_rows_uses(rows, column) && (word || column->kind == SGP_COLUMN_CATEGORY);
 }
 
 /* A column that is neither a feature nor the label. */
@@ -270,11 +305,11 @@ static void list_add(struct list *list, const char *name, FILE *file)
     list->column += length;
 }
 
-static void put_classes(const struct sgp_column *label, FILE *file)
+static void put_classes(const struct ctl_rows *rows, FILE *file)
 {
     struct list list = {.key = "classes", .separator = ""};
-    for (uint32_t i = 0; i < label->value_count; i++)
-        list_add(&list, label->values[i].text, file);
+    for (uint32_t i = 0; i < ctl_rows_outputs(rows); i++)
+        list_add(&list, rows->classes ? rows->classes[i] : rows->label->values[i].text, file);
     (void)fputc('\n', file);
 }
 
@@ -346,9 +381,9 @@ void ctl_rows_put_data(
     (void)fprintf(file, "; the column to predict\nlabel = ");
     put_name(rows->label->name, file);
     (void)fputc('\n', file);
-    if (sgp_column_is_classes(rows->label)) {
+    if (ctl_rows_classify(rows)) {
         (void)fprintf(file, "; its values, in the order of the outputs; the same on every node\n");
-        put_classes(rows->label, file);
+        put_classes(rows, file);
     }
     put_scale(rows, options->scale, file);
     put_missing(rows, scaled, file);

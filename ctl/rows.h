@@ -17,6 +17,10 @@ struct ctl_rows {
     const struct sgp_column *label; /* NULL: not named */
     char **ignored;                 /* the columns that the caller ignores */
     uint32_t ignored_count;
+    char **classes; /* of the label on all machines; NULL: the values of these rows */
+    uint32_t class_count;
+    bool
+        common; /* other machines have these columns: what is constant or empty here may vary there */
 };
 
 /* Read and describe FILE. `label` is a column, or NULL; `ignore` columns separated by commas, or
@@ -24,6 +28,13 @@ struct ctl_rows {
 enum ctl_exit ctl_rows_read(struct ctl *ctl, const char *file, const char *label,
     const char *ignore, struct ctl_rows *ret_rows);
 void ctl_rows_finish(struct ctl_rows *rows);
+
+/* Name the classes of the label, separated by blanks or commas: other machines may have rows of
+ * classes that these rows lack. SGP_E_CONFIG if a row has another class, -ENOMEM. */
+int ctl_rows_name_classes(struct ctl_rows *rows, const char *names, struct sgp_error *error);
+
+/* Whether the label names classes. */
+bool ctl_rows_classify(const struct ctl_rows *rows);
 
 /* Whether a column becomes a feature: it is not the label, not ignored, and says something. */
 bool ctl_rows_uses(const struct ctl_rows *rows, const struct sgp_column *column);

@@ -69,7 +69,7 @@ static void list_awaited(
 /* What members have still to send; NULL: nothing. */
 static const char *word_of(enum sgp_survey_stage stage)
 {
-    return stage == SGP_SURVEY_TELLING ? "figures" : stage == SGP_SURVEY_VOTING ? "vote" : NULL;
+    return stage == SGP_SURVEY_TELLING ? "report" : stage == SGP_SURVEY_VOTING ? "vote" : NULL;
 }
 
 static void tell_stage(struct awaiting_scaling *awaiting)

@@ -265,6 +265,30 @@ def test_two_nodes_agree_on_the_scaling_of_tables_of_their_own():
         assert scaling["columns"][1]["values"] == ["Aarau", "Basel", "Bern", "Chur; old"], scaling
 
 
+def test_a_site_of_one_class_whose_columns_do_not_vary():
+    """What is constant or empty at one site varies at the other, which has classes that the first lacks."""
+    with folder() as home:
+        for index in range(2):
+            drawn = random.Random(index)
+            rows = [("%.2f" % drawn.gauss(3 * (number % 3 if index else 0), 1), "7" if index == 0 else number % 5,
+                     "" if index == 0 else "%.1f" % drawn.random(), "x" if index == 0 else "xy"[number % 2],
+                     "abc"[number % 3 if index else 0]) for number in range(90)]
+            write(f"{home}/part{index}.csv", ["size", "kind", "gap", "word", "class"], rows)
+        whole = ("--scale", "fleet", "--classes", "a b c")
+        assert "is of kind constant" in new(home, "--scale", "fleet", data="part0.csv", label="class", status=6)[1]
+        assert new(home, "--scale", "fleet", "--classes", "b c", data="part0.csv", label="class", status=6)[1] == (
+            f"sgpctl: --classes: {home}/part0.csv has rows of the class 'a' in column 'class'; name it, too\n")
+        for index in range(2):
+            new(home, *whole, name=f"n{index}", file=f"n{index}.conf", data=f"part{index}.csv", label="class")
+        with open(home + "/n0.conf", encoding="utf-8") as file:
+            text = file.read()
+        for line in ("classes = a b c\n", "categories = word\n", "dense 3\n", "epochs = 334\n"):
+            assert line in text, (line, text)
+        assert "ignore" not in text, text
+        with two_daemons(home):
+            assert json.loads(ctl("-s", home + "/n1.sock", "evaluate", "--json")[0])["accuracy"] > 0.7
+
+
 def test_a_scaling_of_the_fleet_is_refused_before_anything_is_written():
     with folder() as home:
         fleet_of = ("--scale", "fleet")
