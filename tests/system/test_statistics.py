@@ -147,7 +147,7 @@ def test_label_columns_of_numbers_are_targets():
 
 
 # Columns of some data sets that are in the package scikit-learn: mean, deviation.
-KNOWN = [("load_breast_cancer", "mean radius", 14.127291739894552, 3.5209507107610622),
+KNOWN = [("load_breast_cancer", "mean radius", 14.127291739894552, 3.5209507607110622),
          ("load_wine", "alcohol", 13.000617977528091, 0.80954291452851679),
          ("load_diabetes", None, float.fromhex("0x1.3044580944581p+7"), float.fromhex("0x1.3405e23ec581cp+6"))]
 
