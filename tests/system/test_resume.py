@@ -102,11 +102,16 @@ class Resume(AttachTest):
         return sorted(int(name[6:-5]) for name in names if name.endswith(".unit"))
 
     def cut(self, f, programs, draw):
-        """Everything ends at once, in any order."""
-        ends = [program.kill for program in programs] + [lambda node=node: node.end(signal.SIGKILL) for node in f.nodes]
-        draw.shuffle(ends)
-        for end in ends:
-            end()
+        """Everything ends at once, in any order: nobody waits for an end before all have been killed, since nodes that
+        live on train without the others, and their latest units are then of rounds that the others never reach."""
+        pids = [program.process.pid for program in programs] + [node.process.pid for node in f.nodes]
+        draw.shuffle(pids)
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        for program in programs:
+            program.kill()
+        for node in f.nodes:
+            node.process.wait(fleet.PATIENCE)
 
     def assert_one_round(self, programs):
         """All have gone on from the same round, with the same steps done, and are in one round now; it is returned."""
