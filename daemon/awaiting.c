@@ -69,7 +69,8 @@ void awaiting_end(struct awaiting *awaiting, int result)
     uv_close((uv_handle_t *)&awaiting->watchdog, NULL);
     for (size_t i = 0; i < sizeof awaiting->signals / sizeof *awaiting->signals; i++)
         uv_close((uv_handle_t *)&awaiting->signals[i], NULL);
-    early_stop_begin(true); /* until the node's loop listens */
+    early_stop_begin(true);        /* until the node's loop listens */
+    (void)signal(SIGHUP, SIG_IGN); /* libuv has made it end the process */
 }
 
 int awaiting_stop(void *context)

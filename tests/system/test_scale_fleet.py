@@ -202,6 +202,16 @@ class ScaleFleet(FleetTest):
         self.finish(f, range(4))
         self.check_scaling(f, range(4))
 
+    def test_a_reload_ends_no_node_at_any_stage(self):
+        f = self.sites(2)
+        f.start()
+        def storm():
+            f.reload([i for i in (0, 1) if "event=survey" in f.nodes[i].log()])
+            self.assertEqual([node.process.poll() for node in f.nodes], [None, None])
+            return all("event=start" in node.log() for node in f.nodes)
+        f.wait("both to train", storm)
+        self.finish(f, range(2))
+
     def test_a_late_joiner_adopts(self):
         ring = [[(0, 1), (1, 2), (2, 0)]]
         f = self.sites(phases=ring, options={"train.epochs": "200"})
