@@ -25,7 +25,7 @@ struct awaiting_scaling {
     struct awaiting wait;  /* first */
     struct prepared place; /* of the topology file alone */
     struct sgp_survey *survey;
-    char *figures; /* NULL: a relay, which has no rows */
+    char *figures; /* NULL: no file has named this node as a member */
     struct listener listener;
     struct callers callers;
     struct pulls pulls;
@@ -265,10 +265,51 @@ static void find_neighbours(const struct prepared *place, struct peer *peers)
         peers[i].asked = peers[i].asked && sgp_topology_is_dialled(topology, i);
 }
 
+/* Whether the node can agree by this file; its rows are read when a file names it as a member. */
+static int read_figures(
+    struct awaiting_scaling *awaiting, const struct prepared *place, struct sgp_error *error)
+{
+    const struct config *config = awaiting->wait.config;
+    const bool relay = place->topology->nodes[place->self].relay;
+    struct sgp_error note = {0};
+    int code = scaling_check(config, place->topology, relay, error);
+    if (code < 0 || relay || awaiting->figures != NULL)
+        return code;
+    code = scaling_tell(config, &note, error, &awaiting->figures);
+    if (code == 0 && note.code != 0)
+        sgp_log(
+            &awaiting->wait.log->sink, SGP_LEVEL_WARNING, "event=warning text=\"%s\"", note.text);
+    return code;
+}
+
+/* The clock orders what one node tells in its lives; see sgp/survey.h. */
+static uint64_t clock_stamp(void)
+{
+    uv_timeval64_t now;
+    (void)uv_gettimeofday(&now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_usec / 1000;
+}
+
+/* Tell, unless that is done, or the file does not name this node as a member. */
+static int tell_figures(struct awaiting_scaling *awaiting)
+{
+    const struct sgp_topology *topology = awaiting->place.topology;
+    uint32_t member = 0;
+    if (topology->nodes[awaiting->place.self].relay)
+        return 0;
+    for (uint32_t i = 0; i < awaiting->place.self; i++)
+        member += !topology->nodes[i].relay;
+    return sgp_survey_figures(awaiting->survey, member) != NULL
+               ? 0
+               : sgp_survey_tell(awaiting->survey, clock_stamp(), awaiting->figures);
+}
+
 static int use_file(struct awaiting_scaling *awaiting, struct sgp_error *error)
 {
     struct peer *peers = calloc(awaiting->place.topology->node_count, sizeof *peers);
     int code = peers != NULL ? scaling_use(awaiting->survey, awaiting->place.topology) : -ENOMEM;
+    if (code == 0)
+        code = tell_figures(awaiting);
     if (code < 0) {
         free(peers);
         return sgp_fail(error, code, "out of memory");
@@ -299,6 +340,11 @@ static int reload(void *context, struct view_reload *ret_reload, struct sgp_erro
     int code = prepare_place(awaiting->wait.config, error, &place);
     if (code < 0)
         return code;
+    code = read_figures(awaiting, &place, error);
+    if (code < 0) {
+        prepared_finish(&place);
+        return code;
+    }
     struct prepared former = awaiting->place;
     pulls_drop(&awaiting->pulls);
     awaiting->place = place;
@@ -379,37 +425,17 @@ static int open_all(struct awaiting_scaling *awaiting, struct sgp_error *error)
     return code;
 }
 
-/* The clock orders what one node tells in its lives; see sgp/survey.h. */
-static uint64_t clock_stamp(void)
-{
-    uv_timeval64_t now;
-    (void)uv_gettimeofday(&now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_usec / 1000;
-}
-
 /* Everything before the loop: the survey with the figures of this node. 1: agreed before. */
 static int begin(struct awaiting_scaling *awaiting, struct sgp_error *error)
 {
-    struct sgp_error note = {0};
     awaiting->survey = sgp_survey_create(awaiting->wait.config->name);
     if (awaiting->survey == NULL)
         return sgp_fail(error, -ENOMEM, "out of memory");
     int code = scaling_restore(awaiting->wait.config, awaiting->survey, error);
     if (code != 0)
         return code;
-    const bool relay = awaiting->place.topology->nodes[awaiting->place.self].relay;
-    code = scaling_check(awaiting->wait.config, awaiting->place.topology, relay, error);
-    if (code == 0)
-        code = use_file(awaiting, error);
-    if (code < 0 || relay)
-        return code;
-    code = scaling_tell(awaiting->wait.config, &note, error, &awaiting->figures);
-    if (code == 0 && note.code != 0)
-        sgp_log(
-            &awaiting->wait.log->sink, SGP_LEVEL_WARNING, "event=warning text=\"%s\"", note.text);
-    if (code == 0 && sgp_survey_tell(awaiting->survey, clock_stamp(), awaiting->figures) < 0)
-        code = sgp_fail(error, -ENOMEM, "out of memory");
-    return code;
+    code = read_figures(awaiting, &awaiting->place, error);
+    return code < 0 ? code : use_file(awaiting, error);
 }
 
 static int run(struct awaiting_scaling *awaiting, struct sgp_error *error)

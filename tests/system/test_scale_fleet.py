@@ -52,6 +52,7 @@ class Sites(Fleet):
                    "train.epochs": "3", "model.layers": "dense 4 relu, dense 2", **arguments.pop("options", {})}
         self.tables = {}
         self.version = 1
+        self.relays = []
         own = {i: {"data.train": "rows%d.csv" % i, **arguments.get("own", {}).get(i, {})} for i in range(n)}
         super().__init__(n, **{**arguments, "options": options, "own": own})
         for i in range(n):
@@ -59,6 +60,9 @@ class Sites(Fleet):
 
     def says(self):
         return super().says() + "  version=%d;\n" % self.version
+
+    def says_of(self, index):
+        return ", train=false" if index in self.relays else ""
 
     def write_table(self, index, rows):
         self.tables[index] = rows
@@ -211,6 +215,20 @@ class ScaleFleet(FleetTest):
             return all("event=start" in node.log() for node in f.nodes)
         f.wait("both to train", storm)
         self.finish(f, range(2))
+
+    def test_a_relay_that_gets_rows_tells_them(self):
+        f = self.sites(3)
+        f.relays = [2]
+        f.rewire(range(3), f.phases)
+        f.start([1, 2])
+        self.wait_for(f, "n0", [1, 2])
+        f.version += 1
+        f.relays = []
+        f.rewire(range(3), f.phases)
+        f.reload([1, 2])
+        f.start([0])
+        self.finish(f, range(3))
+        self.check_scaling(f, range(3))
 
     def test_a_late_joiner_adopts(self):
         ring = [[(0, 1), (1, 2), (2, 0)]]
