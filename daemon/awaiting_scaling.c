@@ -147,9 +147,10 @@ static void on_asking(uv_timer_t *timer)
 {
     struct awaiting_scaling *awaiting = timer->data;
     const struct sgp_topology *topology = awaiting->place.topology;
+    const bool calls = !sgp_topology_is_dialled(topology, awaiting->place.self);
     for (uint32_t i = 0; i < topology->node_count; i++)
         if (awaiting->peers[i].asked)
-            pulls_ask(&awaiting->pulls, i, &topology->nodes[i]);
+            pulls_ask(&awaiting->pulls, i, &topology->nodes[i], calls);
 }
 
 static enum sgp_tls tls_dialling(
@@ -172,16 +173,16 @@ static bool expects(void *context, const struct sockaddr *address)
     return callers_expect(&awaiting->callers, address);
 }
 
-static bool admits(
+static int64_t admits(
     void *context, const struct link *link, const char *source, char text[SGP_TEXT_BYTES])
 {
     const struct awaiting_scaling *awaiting = context;
     const int64_t node = sgp_topology_find(awaiting->place.topology, source);
     if (node >= 0)
-        return keys_allow(&awaiting->place, link, (uint32_t)node, text);
+        return keys_allow(&awaiting->place, link, (uint32_t)node, text) ? node : -1;
     (void)snprintf(text, SGP_TEXT_BYTES,
         "it is called %s, which is no node of the topology file; " LISTENER_REMEDY, source);
-    return false;
+    return -1;
 }
 
 /* Told once, until that node has answered. */
@@ -205,6 +206,12 @@ static void on_pull(void *context, struct link *link, const struct sgp_message *
 {
     struct awaiting_scaling *awaiting = context;
     pulls_answer(&awaiting->pulls, link, message);
+}
+
+static void on_call(void *context, struct link *link, const struct sgp_message *message)
+{
+    struct awaiting_scaling *awaiting = context;
+    pulls_called(&awaiting->pulls, link, message);
 }
 
 /* A neighbour that has the scaling begins to train. It dials again and again. */
@@ -379,7 +386,7 @@ static int open_net(struct awaiting_scaling *awaiting, struct sgp_error *error)
     const struct listener_events events = {.context = awaiting,
         .hello = on_early,
         .inquire = on_early,
-        .call = on_early,
+        .call = on_call,
         .pull = on_pull,
         .tls = tls_listening,
         .expects = expects,

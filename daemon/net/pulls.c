@@ -13,6 +13,8 @@ struct question {
     uint32_t peer;
     char target[SGP_NAME_BYTES];
     struct link *link; /* NULL: being dialled */
+    bool calls;        /* the peer is to ask in its turn; */
+    bool called;       /* it was told so */
     sgp_time heard;
     struct sgp_arriving arriving;
     uint32_t sent, count;
@@ -24,6 +26,7 @@ struct answer {
     struct pulls *pulls;
     struct link *link;
     sgp_time heard;
+    uint32_t peer;
     char source[SGP_NAME_BYTES];
     uint32_t heads; /* that must still come */
     struct sgp_answering *answering;
@@ -89,13 +92,33 @@ static void on_question_failed(struct link *link, int code, const char *text)
     end_question(link->context, text);
 }
 
+/* The peer has said all, or asks in its turn. */
+static void on_pull(struct question *question, const struct sgp_message *message)
+{
+    struct pulls *pulls = question->pulls;
+    struct link *link = question->link;
+    const struct sgp_message call = {.type = SGP_CALL,
+        .pulse = pulse,
+        .call = {.source = question->target, .target = pulls->name}};
+    if (question->calls && !question->called) {
+        question->called = true;
+        link_send(link, &call);
+    } else if (question->called) {
+        question->link = NULL;
+        end_question(question, NULL);
+        pulls_answer(pulls, link, message);
+    } else {
+        end_question(question, NULL);
+    }
+}
+
 static void on_reply(struct link *link, const struct sgp_message *message)
 {
     struct question *question = link->context;
     struct pulls *pulls = question->pulls;
     question->heard = (sgp_time)uv_hrtime();
     if (message->type == SGP_PULL) {
-        end_question(question, NULL);
+        on_pull(question, message);
         return;
     }
     const int code = message->type == SGP_BULLETIN
@@ -139,15 +162,10 @@ static bool list_heads(struct question *question)
     return true;
 }
 
-static void on_dialled(void *context, uint32_t peer, struct link *link, int code, const char *text)
+/* Ask on this link. */
+static void begin_question(struct question *question, struct link *link)
 {
-    struct pulls *pulls = context;
-    struct question *question = find_question(pulls, peer);
-    (void)code;
-    if (link == NULL) {
-        end_question(question, text);
-        return;
-    }
+    struct pulls *pulls = question->pulls;
     link->events = &question_events;
     link->context = question;
     question->link = link;
@@ -156,11 +174,30 @@ static void on_dialled(void *context, uint32_t peer, struct link *link, int code
         end_question(question, "out of memory");
         return;
     }
-    send_pull(link, pulls->name, question->target, question->count);
     arm(pulls);
+    send_pull(link, pulls->name, question->target, question->count);
 }
 
-void pulls_ask(struct pulls *pulls, uint32_t peer, const struct sgp_topology_node *node)
+static void on_dialled(void *context, uint32_t peer, struct link *link, int code, const char *text)
+{
+    struct question *question = find_question(context, peer);
+    (void)code;
+    if (link == NULL)
+        end_question(question, text);
+    else
+        begin_question(question, link);
+}
+
+static void add_question(
+    struct pulls *pulls, struct question *question, uint32_t peer, const char *target)
+{
+    question->pulls = pulls;
+    question->peer = peer;
+    (void)snprintf(question->target, sizeof question->target, "%s", target);
+    LIST_INSERT_HEAD(&pulls->questions, question, next);
+}
+
+void pulls_ask(struct pulls *pulls, uint32_t peer, const struct sgp_topology_node *node, bool calls)
 {
     if (find_question(pulls, peer) != NULL)
         return;
@@ -169,10 +206,8 @@ void pulls_ask(struct pulls *pulls, uint32_t peer, const struct sgp_topology_nod
         free(question);
         return;
     }
-    question->pulls = pulls;
-    question->peer = peer;
-    (void)snprintf(question->target, sizeof question->target, "%s", node->name);
-    LIST_INSERT_HEAD(&pulls->questions, question, next);
+    question->calls = calls;
+    add_question(pulls, question, peer, node->name);
 }
 
 /* ---- answers ---- */
@@ -200,10 +235,39 @@ static void on_answer_failed(struct link *link, int code, const char *text)
     free_answer(link->context);
 }
 
+/* Ask a node that cannot be dialled on its own connection, unless a question is under way. */
+static void ask_back(struct pulls *pulls, uint32_t peer, const char *target, struct link *link)
+{
+    const bool asks = pulls->events.changed != NULL && find_question(pulls, peer) == NULL;
+    struct question *question = asks ? calloc(1, sizeof *question) : NULL;
+    if (question == NULL) {
+        link_close(link, NULL);
+        return;
+    }
+    add_question(pulls, question, peer, target);
+    begin_question(question, link);
+}
+
+/* The asker has its answer, and is to be asked. */
+static void turn(struct answer *answer)
+{
+    struct pulls *pulls = answer->pulls;
+    struct link *link = answer->link;
+    const uint32_t peer = answer->peer;
+    char source[SGP_NAME_BYTES];
+    (void)snprintf(source, sizeof source, "%s", answer->source);
+    free_answer(answer);
+    ask_back(pulls, peer, source, link);
+}
+
 static void on_head(struct link *link, const struct sgp_message *message)
 {
     struct answer *answer = link->context;
     answer->heard = (sgp_time)uv_hrtime();
+    if (message->type == SGP_CALL && answer->said) {
+        turn(answer);
+        return;
+    }
     if (message->type != SGP_BULLETIN || answer->heads == 0) {
         end_answer(answer);
         return;
@@ -239,7 +303,8 @@ void pulls_answer(struct pulls *pulls, struct link *link, const struct sgp_messa
 {
     const struct sgp_pull *pull = &message->pull;
     char text[SGP_TEXT_BYTES];
-    if (!pulls->events.admits(pulls->events.context, link, pull->source, text)) {
+    const int64_t peer = pulls->events.admits(pulls->events.context, link, pull->source, text);
+    if (peer < 0) {
         refuse(pulls, link, text);
         return;
     }
@@ -256,6 +321,7 @@ void pulls_answer(struct pulls *pulls, struct link *link, const struct sgp_messa
     *answer = (struct answer){.pulls = pulls,
         .link = link,
         .heard = (sgp_time)uv_hrtime(),
+        .peer = (uint32_t)peer,
         .heads = pull->heads,
         .answering = answering};
     (void)snprintf(answer->source, sizeof answer->source, "%s", pull->source);
@@ -264,6 +330,17 @@ void pulls_answer(struct pulls *pulls, struct link *link, const struct sgp_messa
     link->events = &answer_events;
     link->context = answer;
     arm(pulls);
+}
+
+void pulls_called(struct pulls *pulls, struct link *link, const struct sgp_message *message)
+{
+    const char *caller = message->call.target;
+    char text[SGP_TEXT_BYTES];
+    const int64_t peer = pulls->events.admits(pulls->events.context, link, caller, text);
+    if (peer < 0)
+        refuse(pulls, link, text);
+    else
+        ask_back(pulls, (uint32_t)peer, caller, link);
 }
 
 /* ---- sending, and the end of patience ---- */

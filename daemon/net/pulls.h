@@ -5,6 +5,9 @@
  *     asker -> answerer   PULL, so many BULLETINs that name what the asker holds
  *     answerer -> asker   BULLETINs in pieces, PULL
  *
+ * A node that cannot be dialled sends CALL after the answer to its question, and, when it trains,
+ * on a connection of its own. On this connection it is then asked.
+ *
  * Memory: a question has what it names, and one bulletin that arrives. Of answers there are at most
  * PULLS_ANSWERS at a time; one more ends the oldest.
  *
@@ -29,10 +32,11 @@ struct pulls_events {
     void *context;
     /* How to dial a peer: see struct dialer_events. */
     enum sgp_tls (*tls)(void *context, uint32_t peer, struct sgp_cipher_settings *ret_settings);
-    /* Whether to answer a caller that says this name. False: the reason is in `text`. */
-    bool (*admits)(
+    /* The place in the file of a caller that says this name. Negative: it is not answered, and the
+     * reason is in `text`. */
+    int64_t (*admits)(
         void *context, const struct link *link, const char *source, char text[SGP_TEXT_BYTES]);
-    /* The survey has learned something. */
+    /* The survey has learned something. NULL: this node asks nobody. */
     void (*changed)(void *context);
     /* A question has ended: NULL, or why it failed. */
     void (*ended)(void *context, uint32_t peer, const char *why);
@@ -54,11 +58,16 @@ struct pulls {
 void pulls_open(struct pulls *pulls, uv_loop_t *loop, struct sgp_survey *survey, const char *name,
     const struct pulls_events *events);
 
-/* Ask a node, unless a question to it is under way. `ended` follows, never from within. */
-void pulls_ask(struct pulls *pulls, uint32_t peer, const struct sgp_topology_node *node);
+/* Ask a node, unless a question to it is under way. `ended` follows, never from within. With
+ * `calls` the node is to ask in its turn, because this node cannot be dialled. */
+void pulls_ask(
+    struct pulls *pulls, uint32_t peer, const struct sgp_topology_node *node, bool calls);
 
 /* For the listener: a caller began with this PULL. Takes the link over. */
 void pulls_answer(struct pulls *pulls, struct link *link, const struct sgp_message *pull);
+
+/* For the listener: a caller that cannot be dialled began with this CALL. Asks it on its link. */
+void pulls_called(struct pulls *pulls, struct link *link, const struct sgp_message *call);
 
 /* End all questions and answers, without `ended`: before the survey uses another file. */
 void pulls_drop(struct pulls *pulls);

@@ -9,16 +9,16 @@
 #include <errno.h>
 #include <stdio.h>
 
-static bool admits(
+static int64_t admits(
     void *context, const struct link *link, const char *source, char text[SGP_TEXT_BYTES])
 {
     struct daemon *daemon = context;
     const int64_t node = sgp_topology_find(daemon->prepared->topology, source);
     if (node >= 0)
-        return trust_is(daemon, link, (uint32_t)node, text);
+        return trust_is(daemon, link, (uint32_t)node, text) ? node : -1;
     (void)snprintf(text, SGP_TEXT_BYTES,
         "it is called %s, which is no node of the topology file; " LISTENER_REMEDY, source);
-    return false;
+    return -1;
 }
 
 static void on_refused(void *context, struct link *link, const char *text)

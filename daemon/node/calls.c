@@ -8,6 +8,7 @@
  * Fails: a node that cannot be called, or does not greet in time, is called again. */
 #include "calls.h"
 
+#include "bulletins.h"
 #include "edges.h"
 #include "inquiry.h"
 #include "net/listener.h"
@@ -35,6 +36,8 @@ static void on_message(struct link *link, const struct sgp_message *message)
     forget(daemon, link);
     if (message->type == SGP_HELLO && strcmp(message->hello.source, source) == 0)
         neighbours_on_hello(daemon, link, message);
+    else if (message->type == SGP_PULL) /* it awaits the scaling of the fleet */
+        bulletins_on_pull(daemon, link, message);
     else
         link_close(link, NULL);
 }

@@ -97,6 +97,16 @@ class CipheredSites(Sites, TlsFleet):
     pass
 
 
+class Hidden(Sites):
+    """n1 has rows, and cannot be dialled: it dials the others."""
+
+    def __init__(self):
+        super().__init__(3, own={1: {"network.listen": "none"}})
+
+    def address(self, index, other):
+        return "none" if other == 1 else super().address(index, other)
+
+
 class ScaleFleet(FleetTest):
     def sites(self, *arguments, **keywords):
         f = Sites(*arguments, **keywords)
@@ -205,6 +215,38 @@ class ScaleFleet(FleetTest):
         f.nodes[3].start()
         self.finish(f, range(4))
         self.check_scaling(f, range(4))
+
+    def voters(self, f, index):
+        """The authors of the votes that a waiting node passes on."""
+        asker = Peer(f.ports[index])
+        self.addCleanup(asker.close)
+        asker.send(PULL, "n1", "n%d" % index, 0)
+        voters = set()
+        while True:
+            kind, fields = asker.receive(BULLETIN, PULL, GOODBYE)
+            if kind != BULLETIN:
+                return voters
+            voters |= {fields[1]} if fields[0] == VOTE else set()
+
+    def test_who_cannot_be_dialled_is_heard(self):
+        f = Hidden()
+        self.addCleanup(f.close)
+        f.start()
+        self.finish(f, range(3))
+        self.check_scaling(f, range(3))
+
+    def test_who_cannot_be_dialled_tells_the_result(self):
+        """n1 learns the votes of all others in the answer for which it votes itself, so it freezes first."""
+        f = Hidden()
+        self.addCleanup(f.close)
+        f.start([0, 1])
+        self.wait_for(f, "n2", [0, 1])
+        f.nodes[1].kill(signal.SIGSTOP)
+        f.start([2])
+        f.wait("the votes of both at both", lambda: all(self.voters(f, i) >= {"n0", "n2"} for i in (0, 2)))
+        f.nodes[1].kill(signal.SIGCONT)
+        self.finish(f, range(3))
+        self.check_scaling(f, range(3))
 
     def test_a_reload_ends_no_node_at_any_stage(self):
         f = self.sites(2)
