@@ -6,15 +6,15 @@
  *    wins. An author that hears of a later stamp of its own tells again, with a later one.
  * 2. Pull. A node asks its neighbours for the bulletins that it lacks.
  * 3. Vote. A node that holds the figures of all members votes for this set: for the version of its
- *    topology file and the (name, digest) of all members. No vote is ever taken back.
- * 4. Freeze. When all members have voted for the set that a node holds now, the survey is complete.
- *    The caller computes the result from the figures and freezes it. A node with a result votes
+ *    topology file and the (name, stamp, digest) of all members. No vote is ever taken back.
+ * 4. Freeze. When all members have voted for the set that a member holds now, its survey is
+ *    complete. The caller computes the result from the figures and freezes it. A node with a result votes
  *    no more, and no reload changes the result.
  * 5. Adopt. A node without a result takes that of a neighbour. A node with a result takes another
  *    only if it is of a later version of the topology file.
  *
- * So two nodes cannot freeze different sets of one version: each needs the votes of all members,
- * and a member that votes for a second set has given up the first. A file that names a struck
+ * So two nodes cannot freeze different sets of one version: each is a member and needs the votes of
+ * all members, and a member that votes for a second set has given up the first for good. A file that names a struck
  * member again needs a higher version; without that, two results are possible.
  *
  * A survey is a pure state machine: no clock, socket or file. Functions that can be out of memory
@@ -48,7 +48,7 @@ struct sgp_survey *sgp_survey_create(const char *name);
 void sgp_survey_destroy(struct sgp_survey *survey); /* NULL is fine */
 
 /* Use a topology file from now on. The figures and votes of members of both files stay. The node
- * itself may be no member; it then never votes. 0 or -ENOMEM. */
+ * itself may be no member; it then never votes, and takes the result of others. 0 or -ENOMEM. */
 int sgp_survey_use(struct sgp_survey *survey, const struct sgp_survey_file *file);
 
 /* Tell the figures of this node (printable ASCII, 1 .. SGP_BULLETIN_MAX bytes, copied). `stamp` is

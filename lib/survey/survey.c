@@ -66,14 +66,16 @@ static bool is_later(const struct sgp_survey_text *than, uint64_t stamp, uint64_
 
 /* ---- the set, and the vote for it ---- */
 
-/* The digest of the version and of all members with their figures; never 0. */
+/* The digest of the version and of all members with their figures; never 0. With the stamps, so
+ * that the sets of a member have one order: a set that it has given up does not come back. */
 static uint64_t digest_of_set(const struct sgp_survey *survey)
 {
     uint64_t digest = XXH3_64bits_withSeed("survey", 6, survey->version);
     for (uint32_t i = 0; i < survey->count; i++) {
         const struct sgp_survey_member *member = &survey->members[i];
         digest = XXH3_64bits_withSeed(member->name, strlen(member->name) + 1, digest);
-        digest = XXH3_64bits_withSeed(&member->figures.digest, sizeof(uint64_t), digest);
+        const uint64_t figures[] = {member->figures.stamp, member->figures.digest};
+        digest = XXH3_64bits_withSeed(figures, sizeof figures, digest);
     }
     return digest + (digest == 0);
 }
@@ -272,7 +274,8 @@ enum sgp_survey_stage sgp_survey_stage(const struct sgp_survey *survey)
     for (uint32_t i = 0; i < survey->count; i++)
         if (!sgp_survey_has_vote(&survey->members[i], survey->set))
             return SGP_SURVEY_VOTING;
-    return SGP_SURVEY_COMPLETE;
+    /* A node that has no vote to give cannot hold back another set. */
+    return survey->self != NULL ? SGP_SURVEY_COMPLETE : SGP_SURVEY_VOTING;
 }
 
 const char *sgp_survey_result(const struct sgp_survey *survey, uint64_t *ret_version)

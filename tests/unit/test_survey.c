@@ -123,6 +123,68 @@ Test(survey, an_author_overtakes_its_earlier_life)
     sgp_survey_destroy(c);
 }
 
+/* A relay hears the votes of both members before they hear each other's; then one of them returns
+ * with other rows. */
+Test(survey, who_is_no_member_takes_the_result_of_members)
+{
+    struct sgp_survey *a = survey_of("a", 2, 0), *c = survey_of("c", 2, 0);
+    struct sgp_survey *relay = survey_of("r", 2, 0);
+    uint64_t version;
+    (void)sgp_survey_tell(a, 1, "a");
+    (void)sgp_survey_tell(c, 1, "c");
+    (void)pull(relay, a);
+    (void)pull(a, c);
+    (void)pull(c, relay);
+    (void)pull(relay, a);
+    (void)pull(relay, c);
+    cr_assert(eq(int, (int)sgp_survey_stage(a), SGP_SURVEY_VOTING));
+    cr_assert(eq(int, (int)sgp_survey_stage(c), SGP_SURVEY_VOTING));
+    cr_assert(eq(int, (int)sgp_survey_stage(relay), SGP_SURVEY_VOTING), "it has no vote to give");
+    struct sgp_survey *later = survey_of("c", 2, 0);
+    (void)sgp_survey_tell(later, 2, "other rows");
+    (void)pull(a, later);
+    (void)pull(later, a);
+    cr_assert(eq(int, (int)sgp_survey_stage(later), SGP_SURVEY_COMPLETE));
+    (void)sgp_survey_freeze(later, 0, "of other rows");
+    (void)pull(relay, later);
+    cr_assert(eq(str, (char *)sgp_survey_result(relay, &version), "of other rows"));
+    sgp_survey_destroy(a);
+    sgp_survey_destroy(c);
+    sgp_survey_destroy(relay);
+    sgp_survey_destroy(later);
+}
+
+/* c returns with other rows and a clock that went back. To a its new rows come before its old
+ * ones, and to b after them. */
+Test(survey, a_set_that_was_given_up_does_not_come_back)
+{
+    struct sgp_survey *a = survey_of("a", 3, 0), *b = survey_of("b", 3, 0);
+    struct sgp_survey *c = survey_of("c", 3, 0), *later = survey_of("c", 3, 0);
+    (void)sgp_survey_tell(a, 1, "a");
+    (void)sgp_survey_tell(b, 1, "b");
+    (void)sgp_survey_tell(c, 100, "old rows");
+    (void)sgp_survey_tell(later, 50, "new rows");
+    (void)pull(a, b);
+    (void)pull(later, a);
+    (void)pull(c, a);
+    (void)pull(b, c); /* c and b vote for the old rows, */
+    (void)pull(a, later);
+    (void)pull(b, a);
+    (void)pull(a, b); /* and a for the new ones, then for the old ones */
+    cr_assert(eq(int, (int)sgp_survey_stage(a), SGP_SURVEY_COMPLETE));
+    (void)sgp_survey_freeze(a, 0, "of old rows");
+    (void)pull(later, b);
+    (void)pull(b, later);
+    cr_assert(eq(str, (char *)sgp_survey_figures(b, 0), "new rows"));
+    cr_assert(eq(int, (int)sgp_survey_stage(b), SGP_SURVEY_VOTING), "a has given them up");
+    (void)pull(b, a);
+    cr_assert(eq(int, (int)sgp_survey_stage(b), SGP_SURVEY_FROZEN));
+    sgp_survey_destroy(a);
+    sgp_survey_destroy(b);
+    sgp_survey_destroy(c);
+    sgp_survey_destroy(later);
+}
+
 Test(survey, figures_stay_over_a_change_of_the_file)
 {
     struct sgp_survey *a = survey_of("a", 2, 0), *b = survey_of("b", 3, 0);
