@@ -19,8 +19,7 @@ struct ctl_rows {
     uint32_t ignored_count;
     char **classes; /* of the label on all machines; NULL: the values of these rows */
     uint32_t class_count;
-    bool
-        common; /* other machines have these columns: what is constant or empty here may vary there */
+    bool common; /* with other machines, where a column may vary that is constant here */
 };
 
 /* Read and describe FILE. `label` is a column, or NULL; `ignore` columns separated by commas, or

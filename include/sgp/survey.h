@@ -8,14 +8,14 @@
  * 3. Vote. A node that holds the figures of all members votes for this set: for the version of its
  *    topology file and the (name, stamp, digest) of all members. No vote is ever taken back.
  * 4. Freeze. When all members have voted for the set that a member holds now, its survey is
- *    complete. The caller computes the result from the figures and freezes it. A node with a result votes
- *    no more, and no reload changes the result.
+ *    complete. The caller computes the result from the figures and freezes it. A node with a result
+ *    votes no more, and no reload changes the result.
  * 5. Adopt. A node without a result takes that of a neighbour. A node with a result takes another
  *    only if it is of a later version of the topology file.
  *
- * So two nodes cannot freeze different sets of one version: each is a member and needs the votes of
- * all members, and a member that votes for a second set has given up the first for good. A file that names a struck
- * member again needs a higher version; without that, two results are possible.
+ * So two nodes cannot freeze different sets of one version. Each is a member and needs the votes of
+ * all members, and a member that votes for a second set has given up the first for good. A file
+ * that names a struck member again needs a higher version; without that, two results are possible.
  *
  * A survey is a pure state machine: no clock, socket or file. Functions that can be out of memory
  * say so; the survey is then unchanged. One thread at a time. */
