@@ -62,7 +62,7 @@ class Sites(Fleet):
         return super().says() + "  version=%d;\n" % self.version
 
     def says_of(self, index):
-        return ", train=false" if index in self.relays else ""
+        return super().says_of(index) + (", train=false" if index in self.relays else "")
 
     def write_table(self, index, rows):
         self.tables[index] = rows
