@@ -438,6 +438,7 @@ static int begin(struct awaiting_scaling *awaiting, struct sgp_error *error)
     awaiting->survey = sgp_survey_create(awaiting->wait.config->name);
     if (awaiting->survey == NULL)
         return sgp_fail(error, -ENOMEM, "out of memory");
+    sgp_survey_check(awaiting->survey, scaling_is_sound);
     int code = scaling_restore(awaiting->wait.config, awaiting->survey, error);
     if (code != 0)
         return code;

@@ -273,18 +273,28 @@ int scaling_balance(const char *text, char *const *names, uint32_t count, struct
     return code;
 }
 
+bool scaling_is_sound(const char *text, uint64_t version)
+{
+    struct sgp_error error = {0};
+    struct sgp_scaling *scaling = NULL;
+    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    const json_t *told = json_object_get(root, VERSION_KEY);
+    const bool same = json_is_integer(told) && json_integer_value(told) >= 0 &&
+                      (uint64_t)json_integer_value(told) == version;
+    json_decref(root);
+    const bool sound = same && sgp_scaling_parse(text, strlen(text), "the scaling of the fleet",
+                                   &error, &scaling) == 0;
+    sgp_scaling_destroy(scaling);
+    return sound;
+}
+
 int scaling_keep(const struct config *config, const char *text, struct sgp_error *error)
 {
     char path[CONFIG_TEXT_BYTES];
     struct sgp_atomic_file file;
-    struct sgp_scaling *scaling = NULL;
-    int code = sgp_scaling_parse(text, strlen(text), "the scaling of the fleet", error, &scaling);
-    sgp_scaling_destroy(scaling);
-    if (code < 0)
-        return code;
     scaling_path(config, path);
     (void)mkdir(config->state_directory, 0750);
-    code = sgp_atomic_open(&file, path, SGP_ATOMIC_PRIVATE, error);
+    const int code = sgp_atomic_open(&file, path, SGP_ATOMIC_PRIVATE, error);
     if (code < 0)
         return code;
     sgp_atomic_write(&file, text, strlen(text));

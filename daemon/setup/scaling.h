@@ -52,7 +52,10 @@ int scaling_read(const struct config *config, bool relay, struct sgp_error *erro
 int scaling_balance(const char *text, char *const *names, uint32_t count, struct sgp_error *error,
     float **ret_weights);
 
-/* Check a text on which others have agreed, and write it to STATE/scale.json. */
+/* Whether a text can be what nodes of this version of the topology file have agreed on. */
+bool scaling_is_sound(const char *text, uint64_t version);
+
+/* Write the text on which all nodes have agreed to STATE/scale.json. */
 int scaling_keep(const struct config *config, const char *text, struct sgp_error *error);
 
 /* Freeze the survey with the kept result. 1, 0 if there is none, or negative with *error. */

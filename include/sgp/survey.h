@@ -47,6 +47,11 @@ enum sgp_survey_stage {
 struct sgp_survey *sgp_survey_create(const char *name);
 void sgp_survey_destroy(struct sgp_survey *survey); /* NULL is fine */
 
+/* Results of others are taken only if `is_sound` says so of the text and its version. NULL, as at
+ * first: all are. */
+void sgp_survey_check(
+    struct sgp_survey *survey, bool (*is_sound)(const char *text, uint64_t version));
+
 /* Use a topology file from now on. The figures and votes of members of both files stay. The node
  * itself may be no member; it then never votes, and takes the result of others. 0 or -ENOMEM. */
 int sgp_survey_use(struct sgp_survey *survey, const struct sgp_survey_file *file);
@@ -109,7 +114,7 @@ struct sgp_arriving {
 void sgp_arriving_drop(struct sgp_arriving *arriving);
 
 /* A piece has arrived from a member of the file. Returns 1 if the survey has changed, 0 if not,
- * -ENOMEM, or SGP_E_PROTOCOL: pieces out of order, or a text without its digest. */
+ * -ENOMEM, or SGP_E_PROTOCOL: pieces out of order, a text without its digest, an unsound result. */
 int sgp_survey_piece(
     struct sgp_survey *survey, struct sgp_arriving *arriving, const struct sgp_bulletin *piece);
 

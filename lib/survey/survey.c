@@ -102,6 +102,12 @@ struct sgp_survey *sgp_survey_create(const char *name)
     return survey;
 }
 
+void sgp_survey_check(
+    struct sgp_survey *survey, bool (*is_sound)(const char *text, uint64_t version))
+{
+    survey->is_sound = is_sound;
+}
+
 static void free_members(struct sgp_survey_member *members, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -240,6 +246,10 @@ static int take_result(struct sgp_survey *survey, const struct sgp_bulletin *bul
         free(text);
         return 0;
     }
+    if (survey->is_sound != NULL && !survey->is_sound(text, bulletin->stamp)) {
+        free(text);
+        return SGP_E_PROTOCOL;
+    }
     replace(&survey->result, bulletin->stamp, bulletin->digest, text);
     return 1;
 }
@@ -258,7 +268,7 @@ int sgp_survey_take(struct sgp_survey *survey, const struct sgp_bulletin *bullet
         changed = take_result(survey, bulletin, text);
         break;
     }
-    if (changed)
+    if (changed > 0)
         look(survey);
     return changed;
 }

@@ -33,6 +33,7 @@ struct sgp_survey {
     uint64_t stamp; /* the greatest of this node that is known */
     uint64_t set;   /* digest of what the node holds; 0: incomplete */
     struct sgp_survey_text result;
+    bool (*is_sound)(const char *text, uint64_t version); /* NULL: all results are */
 };
 
 /* The member of that name, or NULL. */
@@ -41,7 +42,7 @@ struct sgp_survey_member *sgp_survey_find(const struct sgp_survey *survey, const
 bool sgp_survey_has_vote(const struct sgp_survey_member *member, uint64_t vote);
 
 /* A whole bulletin from a member of the file. Takes over `text` (allocated; NULL for a vote).
- * Returns 1 if the survey has changed, 0 if not. */
+ * Returns 1 if the survey has changed, 0 if not, or SGP_E_PROTOCOL: an unsound result. */
 int sgp_survey_take(struct sgp_survey *survey, const struct sgp_bulletin *bulletin, char *text);
 
 #endif

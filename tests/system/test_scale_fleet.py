@@ -524,6 +524,8 @@ class Foreign(FleetTest):
             for piece in bad:
                 asker.send(BULLETIN, *piece)
             asker.until_closed()  # it hangs up
+        for bad in "no scaling", '{"sgp_scaling": 1, "columns": [{"name": "near", "mean": 1, "deviation": 2}]}':
+            self.answer(listener, [(RESULT, "n1", 1, bad)])
         self.answer(listener, [(FIGURES, "n1", 1, "not what combine can read")])
         votes = []
         while not votes:
