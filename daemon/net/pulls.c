@@ -25,7 +25,7 @@ struct answer {
     LIST_ENTRY(answer) next;
     struct pulls *pulls;
     struct link *link;
-    sgp_time heard;
+    sgp_time began, heard;
     uint32_t peer;
     char source[SGP_NAME_BYTES];
     uint32_t heads; /* that must still come */
@@ -291,12 +291,28 @@ static void refuse(struct pulls *pulls, struct link *link, const char *text)
     link_close(link, &goodbye);
 }
 
-static void end_oldest(struct pulls *pulls)
+static bool is_late(sgp_time since)
 {
-    struct answer *oldest = LIST_FIRST(&pulls->answers), *next;
-    while ((next = LIST_NEXT(oldest, next)) != NULL)
-        oldest = next;
-    end_answer(oldest);
+    return (sgp_time)uv_hrtime() - since > PULLS_PATIENCE_NS;
+}
+
+/* Make room for an answer to this peer, whose earlier one it replaces. */
+static bool make_room(struct pulls *pulls, uint32_t peer)
+{
+    struct answer *answer, *oldest = NULL, *earlier = NULL;
+    LIST_FOREACH (answer, &pulls->answers, next) {
+        if (answer->peer == peer)
+            earlier = answer;
+        if (answer->said || answer->heads > 0 || is_late(answer->began))
+            oldest = answer;
+    }
+    if (earlier != NULL || pulls->answer_count < PULLS_ANSWERS)
+        oldest = earlier;
+    else if (oldest == NULL)
+        return false;
+    if (oldest != NULL)
+        end_answer(oldest);
+    return true;
 }
 
 void pulls_answer(struct pulls *pulls, struct link *link, const struct sgp_message *message)
@@ -308,8 +324,10 @@ void pulls_answer(struct pulls *pulls, struct link *link, const struct sgp_messa
         refuse(pulls, link, text);
         return;
     }
-    if (pulls->answer_count == PULLS_ANSWERS)
-        end_oldest(pulls);
+    if (!make_room(pulls, (uint32_t)peer)) {
+        link_close(link, NULL);
+        return;
+    }
     struct answer *answer = calloc(1, sizeof *answer);
     struct sgp_answering *answering = sgp_answering_create(pulls->survey);
     if (answer == NULL || answering == NULL) {
@@ -320,6 +338,7 @@ void pulls_answer(struct pulls *pulls, struct link *link, const struct sgp_messa
     }
     *answer = (struct answer){.pulls = pulls,
         .link = link,
+        .began = (sgp_time)uv_hrtime(),
         .heard = (sgp_time)uv_hrtime(),
         .peer = (uint32_t)peer,
         .heads = pull->heads,
@@ -379,11 +398,6 @@ static bool send_pieces(struct answer *answer)
         send_bulletin(link, &piece);
     }
     return link_stands(link);
-}
-
-static bool is_late(sgp_time heard)
-{
-    return (sgp_time)uv_hrtime() - heard > PULLS_PATIENCE_NS;
 }
 
 static void on_tick(uv_timer_t *timer)

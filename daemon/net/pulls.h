@@ -9,7 +9,9 @@
  * on a connection of its own. On this connection it is then asked.
  *
  * Memory: a question has what it names, and one bulletin that arrives. Of answers there are at most
- * PULLS_ANSWERS at a time; one more ends the oldest.
+ * PULLS_ANSWERS at a time, one for each asker. One more ends the oldest of those that are said, wait
+ * for the asker, or began PULLS_PATIENCE_NS ago. If there is none, the asker must ask again, so that
+ * a long text comes to its end however many ask.
  *
  * Fails: a peer that cannot be dialled, breaks the protocol, or is silent for PULLS_PATIENCE_NS
  * costs its one question or answer. Thread: the loop thread. */

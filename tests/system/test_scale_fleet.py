@@ -32,7 +32,7 @@ def rows_of(index, rows):
         near = draw.gauss(3 * index, 1 + index)
         yield {"near": "%.6g" % near, "far": "%.10g" % (1e8 + draw.gauss(0, 1)),
                "gap": "" if draw.random() < 0.2 else "%.4f" % draw.gauss(-index, 2), "same": "7",
-               "colour": RARE if number == 5 and index == 0 else draw.choice(COLOURS[index]),
+               "colour": RARE if number == 5 and index == 0 else draw.choice(COLOURS[index % 4]),
                "label": "pos" if near > 3 else "neg"}
 
 
@@ -533,6 +533,23 @@ class Foreign(FleetTest):
         self.answer(listener, [(VOTE, "n1", 0, votes[0][3])])
         self.f.wait("the reason", lambda: "n1" in ((self.f.nodes[0].status() or {}).get("last_error") or ""))
         self.assertEqual(self.f.nodes[0].end(), 0)
+
+    def test_many_askers_do_not_end_an_answer(self):
+        """A long answer goes to its end, although more nodes ask meanwhile than are answered at a time."""
+        f = Sites(20)
+        self.addCleanup(f.close)
+        f.write_table(0, [{**row, **{"wide%d" % i: number % 7 for i in range(3000)}}
+                          for number, row in enumerate(rows_of(0, 60))])
+        f.start([0])
+        f.wait_state("awaiting_scaling", [0])
+        askers = []
+        for index in range(1, 20):
+            askers.append(Peer(f.ports[0]))
+            self.addCleanup(askers[-1].close)
+            askers[-1].send(PULL, "n%d" % index, "n0", 0)
+            askers[0].receive(BULLETIN)
+        while askers[0].receive(BULLETIN, PULL)[0] == BULLETIN:
+            pass
 
     def test_strangers_learn_nothing(self):
         self.start()
