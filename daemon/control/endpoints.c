@@ -77,7 +77,9 @@ static void serve_scaling(struct request *request)
     char *text = agreed ? strdup(agreed) : NULL;
     if (!agreed)
         http_fail(request, MHD_HTTP_CONFLICT,
-            "there is no scaling on which the nodes have agreed; that needs [data] scale = fleet");
+            "the nodes have not agreed on a scaling; with [data] scale = fleet they do so before "
+            "they "
+            "train");
     else if (!text)
         http_fail_code(request, -ENOMEM);
     else

@@ -322,9 +322,7 @@ static void on_parsed(struct offload *offload)
     struct predict *predict = of_offload(offload);
     struct request *request = predict->job.request;
     struct sgp_error error = {0};
-    if (request && predict->status == 0 && !predict->actions.predict) {
-        (void)sgp_fail(&error, SGP_E_STATE, "%s", predict->actions.no_model);
-    } else if (request && predict->status == 0) {
+    if (request && predict->status == 0) {
         error.code = predict->actions.predict(predict->actions.context, predict->features,
             predict->rows, predict->inputs, on_predicted, predict, &error);
         if (error.code == 0)
@@ -339,6 +337,13 @@ static void on_parsed(struct offload *offload)
 
 void predict_serve(struct request *request)
 {
+    const struct view_actions *actions = &request->control->actions;
+    struct sgp_error error = {0};
+    if (!actions->predict) {
+        (void)sgp_fail(&error, SGP_E_STATE, "%s", actions->no_model);
+        http_fail_error(request, &error);
+        return;
+    }
     if (!http_room_for_job(request, 0) || !http_room_for_answer(request))
         return;
     struct predict *predict = calloc(1, sizeof *predict);
@@ -352,7 +357,7 @@ void predict_serve(struct request *request)
         return;
     }
     *predict = (struct predict){.job = {.heavy = true, .destroy = destroy_predict},
-        .actions = request->control->actions,
+        .actions = *actions,
         .model = request->control->model,
         .inputs = request->control->model.model->inputs,
         .body = body,

@@ -114,7 +114,7 @@ int sgp_statistics_text(const struct sgp_statistics *statistics, const char *pat
  *
  * Texts are not trusted. An error is one line that names a node: SGP_E_DATA (the columns do not fit
  * together, or a text is malformed), SGP_E_LIMIT, -ENOMEM. Errors other than the last depend on the
- * arguments alone. Memory is that of one text read as JSON, about 30 times its bytes, and of the
+ * arguments alone. Memory is that of one text read as JSON, at most 80 times its bytes, and of the
  * result. */
 int sgp_statistics_combine(const char *const *texts, const char *const *names, uint32_t count,
     struct sgp_error *error, struct sgp_scaling **ret_scaling, char **ret_text);

@@ -57,8 +57,8 @@ static uint32_t place_of(const struct total *total, const char *name)
 static int absent(const struct total *total, const char *column, const char *has, const char *lacks)
 {
     return sgp_fail(total->error, SGP_E_DATA,
-        "column '%.80s' of %s is not there at %s; add it there, empty, or name it in ignore on "
-        "every node",
+        "column '%.80s' of %s is not told by %s; add it there, empty, or name it in ignore on "
+        "every node or on none",
         column, has, lacks);
 }
 

@@ -190,6 +190,8 @@ class ScaleFleet(FleetTest):
         f = self.sites()
         f.start([0, 1, 2])
         statuses = f.wait_state("awaiting_scaling", [0, 1, 2])
+        code, body = f.nodes[0].get("/v1/predict", "POST", b"near,far\n1,2\n")
+        self.assertEqual((code, b"not agreed on a scaling yet" in body), (409, True), body)
         self.wait_for(f, "n3", range(3))
         self.assertTrue(all(status["round"] is None for status in statuses))
         f.version += 1

@@ -341,12 +341,12 @@ Test(statistics, columns_that_do_not_fit_together_are_refused)
     struct sgp_statistics_options options = classed;
     expect_tables((const char *[]){TABLE_A, TABLE_A, "age,zip,y\n" ROWS_5("31,1010,1\n")}, 3,
         &options, NULL,
-        "column 'sex' of a is not there at c; add it there, empty, or name it in ignore on every "
-        "node");
+        "column 'sex' of a is not told by c; add it there, empty, or name it in ignore on every "
+        "node or on none");
     expect_tables((const char *[]){"age,y\n" ROWS_5("3,1\n"), "age,y,new\n" ROWS_5("1,1,1\n")}, 2,
         &options, NULL,
-        "column 'new' of b is not there at a; add it there, empty, or name it in ignore on every "
-        "node");
+        "column 'new' of b is not told by a; add it there, empty, or name it in ignore on every "
+        "node or on none");
     options.categories = "sex";
     expect_tables((const char *[]){TABLE_A, "age,zip,sex,y\n" ROWS_5("1,A-1,f,0\n")}, 2, &options,
         NULL, "column 'zip' holds words at b; name it in categories on every node");
