@@ -137,12 +137,12 @@ int ctl_rows_name_classes(struct ctl_rows *rows, const char *names, struct sgp_e
     return 0;
 }
 
-/* Whether a value survives the reader of configurations in one line. */
+/* Whether a value survives the reader of configurations in one line, which cuts comments. */
 static bool fits_a_line(const char *value)
 {
     const size_t length = strlen(value);
-    bool fits =
-        length > 0 && length <= VALUE_BYTES_MAX && value[0] != ' ' && value[length - 1] != ' ';
+    bool fits = length > 0 && length <= VALUE_BYTES_MAX && value[0] != ' ' && value[0] != '#' &&
+                value[0] != ';' && value[length - 1] != ' ';
     for (size_t i = 0; i < length; i++) {
         const bool blank = value[i] == ' ' || value[i] == '\t';
         fits = fits && (unsigned char)value[i] >= ' ' && value[i] != 0x7f &&

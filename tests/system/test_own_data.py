@@ -192,11 +192,19 @@ def test_owners_get_a_method_that_their_file_takes():
 @contextlib.contextmanager
 def two_daemons(home):
     """Daemons of n0.conf and n1.conf that have finished their training."""
-    daemons = [subprocess.Popen([SGPD, "-c", f"{home}/n{index}.conf"], stderr=subprocess.DEVNULL) for index in range(2)]
+    daemons = []
+    for index in range(2):
+        with open(f"{home}/n{index}.log", "wb") as log:
+            daemons.append(subprocess.Popen([SGPD, "-c", f"{home}/n{index}.conf"], stderr=log))
     try:
         for index in range(2):
             ctl("-s", f"{home}/n{index}.sock", "wait", "--for", "finished", "--timeout", "60")
         yield
+    except AssertionError:
+        for index in range(2):
+            with open(f"{home}/n{index}.log", encoding="utf-8", errors="replace") as log:
+                print(f"# n{index}:", "# ".join(log.readlines()[-20:]), daemons[index].poll())
+        raise
     finally:
         for daemon in daemons:
             daemon.kill()
@@ -225,6 +233,15 @@ def test_two_nodes_train_with_the_new_configurations_and_are_measured():
         last = json.loads(out.splitlines()[-1])
         assert err == "" and last["scored_rows"] == 300 and last["measures"]["accuracy"] > 0.85, last
         assert last["measures"]["macro_auc"] > 0.9
+
+
+def test_a_class_that_would_begin_a_comment_is_refused():
+    with folder() as home:
+        for name in ("#1", ";1"):
+            write(home + "/marks.csv", ["a", "y"], [(r * 0.5, name if r % 2 else "x") for r in range(40)])
+            _, err = new(home, data="marks.csv", label="y", status=6)
+            assert err == (f"sgpctl: {home}/marks.csv: column 'y': the class '{name}' cannot be written into a configuration; "
+                           "rename it\n"), err
 
 
 def test_two_nodes_agree_on_the_scaling_of_tables_of_their_own():
