@@ -7,7 +7,6 @@
 #include <time.h>
 
 #define POLL_NS 200000000L
-#define BETWEEN_SECONDS 60    /* the most that reading rows may take before a node exists */
 #define LOOKS_A_UNIT 10u      /* attempts without an answer before its unit is queried again */
 #define TOLD_SECONDS 3.0      /* then print what the daemon waits for: most waits are shorter */
 #define LAST_LOOK_SECONDS 1.0 /* for a daemon's last answer, however little time is left */
@@ -118,7 +117,6 @@ struct waiting {
     char name[SGP_NAME_BYTES];       /* of the node; "" if unknown */
     unsigned unanswered;             /* attempts */
     bool answered;                   /* ever */
-    double until;                    /* a daemon without a node may be away so long: see judge */
     char text[SGP_TEXT_BYTES / 2];   /* state of the node */
     char reason[SGP_TEXT_BYTES / 2]; /* the same without what changes at every attempt */
     char told[SGP_TEXT_BYTES / 2];   /* the reason printed on standard error */
@@ -159,14 +157,6 @@ static double now(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-/* Whether the node does not exist yet: between its states `awaiting_...` and the next, the daemon
- * closes its socket, reads rows and opens the socket again. */
-static bool awaits(const json_t *status)
-{
-    const char *state = json_string_value(json_object_get(status, "state"));
-    return state && strncmp(state, "awaiting", 8) == 0;
-}
-
 /* The daemon has answered: decide whether the wait is over. Neighbours may still connect when the
  * node itself is idle. */
 static enum ctl_exit judge(struct ctl *ctl, struct waiting *waiting, const json_t *status,
@@ -175,7 +165,6 @@ static enum ctl_exit judge(struct ctl *ctl, struct waiting *waiting, const json_
     const struct condition *condition = waiting->condition;
     waiting->answered = true;
     waiting->unanswered = 0;
-    waiting->until = awaits(status) ? now() + BETWEEN_SECONDS : 0;
     describe(waiting, status);
     bool met = holds(condition, status, peers);
     bool ends = condition->what->kind == FINISHED;
@@ -204,7 +193,7 @@ static enum ctl_exit judge_absence(struct ctl *ctl, struct waiting *waiting, boo
     const char *condition = waiting->condition->text;
     char stands[SGP_TEXT_BYTES / 2];
     *ret_over = false;
-    if (waiting->unanswered++ % LOOKS_A_UNIT != 0 || now() < waiting->until)
+    if (waiting->unanswered++ % LOOKS_A_UNIT != 0)
         return CTL_NOT_RUNNING;
     bool may_come = ctl_may_come(waiting->name, stands, sizeof stands);
     *ret_over = waiting->answered || !may_come;
