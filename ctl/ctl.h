@@ -218,6 +218,13 @@ void ctl_socket_name(const struct ctl *ctl, char name[SGP_NAME_BYTES]);
 /* The same for an answer in JSON, which the caller releases. */
 enum ctl_exit ctl_ask_json(struct ctl *ctl, const struct ctl_request *request, json_t **ret_json);
 
+/* ---- about a daemon that does not answer (process.c) ---- */
+
+/* The process that listens at this socket. The caller closes the descriptor. -1: unknown. */
+int ctl_process_open(const char *path);
+/* Whether it has not ended; false for -1. */
+bool ctl_process_lives(int process);
+
 /* ---- about a node that does not answer (unit.c) ---- */
 
 /* Whether /etc/sgpd/NAME.conf exists, or may exist. */

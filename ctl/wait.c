@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define POLL_NS 200000000L
 #define LOOKS_A_UNIT 10u      /* attempts without an answer before its unit is queried again */
@@ -117,6 +118,7 @@ struct waiting {
     char name[SGP_NAME_BYTES];       /* of the node; "" if unknown */
     unsigned unanswered;             /* attempts */
     bool answered;                   /* ever */
+    int process;                     /* of a daemon that has not begun to train, or -1 */
     char text[SGP_TEXT_BYTES / 2];   /* state of the node */
     char reason[SGP_TEXT_BYTES / 2]; /* the same without what changes at every attempt */
     char told[SGP_TEXT_BYTES / 2];   /* the reason printed on standard error */
@@ -157,6 +159,19 @@ static double now(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
+/* A daemon that waits for a model or a scaling closes its socket, and opens it again to train. */
+static void watch_process(struct ctl *ctl, struct waiting *waiting, const json_t *status)
+{
+    const char *state = json_string_value(json_object_get(status, "state"));
+    const bool begins = state && strncmp(state, "awaiting_", strlen("awaiting_")) == 0;
+    if (begins && waiting->process < 0)
+        waiting->process = ctl_process_open(ctl->socket);
+    if (begins || waiting->process < 0)
+        return;
+    (void)close(waiting->process);
+    waiting->process = -1;
+}
+
 /* The daemon has answered: decide whether the wait is over. Neighbours may still connect when the
  * node itself is idle. */
 static enum ctl_exit judge(struct ctl *ctl, struct waiting *waiting, const json_t *status,
@@ -166,6 +181,7 @@ static enum ctl_exit judge(struct ctl *ctl, struct waiting *waiting, const json_
     waiting->answered = true;
     waiting->unanswered = 0;
     describe(waiting, status);
+    watch_process(ctl, waiting, status);
     bool met = holds(condition, status, peers);
     bool ends = condition->what->kind == FINISHED;
     bool hopeless = !met && !ends && condition->what->kind != PEERS;
@@ -186,13 +202,15 @@ static enum ctl_exit judge(struct ctl *ctl, struct waiting *waiting, const json_
     return CTL_DONE;
 }
 
-/* No process is behind the socket. Its unit is queried only now and then, because that takes a
+/* No process is behind the socket, unless the daemon is about to train. Its unit is queried only now and then, because that takes a
  * process. */
 static enum ctl_exit judge_absence(struct ctl *ctl, struct waiting *waiting, bool *ret_over)
 {
     const char *condition = waiting->condition->text;
     char stands[SGP_TEXT_BYTES / 2];
     *ret_over = false;
+    if (ctl_process_lives(waiting->process))
+        return CTL_NOT_RUNNING;
     if (waiting->unanswered++ % LOOKS_A_UNIT != 0)
         return CTL_NOT_RUNNING;
     bool may_come = ctl_may_come(waiting->name, stands, sizeof stands);
@@ -232,7 +250,7 @@ static enum ctl_exit look(struct ctl *ctl, struct waiting *waiting, bool *ret_ov
 
 static enum ctl_exit wait_for(struct ctl *ctl, const struct condition *condition, double timeout)
 {
-    struct waiting waiting = {.condition = condition, .reason = "nobody answers"};
+    struct waiting waiting = {.condition = condition, .process = -1, .reason = "nobody answers"};
     bool over = false;
     /* The selected daemon must be clear at once. It need not answer yet. */
     enum ctl_exit status = ctl_socket(ctl);

@@ -2,6 +2,8 @@
 """How sgpctl waits and watches, against a scripted daemon: test_ctl_wait.py SGPCTL."""
 import json
 import os
+import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -156,6 +158,42 @@ def test_wait_notices_that_the_daemon_ends():
                  "finished", status=3)
     assert err == ("sgpctl: waiting for finished: it is training\n"
                    "sgpctl: the daemon ended before finished; it was training in round 7\n"), err
+
+
+def test_wait_outlasts_the_moment_in_which_a_daemon_begins_to_train():
+    for state in ("awaiting_scaling", "awaiting_model"):
+        left = [{**STATUS, "state": state}, (200, None), (200, None), (200, None), {**STATUS, "state": "finished"}]
+        _, err = ask({"GET /v1/status": lambda _: left.pop(0)}, "wait", "--for", "finished", "--timeout", "60")
+        assert err == f"sgpctl: waiting for finished: it is {state}\n", err
+
+
+def test_wait_notices_that_a_daemon_ends_before_it_trains():
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as listener:
+        path = os.path.join(folder, "control.sock")
+        listener.bind(path)
+        listens, listening = os.pipe()
+        child = os.fork()
+        if child == 0:  # answers once, is looked at once, and ends; its parent does not reap it
+            listener.listen()
+            os.write(listening, b"!")
+            body = json.dumps({**STATUS, "state": "awaiting_scaling"}).encode()
+            while True:
+                client, _ = listener.accept()
+                if not client.recv(4096):
+                    os._exit(0)
+                client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+                client.close()
+        listener.close()
+        try:
+            os.read(listens, 1)
+            _, err = run("-s", path, "wait", "--for", "finished", "--timeout", "60", status=3)
+        finally:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            os.close(listens)
+            os.close(listening)
+    assert err == ("sgpctl: waiting for finished: it is awaiting_scaling\n"
+                   "sgpctl: the daemon ended before finished; it was awaiting_scaling in round 7\n"), err
 
 
 def test_watch_prints_one_json_line_a_look():
