@@ -202,8 +202,8 @@ static enum ctl_exit judge(struct ctl *ctl, struct waiting *waiting, const json_
     return CTL_DONE;
 }
 
-/* No process is behind the socket, unless the daemon is about to train. Its unit is queried only now and then, because that takes a
- * process. */
+/* No process is behind the socket, unless the daemon is about to train. Its unit is queried only
+ * now and then, because that takes a process. */
 static enum ctl_exit judge_absence(struct ctl *ctl, struct waiting *waiting, bool *ret_over)
 {
     const char *condition = waiting->condition->text;

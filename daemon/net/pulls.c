@@ -437,16 +437,20 @@ void pulls_open(struct pulls *pulls, uv_loop_t *loop, struct sgp_survey *survey,
 
 void pulls_drop(struct pulls *pulls)
 {
+    struct question *question = LIST_FIRST(&pulls->questions), *next_question;
+    struct answer *answer = LIST_FIRST(&pulls->answers), *next_answer;
     dialer_give_up(&pulls->dialer);
-    while (!LIST_EMPTY(&pulls->questions)) {
-        struct question *question = LIST_FIRST(&pulls->questions);
+    for (; question != NULL; question = next_question) {
         struct link *link = question->link;
+        next_question = LIST_NEXT(question, next);
         free_question(question);
         if (link != NULL)
             link_close(link, NULL);
     }
-    while (!LIST_EMPTY(&pulls->answers))
-        end_answer(LIST_FIRST(&pulls->answers));
+    for (; answer != NULL; answer = next_answer) {
+        next_answer = LIST_NEXT(answer, next);
+        end_answer(answer);
+    }
 }
 
 void pulls_close(struct pulls *pulls)

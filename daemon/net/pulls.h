@@ -9,9 +9,9 @@
  * on a connection of its own. On this connection it is then asked.
  *
  * Memory: a question has what it names, and one bulletin that arrives. Of answers there are at most
- * PULLS_ANSWERS at a time, one for each asker. One more ends the oldest of those that are said, wait
- * for the asker, or began PULLS_PATIENCE_NS ago. If there is none, the asker must ask again, so that
- * a long text comes to its end however many ask.
+ * PULLS_ANSWERS at a time, one for each asker. One more ends the oldest of those that are said,
+ * wait for the asker, or began PULLS_PATIENCE_NS ago. If there is none, the asker must ask again,
+ * so that a long text comes to its end however many ask.
  *
  * Fails: a peer that cannot be dialled, breaks the protocol, or is silent for PULLS_PATIENCE_NS
  * costs its one question or answer. Thread: the loop thread. */
@@ -66,10 +66,10 @@ void pulls_ask(
     struct pulls *pulls, uint32_t peer, const struct sgp_topology_node *node, bool calls);
 
 /* For the listener: a caller began with this PULL. Takes the link over. */
-void pulls_answer(struct pulls *pulls, struct link *link, const struct sgp_message *pull);
+void pulls_answer(struct pulls *pulls, struct link *link, const struct sgp_message *message);
 
 /* For the listener: a caller that cannot be dialled began with this CALL. Asks it on its link. */
-void pulls_called(struct pulls *pulls, struct link *link, const struct sgp_message *call);
+void pulls_called(struct pulls *pulls, struct link *link, const struct sgp_message *message);
 
 /* End all questions and answers, without `ended`: before the survey uses another file. */
 void pulls_drop(struct pulls *pulls);
