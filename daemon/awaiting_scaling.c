@@ -185,6 +185,12 @@ static int64_t admits(
     return -1;
 }
 
+static bool asks_back(void *context, uint32_t peer)
+{
+    const struct awaiting_scaling *awaiting = context;
+    return !sgp_topology_is_dialled(awaiting->place.topology, peer);
+}
+
 /* Told once, until that node has answered. */
 static void on_ended(void *context, uint32_t peer, const char *why)
 {
@@ -394,6 +400,7 @@ static int open_net(struct awaiting_scaling *awaiting, struct sgp_error *error)
     const struct pulls_events pulls = {.context = awaiting,
         .tls = tls_dialling,
         .admits = admits,
+        .asks_back = asks_back,
         .changed = on_changed,
         .ended = on_ended,
         .refused = on_refused};

@@ -238,7 +238,9 @@ static void on_answer_failed(struct link *link, int code, const char *text)
 /* Ask a node that cannot be dialled on its own connection, unless a question is under way. */
 static void ask_back(struct pulls *pulls, uint32_t peer, const char *target, struct link *link)
 {
-    const bool asks = pulls->events.changed != NULL && find_question(pulls, peer) == NULL;
+    const bool asks = pulls->events.asks_back != NULL &&
+                      pulls->events.asks_back(pulls->events.context, peer) &&
+                      find_question(pulls, peer) == NULL;
     struct question *question = asks ? calloc(1, sizeof *question) : NULL;
     if (question == NULL) {
         link_close(link, NULL);

@@ -38,7 +38,9 @@ struct pulls_events {
      * reason is in `text`. */
     int64_t (*admits)(
         void *context, const struct link *link, const char *source, char text[SGP_TEXT_BYTES]);
-    /* The survey has learned something. NULL: this node asks nobody. */
+    /* Whether to ask this caller on its own connection: it cannot be dialled. NULL: nobody. */
+    bool (*asks_back)(void *context, uint32_t peer);
+    /* The survey has learned something. */
     void (*changed)(void *context);
     /* A question has ended: NULL, or why it failed. */
     void (*ended)(void *context, uint32_t peer, const char *why);

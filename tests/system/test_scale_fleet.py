@@ -16,7 +16,7 @@ import fleet
 import peer
 from fleet import Fleet, FleetTest
 import tls
-from peer import BULLETIN, GOODBYE, PULL, Peer
+from peer import BULLETIN, CALL, GOODBYE, PULL, Peer
 from tls import TlsFleet
 
 COLOURS = {0: ["red", "blue"], 1: ["red"], 2: ["green", "blue"], 3: ["blue"]}
@@ -558,6 +558,10 @@ class Foreign(FleetTest):
         told, kind, _ = self.pull(name="nobody")
         self.assertEqual((told, kind), ({}, GOODBYE))
         self.f.wait_log(0, "no node of the topology file")
+        caller = Peer(self.f.ports[0])  # n1 has an address, and is asked there alone
+        self.addCleanup(caller.close)
+        caller.send(CALL, "n0", "n1")
+        self.assertEqual(caller.until_closed()[0], [])
         for _ in range(40):  # more than it answers at a time; the latest is answered
             asker = Peer(self.f.ports[0])
             self.addCleanup(asker.close)
