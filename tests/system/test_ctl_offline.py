@@ -80,7 +80,7 @@ def test_pairs_agree_for_every_number_of_nodes_by_seed():
 def test_check_has_every_field_with_its_type():
     answer = check("digraph { a -> b -> c -> a }")
     numbers = (int, float)
-    types = {"nodes": int, "relays": int, "owner": bool, "backup": int, "phases": int, "slices": int, "rounds_per_cycle": int,
+    types = {"version": int, "nodes": int, "relays": int, "owner": bool, "backup": int, "phases": int, "slices": int, "rounds_per_cycle": int,
              "turns_per_cycle": int, "exact_cycle": bool, "strongly_connected": bool, "window_rounds": int, "symmetric": bool, "doubly_stochastic": bool,
              "out_degree_max": int, "in_degree_max": int, "contraction_per_cycle": numbers,
              "exact_average_rounds": type(None), "weight_min": numbers, "weight_max": numbers,
@@ -474,7 +474,7 @@ def test_every_command_has_help():
                 .split("\n\n")[0].splitlines()]
     assert {"status", "peers", "topology", "metrics", "wait", "watch", "pause", "resume", "stop", "leave", "reset",
             "checkpoint", "reload", "evaluate", "predict", "export", "card", "topology check", "topology show",
-            "topology generate", "key generate", "key show", "scaling", "simulate", "compare", "run", "launch", "replay", "token restore",
+            "topology generate", "key generate", "key show", "scaling", "scaling show", "scaling export", "simulate", "compare", "run", "launch", "replay", "token restore",
             "config new", "config schedule", "data describe", "data statistics"} == set(commands), commands
     for command in commands:
         out, err = ctl(*command.split(), "--help")
