@@ -277,7 +277,8 @@ bool scaling_is_sound(const char *text, uint64_t version)
 {
     struct sgp_error error = {0};
     struct sgp_scaling *scaling = NULL;
-    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    const bool is_short = strlen(text) <= SGP_STATISTICS_MAX; /* to parse it costs time */
+    json_t *root = is_short ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
     const json_t *told = json_object_get(root, VERSION_KEY);
     const bool same = json_is_integer(told) && json_integer_value(told) >= 0 &&
                       (uint64_t)json_integer_value(told) == version;

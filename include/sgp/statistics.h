@@ -31,7 +31,7 @@
 #include "sgp/description.h"
 #include "sgp/measures.h"
 
-#define SGP_STATISTICS_MAX (16u * 1024u * 1024u) /* bytes of a text */
+#define SGP_STATISTICS_MAX (2u * 1024u * 1024u) /* bytes of a text: some 6,000 columns */
 #define SGP_STATISTICS_MIN_COUNT 10u
 #define SGP_STATISTICS_NODES_MAX 65536u
 #define SGP_STATISTICS_BYTES_MAX ((size_t)64 << 20) /* of the values counted while reading */

@@ -227,8 +227,8 @@ int sgp_survey_piece(
     if (piece->kind == SGP_BULLETIN_VOTE)
         return bytes == 0 && piece->bytes == 0 ? sgp_survey_take(survey, piece, NULL)
                                                : SGP_E_PROTOCOL;
-    if (bytes == 0 || piece->bytes > SGP_BULLETIN_MAX || bytes > piece->bytes - piece->first ||
-        piece->first > piece->bytes)
+    if (bytes == 0 || piece->bytes > SGP_BULLETIN_MAX || piece->stamp > SGP_BULLETIN_STAMP_MAX ||
+        bytes > piece->bytes - piece->first || piece->first > piece->bytes)
         return SGP_E_PROTOCOL;
     if (piece->first == 0) {
         const int code = begin(arriving, piece);

@@ -252,13 +252,14 @@ Test(survey, hostile_pieces)
         .text = "abcdef"};
     struct sgp_survey *c = survey_of("c", 2, 0);
     struct sgp_arriving arriving = {0};
-    struct sgp_bulletin bad[] = {good, good, good, good, good, good};
+    struct sgp_bulletin bad[] = {good, good, good, good, good, good, good};
     bad[0].digest++;  /* another text */
     bad[1].first = 1; /* in the middle */
     bad[2].bytes = 3; /* longer than it says */
     bad[3].text = ""; /* nothing */
     bad[4].first = 7; /* beyond its end */
     bad[5].bytes = SGP_BULLETIN_MAX + 1;
+    bad[6].stamp = UINT64_MAX; /* no author could tell a later one */
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         cr_assert(eq(int, sgp_survey_piece(c, &arriving, &bad[i]), SGP_E_PROTOCOL), "%zu", i);
     struct sgp_bulletin part = good, other = good;
