@@ -25,12 +25,11 @@ enum sgp_bulletin_kind {
 struct sgp_bulletin {
     enum sgp_bulletin_kind kind;
     const char *author; /* < SGP_NAME_BYTES */
-    uint64_t
-        stamp; /* the author's, <= SGP_BULLETIN_STAMP_MAX; RESULT: the version of the topology file */
-    uint64_t digest;  /* of the text; VOTE: of the set that the author votes for */
-    uint32_t bytes;   /* of the whole text, which is printable ASCII; <= SGP_BULLETIN_MAX */
-    uint32_t first;   /* place of the piece in the text; 0 in a whole bulletin */
-    const char *text; /* the piece, or all of it */
+    uint64_t stamp;     /* <= SGP_BULLETIN_STAMP_MAX; RESULT: the version of the topology file */
+    uint64_t digest;    /* of the text; VOTE: of the set that the author votes for */
+    uint32_t bytes;     /* of the whole text, which is printable ASCII; <= SGP_BULLETIN_MAX */
+    uint32_t first;     /* place of the piece in the text; 0 in a whole bulletin */
+    const char *text;   /* the piece, or all of it */
 };
 
 /* Ask a node for the bulletins that the sender lacks. `heads` messages follow, which name the

@@ -628,7 +628,7 @@ Test(dot, an_attribute_that_is_nearly_ours_is_refused)
         {"TLS=require;", UNKNOWN("digraph p", "TLS", "tls")},
         {"round=2;", UNKNOWN("digraph p", "round", "rounds")},
         {"stop=2;", UNKNOWN("digraph p", "stop", "stops")},
-        {"verison=2;", UNKNOWN("digraph p", "verison", "version")},
+        {"versions=2;", UNKNOWN("digraph p", "versions", "version")},
         {"x [version=2];", "t.dot:2: node x: version is said of a digraph, not of a node"},
         {"trian=false;", UNKNOWN("digraph p", "trian", "train")},
         {"\"staleness-max\"=2;", UNKNOWN("digraph p", "staleness-max", "staleness_max")},
