@@ -31,7 +31,7 @@ def read_page():
         count = int(last or first) - int(first) + 1
         values += [peer.ZEROS[form] for form in peer.PRINT] if field == "fingerprint" else [ZERO[form]] * count
         assert len(values) == int(first) + count, (kind, field)
-    assert len(known) == 16 and len(behind) == 4, (sorted(known), behind)
+    assert len(known) == 18 and len(behind) == 4, (sorted(known), behind)
     return {kind: values + behind for kind, values in known.items()}
 
 
