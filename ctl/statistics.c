@@ -163,7 +163,7 @@ static enum ctl_exit statistics(struct ctl *ctl, int argc, char **argv)
     if (options.classes && !options.label)
         return ctl_usage(ctl, "--classes needs --label");
     int code = sgp_statistics_read(argv[0], &options, &error, &read);
-    if (code == 0)
+    if (code >= 0)
         code = sgp_statistics_text(read, argv[0], &error, &text);
     if (code < 0) {
         sgp_statistics_destroy(read);
