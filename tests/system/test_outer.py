@@ -70,7 +70,20 @@ class Outer(FleetTest):
 
     def test_an_owner_that_is_started_again_goes_on_with_its_outer_steps(self):
         """It closes no step under the label that it skips, so it takes one step fewer. If it has accepted the updates of some
-        workers under that label, these are in the parameters, and the others come with the next step."""
+        workers under that label, these are in the parameters, and the others come with the next step. Such a stop is rare: one
+        of a few runs must be without."""
+        momentum = {"optimizer.kind": "momentum", "optimizer.momentum": MOMENTUM}
+        pooled = self.pooled(ROUNDS - 1, **momentum)
+        distance = 1
+        for _ in range(6):
+            distance = self.distance(self.restarted(), pooled)
+            self.assertLessEqual(distance, HALF_A_STEP)
+            if distance <= CLOSE:
+                break
+        self.assertLessEqual(distance, CLOSE)
+
+    def restarted(self):
+        """The model of a fleet whose owner was stopped and started."""
         f = self.owned("slowmo")
         f.start()
         f.wait_round(0, 30)
@@ -78,8 +91,8 @@ class Outer(FleetTest):
         f.nodes[0].start()
         f.wait_log(0, "parameters=exact")
         model = self.model_of(f)
-        momentum = {"optimizer.kind": "momentum", "optimizer.momentum": MOMENTUM}
-        self.assertLessEqual(self.distance(model, self.pooled(ROUNDS - 1, **momentum)), HALF_A_STEP)
+        f.close()
+        return model
 
     def test_nodes_that_average_exactly_take_the_same_steps(self):
         edges = [(i, j) for i in range(4) for j in range(4) if i != j]

@@ -385,7 +385,7 @@ static double auc_of_ranks(struct scored *rows, uint32_t count)
     return won / (below * (count - below));
 }
 
-/* The models reach from one that is hardly trained to one that is far too sure. */
+/* The scores are those of a hardly trained model up to those of a model that is far too sure. */
 Test(measures, the_auc_of_many_rows_is_close)
 {
     enum { MANY = 20000 };
