@@ -228,28 +228,35 @@ static float fold(
     return largest_seen(&seen);
 }
 
+/* Values beyond the last whole row of lanes go into the lanes where the reference has them. */
 static void distance(double *ret_difference, double *ret_norm, const float *a, float a_scale,
     const float *b, float b_scale, size_t count)
 {
-    double difference_sum = 0, norm_sum = 0, last_difference, last_norm;
-    size_t whole = count - count % SGP_KERNELS_RUN;
-    for (size_t first = 0; first < whole; first += SGP_KERNELS_RUN) {
+    double difference_sum = 0, norm_sum = 0;
+    for (size_t run; count > 0; a += run, b += run, count -= run) {
         floats differences[SGP_KERNELS_LANES / FLOATS] = {0};
         floats norms[SGP_KERNELS_LANES / FLOATS] = {0};
-        for (size_t i = first; i < first + SGP_KERNELS_RUN; i += SGP_KERNELS_LANES)
+        run = run_of(count);
+        size_t whole = run - run % SGP_KERNELS_LANES;
+        for (size_t i = 0; i < whole; i += SGP_KERNELS_LANES)
             for (size_t j = 0; j < SGP_KERNELS_LANES / FLOATS; j++) {
                 floats estimate_b = *(const floats *)(b + i + j * FLOATS) * b_scale;
                 floats difference = *(const floats *)(a + i + j * FLOATS) * a_scale - estimate_b;
                 differences[j] += difference * difference;
                 norms[j] += estimate_b * estimate_b;
             }
+        for (size_t i = whole; i < run; i++) {
+            size_t lane = i - whole;
+            float estimate_b = b[i] * b_scale;
+            float difference = a[i] * a_scale - estimate_b;
+            differences[lane / FLOATS][lane % FLOATS] += difference * difference;
+            norms[lane / FLOATS][lane % FLOATS] += estimate_b * estimate_b;
+        }
         difference_sum += pairwise(differences);
         norm_sum += pairwise(norms);
     }
-    reference->distance(
-        &last_difference, &last_norm, a + whole, a_scale, b + whole, b_scale, count - whole);
-    *ret_difference = difference_sum + last_difference;
-    *ret_norm = norm_sum + last_norm;
+    *ret_difference = difference_sum;
+    *ret_norm = norm_sum;
 }
 
 static void sgd(float *x, const float *gradient, float rate, float decay, size_t count)
