@@ -204,29 +204,49 @@ void sgp_sim_check_event(struct sgp_sim *sim, struct sgp_sim_host *host,
 
 /* ---- after every job ---- */
 
+/* Add what a job without a share has moved. Returns 0, or NaN if a value is not finite. */
+static double add_moved(struct sgp_sim *sim, struct sgp_slice slice)
+{
+    double *moved = sim->moved + slice.first, finite = 0;
+    const float *before = sim->before + slice.first, *after = sim->after + slice.first;
+    for (uint64_t i = 0; i < slice.count; i++) {
+        finite += (double)(after[i] - after[i]);
+        moved[i] += (double)after[i] - (double)before[i];
+    }
+    return finite;
+}
+
+/* Add what the rounding of a job with a share has moved, and find the values that moved further
+ * than rounding explains. Returns 0, or NaN if a value is not finite. */
+static double add_rounding(
+    struct sgp_sim_host *host, const float *share, double fraction, struct sgp_slice slice)
+{
+    struct sgp_sim *sim = host->sim;
+    double *rounding = sim->rounding + slice.first, finite = 0;
+    const float *befores = sim->before + slice.first, *afters = sim->after + slice.first;
+    for (uint64_t i = 0; i < slice.count; i++) {
+        double before = (double)befores[i], after = (double)afters[i];
+        double meant = fraction * (double)share[i], moved = after - before;
+        double bound = FLOAT_ROUNDING * (fabs(before) + fabs(after) + fabs(meant)) + FLT_MIN;
+        finite += (after - after) + (meant - meant);
+        rounding[i] += moved - meant;
+        if (fabs(moved - meant) > bound)
+            sgp_sim_fail(sim, SGP_E_STATE, "x[%llu] of %s moved by %.9g instead of %.9g",
+                (unsigned long long)(slice.first + i), sgp_sim_name(sim, host->index), moved,
+                meant);
+    }
+    return finite;
+}
+
 void sgp_sim_check_job(
     struct sgp_sim_host *host, const float *share, double fraction, struct sgp_slice slice)
 {
     struct sgp_sim *sim = host->sim;
+    if (sim->overflown)
+        return;
     host->trainer->methods->estimate(host->trainer, 1.0, sim->after);
-    for (uint64_t i = 0; i < slice.count && !sim->overflown; i++) {
-        uint64_t c = slice.first + i;
-        double before = (double)sim->before[c], after = (double)sim->after[c];
-        double moved = after - before;
-        double meant = share ? fraction * (double)share[i] : 0;
-        double bound = FLOAT_ROUNDING * (fabs(before) + fabs(after) + fabs(meant)) + FLT_MIN;
-        sim->overflown = !isfinite(after) || !isfinite(meant);
-        if (sim->overflown)
-            return;
-        if (!share) {
-            sim->moved[c] += moved;
-            continue;
-        }
-        sim->rounding[c] += moved - meant;
-        if (fabs(moved - meant) > bound)
-            sgp_sim_fail(sim, SGP_E_STATE, "x[%llu] of %s moved by %.9g instead of %.9g",
-                (unsigned long long)c, sgp_sim_name(sim, host->index), moved, meant);
-    }
+    double finite = share ? add_rounding(host, share, fraction, slice) : add_moved(sim, slice);
+    sim->overflown = isnan(finite);
 }
 
 /* ---- the full count ---- */
