@@ -7,22 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-/* Bytes of one value in memory. */
-static size_t width(const struct sgp_form_field *field)
-{
-    static const uint8_t widths[] = {
-        [SGP_FORM_U64] = 8,
-        [SGP_FORM_U32] = 4,
-        [SGP_FORM_I64] = 8,
-        [SGP_FORM_INT] = 4,
-        [SGP_FORM_BOOL] = 1,
-        [SGP_FORM_REAL] = 8,
-        [SGP_FORM_FLOAT] = 4,
-        [SGP_FORM_NAME] = SGP_NAME_BYTES,
-        [SGP_FORM_TEXT] = sizeof(const char *),
-    };
-    return field->kind == SGP_FORM_PART ? field->part->bytes : widths[field->kind];
-}
 _Static_assert(
     sizeof(double) == 8 && sizeof(int) == 4 && sizeof(bool) == 1, "as the forms have them");
 
@@ -30,17 +14,17 @@ int sgp_form_walk(
     const struct sgp_form *form, const void *structure, sgp_form_visit *visit, void *context)
 {
     const struct sgp_form_field *end = form->fields + form->count;
-    for (const struct sgp_form_field *field = form->fields; field < end; field++) {
-        uintptr_t place = (uintptr_t)structure + field->offset;
-        for (uint32_t k = 0; k < field->count; k++, place += width(field)) {
-            int code = field->kind == SGP_FORM_PART
-                           ? sgp_form_walk(field->part, (const void *)place, visit, context)
-                           : visit(context, field, (void *)place);
-            if (code != 0)
-                return code;
-        }
+    int code = 0;
+    for (const struct sgp_form_field *field = form->fields; code == 0 && field < end; field++) {
+        const uint8_t *place = (const uint8_t *)structure + field->offset;
+        if (field->kind == SGP_FORM_PART)
+            code = sgp_form_walk(field->part, place, visit, context);
+        else
+            code = visit(context, field, (void *)(uintptr_t)place);
+        for (uint32_t k = 1; code == 0 && k < field->count; k++)
+            code = visit(context, field, (void *)(uintptr_t)(place + k * field->bytes));
     }
-    return 0;
+    return code;
 }
 
 /* ---- checks ---- */
@@ -165,36 +149,40 @@ size_t sgp_form_bytes(const struct sgp_form *form)
     for (uint32_t i = 0; i < form->count; i++) {
         const struct sgp_form_field *field = &form->fields[i];
         bool part = field->kind == SGP_FORM_PART;
-        bytes += field->count * (part ? sgp_form_bytes(field->part) : width(field));
+        bytes += field->count * (part ? sgp_form_bytes(field->part) : field->bytes);
     }
     return bytes;
 }
 
-static int put(void *context, const struct sgp_form_field *field, void *place)
-{
-    uint8_t **at = context;
-    size_t bytes = width(field);
-    sgp_assert(field->kind != SGP_FORM_TEXT);
-    if (bytes == sizeof(uint64_t)) /* most values: a store, and no call */
-        memcpy(*at, place, sizeof(uint64_t));
-    else
-        memcpy(*at, place, bytes);
-    *at += bytes;
-    return 0;
-}
-
+/* Values that are neighbours in memory, too, are copied together. */
 uint8_t *sgp_form_put(const struct sgp_form *form, const void *structure, uint8_t *bytes)
 {
-    (void)sgp_form_walk(form, structure, put, &bytes);
-    return bytes;
+    const struct sgp_form_field *last = form->fields + form->count;
+    const uint8_t *start = structure, *end = structure;
+    for (const struct sgp_form_field *field = form->fields; field < last; field++) {
+        const uint8_t *place = (const uint8_t *)structure + field->offset;
+        bool part = field->kind == SGP_FORM_PART;
+        sgp_assert(field->kind != SGP_FORM_TEXT);
+        if (place != end || part) {
+            memcpy(bytes, start, (size_t)(end - start));
+            bytes += end - start;
+            start = end = place;
+        }
+        if (part)
+            bytes = sgp_form_put(field->part, place, bytes);
+        end += field->count * field->bytes;
+        start = part ? end : start;
+    }
+    memcpy(bytes, start, (size_t)(end - start));
+    return bytes + (end - start);
 }
 
 static int take(void *context, const struct sgp_form_field *field, void *place)
 {
     const uint8_t **at = context;
     sgp_assert(field->kind != SGP_FORM_TEXT);
-    memcpy(place, *at, width(field));
-    *at += width(field);
+    memcpy(place, *at, field->bytes);
+    *at += field->bytes;
     return sgp_form_fits(field, place) ? 0 : -1;
 }
 

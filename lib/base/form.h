@@ -29,6 +29,7 @@ struct sgp_form_field {
     const char *name; /* for messages about the field */
     enum sgp_form_kind kind;
     uint16_t offset, count; /* count > 1: an array */
+    uint32_t bytes;         /* of one value in memory */
     int64_t least;          /* a value must be in least..most */
     uint64_t most;
     const struct sgp_form *part; /* PART: the form of each element */
@@ -62,15 +63,17 @@ struct sgp_form {
     SGP_FIELD_OF(structure, label, member, ((structure *)0)->member[0],                            \
         sizeof((structure *)0)->member / sizeof((structure *)0)->member[0], __VA_ARGS__)
 #define SGP_FIELD_OF(structure, label, member, value, number, ...)                                 \
-    SGP_FIELD_IN(label, SGP_FORM_KIND(value), offsetof(structure, member), number, __VA_ARGS__)
-#define SGP_FIELD_IN(label, type, place, number, low, high)                                        \
+    SGP_FIELD_IN(label, SGP_FORM_KIND(value), offsetof(structure, member), number, sizeof(value),  \
+        __VA_ARGS__)
+#define SGP_FIELD_IN(label, type, place, number, size, low, high)                                  \
     {                                                                                              \
-        .name = label, .kind = type, .offset = place, .count = number, .least = low, .most = high  \
+        .name = label, .kind = type, .offset = place, .count = number, .bytes = size,              \
+        .least = low, .most = high                                                                 \
     }
 #define SGP_PART(structure, member, form)                                                          \
     {                                                                                              \
         .name = #member, .kind = SGP_FORM_PART, .offset = offsetof(structure, member), .count = 1, \
-        .part = form                                                                               \
+        .bytes = sizeof((structure *)0)->member, .part = form                                      \
     }
 #define SGP_FORM(structure, table)                                                                 \
     {                                                                                              \

@@ -84,7 +84,7 @@ static int finish(struct writer *writer, enum sgp_journal_record record)
 static int put_field(void *context, const struct sgp_form_field *field, void *place)
 {
     struct writer *writer = context;
-    (void)msgpack_pack_object(&writer->packer, sgp_pack_load(field, place));
+    (void)sgp_pack(&writer->packer, field, place);
     return 0;
 }
 

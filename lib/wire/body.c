@@ -13,71 +13,93 @@
 
 /* ---- to bytes ---- */
 
+/* Bytes of an array's header, which is short for up to ARRAY_SHORT values. */
+#define ARRAY_SHORT 15u
+#define HEADER_SHORT 1u
+#define HEADER_LONG 3u
+
 struct writer {
     uint8_t *bytes;
     size_t count;
     size_t capacity;
     msgpack_packer packer;
-    size_t seen, left; /* number of values seen, and number of values still to be packed */
+    size_t seen;       /* values */
+    size_t kept, ends; /* values that are sent, and the bytes up to their end */
+    bool full;         /* a value did not fit */
 };
 
 /* The packer of msgpack-c calls this for every few bytes. A negative result ends the packing. */
 static int append(void *context, const char *bytes, size_t count)
 {
     struct writer *writer = context;
+    uint8_t *place = writer->bytes + writer->count;
     if (count > writer->capacity - writer->count)
         return -ENOBUFS;
-    memcpy(writer->bytes + writer->count, bytes, count);
+    if (count == 1) /* half of all values: a store, and no call */
+        *place = (uint8_t)*bytes;
+    else
+        memcpy(place, bytes, count);
     writer->count += count;
     return 0;
 }
 
-/* After the last value that this function leaves to be packed, all values are zero. */
-static int look(void *context, const struct sgp_form_field *field, void *place)
+/* Zeros at the end are not sent. So a zero is packed, and kept if another value follows it. */
+static int put(void *context, const struct sgp_form_field *field, void *place)
 {
     struct writer *writer = context;
     bool zero = sgp_form_is_zero(field, place);
     if (zero ? !sgp_form_may_be_zero(field) : !sgp_form_fits(field, place))
         return -EINVAL;
+    writer->full = writer->full || sgp_pack(&writer->packer, field, place) < 0;
     writer->seen++;
-    if (writer->seen <= SGP_PULSE_VALUES || !zero)
-        writer->left = writer->seen;
-    return 0;
+    if (zero && writer->seen > SGP_PULSE_VALUES)
+        return 0;
+    writer->kept = writer->seen;
+    writer->ends = writer->count;
+    return writer->full ? -ENOBUFS : 0;
 }
 
-static int put(void *context, const struct sgp_form_field *field, void *place)
+/* Write the array's header before its values, for which there is place for a short one. Returns the
+ * bytes of the body, or 0 if it does not fit. */
+static size_t put_header(struct writer *writer)
 {
-    struct writer *writer = context;
-    if (writer->left == 0)
-        return 1;
-    writer->left--;
-    return msgpack_pack_object(&writer->packer, sgp_pack_load(field, place)) < 0 ? -ENOBUFS : 0;
+    size_t values = writer->ends - HEADER_SHORT;
+    size_t header = writer->kept > ARRAY_SHORT ? HEADER_LONG : HEADER_SHORT;
+    if (header + values > writer->capacity)
+        return 0;
+    if (header != HEADER_SHORT)
+        memmove(writer->bytes + header, writer->bytes + HEADER_SHORT, values);
+    writer->count = 0;
+    (void)msgpack_pack_array(&writer->packer, writer->kept);
+    return header + values;
 }
 
 int sgp_wire_encode(
     const struct sgp_message *message, uint8_t *frame, size_t capacity, size_t *ret_bytes)
 {
     const struct sgp_form *form = sgp_message_form(message->type);
-    struct writer writer = {.seen = 0};
-    if (form == NULL || sgp_form_walk(form, message, look, &writer) < 0 ||
-        sgp_message_conflict(message) != NULL)
+    if (form == NULL || sgp_message_conflict(message) != NULL)
         return -EINVAL;
-    if (capacity < SGP_WIRE_HEADER_BYTES)
+    if (capacity < SGP_WIRE_HEADER_BYTES + HEADER_SHORT)
         return -ENOBUFS;
-    writer.bytes = frame + SGP_WIRE_HEADER_BYTES;
-    writer.capacity = capacity - SGP_WIRE_HEADER_BYTES;
+    struct writer writer = {.bytes = frame + SGP_WIRE_HEADER_BYTES,
+        .count = HEADER_SHORT,
+        .capacity = capacity - SGP_WIRE_HEADER_BYTES};
     if (writer.capacity > SGP_WIRE_BODY_MAX)
         writer.capacity = SGP_WIRE_BODY_MAX;
     msgpack_packer_init(&writer.packer, &writer, append);
-    if (msgpack_pack_array(&writer.packer, writer.left) < 0 ||
-        sgp_form_walk(form, message, put, &writer) < 0)
+    int code = sgp_form_walk(form, message, put, &writer);
+    if (code < 0)
+        return code;
+    size_t body_bytes = put_header(&writer);
+    if (body_bytes == 0)
         return -ENOBUFS;
     struct sgp_wire_header header = {.version = SGP_WIRE_VERSION,
         .type = (uint16_t)message->type,
-        .body_bytes = (uint32_t)writer.count,
-        .checksum = sgp_wire_checksum(writer.bytes, writer.count)};
+        .body_bytes = (uint32_t)body_bytes,
+        .checksum = sgp_wire_checksum(writer.bytes, body_bytes)};
     sgp_wire_header_encode(&header, frame);
-    *ret_bytes = SGP_WIRE_HEADER_BYTES + writer.count;
+    *ret_bytes = SGP_WIRE_HEADER_BYTES + body_bytes;
     return 0;
 }
 

@@ -6,52 +6,37 @@
 
 #include <string.h>
 
-static msgpack_object number(uint64_t value)
+static int pack_signed(msgpack_packer *packer, int64_t value)
 {
-    return (msgpack_object){.type = MSGPACK_OBJECT_POSITIVE_INTEGER, .via.u64 = value};
+    return value == -1 ? msgpack_pack_nil(packer) : msgpack_pack_int64(packer, value);
 }
 
-static msgpack_object integer(int64_t value)
+static int pack_text(msgpack_packer *packer, const char *text, uint64_t most)
 {
-    if (value == -1)
-        return (msgpack_object){.type = MSGPACK_OBJECT_NIL};
-    return value >= 0 ? number((uint64_t)value)
-                      : (msgpack_object){.type = MSGPACK_OBJECT_NEGATIVE_INTEGER, .via.i64 = value};
+    return msgpack_pack_str_with_body(packer, text, strnlen(text, most));
 }
 
-static msgpack_object real(double value)
-{
-    return (msgpack_object){.type = MSGPACK_OBJECT_FLOAT64, .via.f64 = value};
-}
-
-static msgpack_object string(const char *text, uint64_t most)
-{
-    return (msgpack_object){.type = MSGPACK_OBJECT_STR,
-        .via.str = {.ptr = text, .size = (uint32_t)strnlen(text, most)}};
-}
-
-msgpack_object sgp_pack_load(const struct sgp_form_field *field, const void *place)
+int sgp_pack(msgpack_packer *packer, const struct sgp_form_field *field, const void *place)
 {
     switch (field->kind) {
     case SGP_FORM_U64:
-        return number(*(const uint64_t *)place);
+        return msgpack_pack_uint64(packer, *(const uint64_t *)place);
     case SGP_FORM_U32:
-        return number(*(const uint32_t *)place);
+        return msgpack_pack_uint32(packer, *(const uint32_t *)place);
     case SGP_FORM_I64:
-        return integer(*(const int64_t *)place);
+        return pack_signed(packer, *(const int64_t *)place);
     case SGP_FORM_INT:
-        return integer(*(const int *)place);
+        return pack_signed(packer, *(const int *)place);
     case SGP_FORM_BOOL:
-        return (msgpack_object){
-            .type = MSGPACK_OBJECT_BOOLEAN, .via.boolean = *(const bool *)place};
+        return *(const bool *)place ? msgpack_pack_true(packer) : msgpack_pack_false(packer);
     case SGP_FORM_REAL:
-        return real(*(const double *)place);
+        return msgpack_pack_double(packer, *(const double *)place);
     case SGP_FORM_FLOAT:
-        return real((double)*(const float *)place);
+        return msgpack_pack_double(packer, (double)*(const float *)place);
     case SGP_FORM_NAME:
-        return string(place, SGP_NAME_BYTES);
+        return pack_text(packer, place, SGP_NAME_BYTES);
     case SGP_FORM_TEXT:
-        return string(*(const char *const *)place, field->most + 1);
+        return pack_text(packer, *(const char *const *)place, field->most + 1);
     case SGP_FORM_PART: /* its values are walked through one by one */
         break;
     }

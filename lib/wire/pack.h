@@ -11,8 +11,8 @@
 
 #include <msgpack.h>
 
-/* A value as a msgpack object. A string is borrowed. */
-msgpack_object sgp_pack_load(const struct sgp_form_field *field, const void *place);
+/* Pack a value. Negative, as the packer's callback has returned it: it is not written. */
+int sgp_pack(msgpack_packer *packer, const struct sgp_form_field *field, const void *place);
 
 struct sgp_unpacker {
     const uint8_t *bytes;
