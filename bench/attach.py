@@ -28,7 +28,7 @@ import fleet
 import links as network
 import quota
 from contenders import torch_python
-from passes import ATTACHED, AttachedFleet, CountedFleet, TrainingFleet, passes, turns
+from counted import ATTACHED, AttachedFleet, CountedFleet, TrainingFleet, passes, turns
 
 NODES, BATCH = 4, 32
 LOSS, LAST = 0.6, 100  # to come to, in the mean of so many batches of the fleet

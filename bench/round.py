@@ -6,12 +6,12 @@ The baseline is plain sockets that exchange the same bytes in the same pattern.
 Copies are those of a share's bytes: by the daemon itself, and by system calls between process and kernel.
 The kernel counts the second kind.
 Passes are bytes that the daemons fetch from memory for each byte of a share, both sides together.
-Cachegrind counts the passes.
+Cachegrind counts passes and instructions, so they do not depend on what else the machine does.
 The work on an arriving share is also timed in one thread.
 """
 import figures
 from contenders import SIZES, daemons, links, program, sockets
-from passes import passes
+from counted import instructions, passes
 
 
 def tell_pair(case, size, results, key):
@@ -34,9 +34,12 @@ def tell_costs(case, size, results):
         result["memory_bytes"] / (1 << 20) for result in results])
 
 
-def tell_passes(options):
+def tell_counted(options):
     nodes, size = 2, 16 << 20
     figures.tell("round", f"{nodes} nodes, {SIZES[size]}: passes of a byte", "passes", [passes(options, nodes, size)])
+    for nodes, size in ((2, 4096), (4, 4096), (2, 1 << 20)):
+        figures.tell("round", f"{nodes} nodes, {SIZES[size]}: instructions of a node and round", "instructions",
+                     [instructions(options, nodes, size)])
 
 
 def tell_receiving(options):
@@ -62,7 +65,7 @@ def measure(options):
             if size > 4096:
                 tell_costs(case, size, results["daemons"])
     figures.attempt("round", tell_receiving, options)
-    figures.attempt("round", tell_passes, options)
+    figures.attempt("round", tell_counted, options)
 
 
 figures.main("round", measure, __doc__)

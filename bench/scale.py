@@ -7,6 +7,7 @@ Seconds and memory are of the simulation, and of the daemons, which share the co
 So a round of the daemons takes longer as n grows, while its processor time should not.
 In each fleet the weights must sum to n at the end, and no node may have been taken for absent.
 The cost of a simulated round is the difference of two simulations with different numbers of rounds.
+Cachegrind counts its instructions, so they do not depend on what else the machine does.
 The cost that both have in common is listed separately.
 The growth is the exponent p of a fit c * n^p, over all n or, for simulated time, from 16 on: 0 is flat.
 """
@@ -15,8 +16,10 @@ import math
 import os
 import statistics
 import subprocess
+import tempfile
 import time
 
+import counted
 import figures
 import fleet as fleets
 
@@ -34,14 +37,19 @@ def memory(pid, key="VmHWM"):
     return int(found[0].split()[1]) * 1024 if found else 0
 
 
-def simulate_once(options, nodes, dimension, rounds):
-    """One simulation: seconds, processor time, bytes, messages and peak memory, start and end included."""
+def simulation(options, nodes, dimension, rounds):
+    """The command, and its topology file."""
     sgpctl = os.path.join(options.build, "ctl/sgpctl")
     file = subprocess.run([sgpctl, "topology", "generate", "one-peer-exponential", str(nodes)],
                           stdout=subprocess.PIPE, check=True).stdout
+    return [sgpctl, "simulate", "-", "--json", "--rounds", str(rounds), "--dimension", str(dimension)], file
+
+
+def simulate_once(options, nodes, dimension, rounds):
+    """One simulation: seconds, processor time, bytes, messages and peak memory, start and end included."""
+    command, file = simulation(options, nodes, dimension, rounds)
     start, peak, last = time.monotonic(), 0, ""
-    process = subprocess.Popen([sgpctl, "simulate", "-", "--json", "--rounds", str(rounds), "--dimension",
-                                str(dimension)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     process.stdin.write(file)
     process.stdin.close()
     for last in process.stdout:
@@ -92,6 +100,23 @@ def tell_simulated(options, dimension, sizes):
     whole = f"{most} nodes by {max(ROUNDS, STEPS // most)} rounds, d = {dimension}: the whole simulation"
     figures.tell("scale", whole, "s", [result["seconds"] for result in results[sizes[-1]]])
     figures.tell("scale", whole, "MiB", [result["memory"] / (1 << 20) for result in results[sizes[-1]]])
+
+
+def instructions(options, nodes, dimension, rounds):
+    """Of a whole simulation."""
+    command, file = simulation(options, nodes, dimension, rounds)
+    with tempfile.NamedTemporaryFile() as counts:
+        subprocess.run(counted.cachegrind(counts.name, "--cache-sim=no") + command, input=file, stdout=subprocess.DEVNULL, check=True)
+        return counted.read(counts.name, ("Ir",))
+
+
+def tell_instructions(options):
+    counted.required()
+    nodes, few = 16, ROUNDS // 5
+    for dimension in (8, 1000):
+        more = instructions(options, nodes, dimension, ROUNDS) - instructions(options, nodes, dimension, few)
+        figures.tell("scale", f"{nodes} simulated, d = {dimension}: instructions of a node and round", "instructions",
+                     [more / (ROUNDS - few) / nodes])
 
 
 def status_of(fleet):
@@ -164,6 +189,7 @@ def measure(options):
     sizes = [4, 16, 64, 256, 1024] + ([] if options.quick else [4096, 10000])
     tell_simulated(options, 8, sizes)
     tell_simulated(options, 1000, sizes[:5])
+    figures.attempt("scale", tell_instructions, options)
     tell_daemons(options, [2, 4, 8, 16, 32, 64])
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often a share's bytes pass between memory and the processor, both sides together, in whole daemons.
+"""What daemons and simulations cost, counted by cachegrind instead of measured, so that a noisy machine changes nothing.
 
-Counted by cachegrind with a last cache of 2 MiB, the second level of a core of today: each line that the daemons
-fetch from beyond it, in so many rounds more than in others. What the kernel copies is not among them; that is the same
+Each count is the difference of two runs with different numbers of rounds. Nothing of the kernel is in it.
+Passes are how often a share's bytes pass between memory and the processor, both sides together: each line that the
+daemons fetch from beyond a last cache of 2 MiB, the second level of a core of today. What the kernel copies is the same
 for any daemon, and `copies of a byte` counts it.
 """
 import os
@@ -28,6 +29,25 @@ def keys_of(rounds):
     return {"train.rounds": str(rounds), "train.final_cycles": "0", "train.when_done": "exit"}
 
 
+def required():
+    if shutil.which("valgrind") is None:
+        raise figures.Skip("valgrind is not installed: apt-get install valgrind")
+
+
+def cachegrind(path, *options):
+    """The beginning of a command whose counts go to this file."""
+    return ["valgrind", "-q", "--tool=cachegrind", "--cachegrind-out-file=" + path, *options]
+
+
+def read(path, wanted):
+    """The sum of these events in a file of counts."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    events = re.search(r"^events: (.*)$", text, re.M).group(1).split()
+    values = re.search(r"^summary: (.*)$", text, re.M).group(1).split()
+    return sum(int(value) for event, value in zip(events, values) if event in wanted)
+
+
 class Counted:
     """A fleet whose daemons run under cachegrind, until they end."""
 
@@ -35,25 +55,18 @@ class Counted:
         return os.path.join(self.directory, node.name + ".cachegrind")
 
     def command(self, node):
-        return ["valgrind", "-q", "--tool=cachegrind", "--cache-sim=yes", "--LL=" + CACHE,
-                "--cachegrind-out-file=" + self.counts_of(node), self.program, "-c", node.configuration, *self.counts]
+        return [*cachegrind(self.counts_of(node), "--cache-sim=yes", "--LL=" + CACHE), self.program, "-c", node.configuration,
+                *self.counts]
 
-    def fetched(self):
-        """Bytes from beyond the cache, of all nodes, once they have ended."""
+    def count(self, wanted):
+        """The sum of these events of all nodes, once they have ended."""
         self.start()
         end = time.monotonic() + PATIENCE
         while any(node.process.poll() is None for node in self.nodes):
             if time.monotonic() > end:
                 raise RuntimeError(self.logs())
             time.sleep(0.1)
-        total = 0
-        for node in self.nodes:
-            with open(self.counts_of(node), encoding="utf-8") as file:
-                text = file.read()
-            events = re.search(r"^events: (.*)$", text, re.M).group(1).split()
-            values = re.search(r"^summary: (.*)$", text, re.M).group(1).split()
-            total += sum(int(value) for event, value in zip(events, values) if event in ("DLmr", "DLmw"))
-        return LINE * total
+        return sum(read(self.counts_of(node), wanted) for node in self.nodes)
 
 
 class CountedFleet(Counted, IdleFleet):
@@ -84,8 +97,8 @@ class AttachedFleet(Counted, fleets.Fleet):
         self.wait("the sockets", lambda: all(map(os.path.exists, paths)))
         self.programs = [turns(path, self.size // 4, self.rounds) for path in paths]
 
-    def fetched(self):
-        total = super().fetched()
+    def count(self, wanted):
+        total = super().count(wanted)
         for process in self.programs:
             process.communicate(timeout=PATIENCE)
         return total
@@ -99,15 +112,24 @@ def turns(path, floats, count):
                             preexec_fn=fleets.die_with_parent)
 
 
-def passes(options, nodes, size, kind=CountedFleet):
-    """Fetched for each byte of a share."""
-    if shutil.which("valgrind") is None:
-        raise figures.Skip("valgrind is not installed: apt-get install valgrind")
-    fetched = []
-    for rounds in ROUNDS:
-        fleet = kind(options, nodes, size, rounds)
+def of_a_round(options, nodes, size, rounds, wanted, kind=CountedFleet):
+    """How many of these events a node has in a round."""
+    required()
+    counts = []
+    for number in rounds:
+        fleet = kind(options, nodes, size, number)
         try:
-            fetched.append(fleet.fetched())
+            counts.append(fleet.count(wanted))
         finally:
             fleet.close()
-    return (fetched[1] - fetched[0]) / ((ROUNDS[1] - ROUNDS[0]) * nodes * size)
+    return (counts[1] - counts[0]) / (rounds[1] - rounds[0]) / nodes
+
+
+def passes(options, nodes, size, kind=CountedFleet):
+    """Fetched for each byte of a share."""
+    return LINE * of_a_round(options, nodes, size, ROUNDS, ("DLmr", "DLmw"), kind) / size
+
+
+def instructions(options, nodes, size):
+    """Of a node in a round without training."""
+    return of_a_round(options, nodes, size, [50 * number for number in ROUNDS], ("Ir",))
