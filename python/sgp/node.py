@@ -22,7 +22,7 @@ from .model import Model
 from .questions import Evaluate, Predict
 from .points import Points, check_kept, restore, states_of
 from .profile import marked
-from .rows import Sampler, batches, is_stream, length_of
+from .rows import Sampler, batches, check_data, is_stream, length_of
 from .units import UNITS_MAX, Units, agreed
 
 if TYPE_CHECKING:
@@ -280,7 +280,9 @@ class Node:
     def sampler(self, data: Any, *, shuffle: bool = True, seed: int = 0) -> Sampler:
         """The indices of this node's rows of `data` (anything with a length), for a DataLoader's ``sampler=``. Rows are
         dealt in turn, equally many to each node: node i of n has rows i, i + n, i + 2 n, ... Each iter() of it, and so
-        of the DataLoader, is another epoch; see sgp.Sampler. Raises Error where there are fewer rows than nodes."""
+        of the DataLoader, is another epoch; see sgp.Sampler. Raises Error where there are fewer rows than nodes, and for a
+        DataLoader in the place of its data set."""
+        check_data(data)
         self._sampler = Sampler(length_of(data), self, shuffle, seed)
         self._points.made(self._sampler)
         return self._sampler
@@ -300,7 +302,9 @@ class Node:
         nodes; `shuffle` and `seed` have no effect. As in PyTorch, a data set that is read by several workers divides its items
         among them itself. A reload counts from the next epoch on if there are workers, else from the next items on.
 
-        Raises Error where there are fewer rows than nodes, for an option that says which rows come, and without torch."""
+        Raises Error where there are fewer rows than nodes, for a DataLoader in the place of its data set, for an option that
+        says which rows come, and without torch."""
+        check_data(data)
         try:
             from .loader import rows_loader, stream_loader
         except ImportError:
@@ -319,7 +323,9 @@ class Node:
 
         `data` is an array or tensor (batches are rows of it), a tuple of such side by side (batches are tuples), a dictionary
         of such by name (batches are dictionaries), or a data set of PyTorch (batches are what its DataLoader makes). Each call is another epoch over all of them, in
-        another order if `shuffle`, also after a ``break``. Raises Error where there are fewer rows than nodes."""
+        another order if `shuffle`, also after a ``break``. Raises Error where there are fewer rows than nodes, and for a
+        DataLoader in the place of its data set."""
+        check_data(data)
         if is_stream(data):
             return iter(self.loader(data, batch_size))
         self._sampler = sampler = Sampler(length_of(data), self, shuffle, seed)

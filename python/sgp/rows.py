@@ -174,6 +174,14 @@ def is_array(data: Any) -> bool:
     return hasattr(data, "shape") and hasattr(data, "dtype")
 
 
+def check_data(data: Any) -> None:
+    """Raises Error for a DataLoader: its items are batches, and to divide batches among nodes is not to divide rows."""
+    torch_data = sys.modules.get("torch.utils.data")
+    if torch_data is not None and isinstance(data, torch_data.DataLoader):
+        raise Error("this is a DataLoader, whose items are batches; give its data set (loader.dataset), or make your own DataLoader "
+                    "with sampler=node.sampler(dataset)")
+
+
 def is_columns(data: Any) -> bool:
     """Whether rows can be taken out by a list of indices: an array, a tuple of such, or a dictionary of such."""
     if isinstance(data, Mapping):

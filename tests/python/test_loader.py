@@ -126,6 +126,13 @@ class LoaderTest(unittest.TestCase):
         with self.assertRaisesRegex(sgp.Error, "batch_size is 0; at least 1"):
             self.node().loader(torch.arange(4), 0)
 
+    def test_a_loader_in_the_place_of_its_data_set(self):
+        """Its batches were divided among the nodes, and made to batches once more."""
+        data = DataLoader(Squares(8), batch_size=2)
+        for deal in (lambda node: node.shard(data, batch_size=2), lambda node: node.loader(data, 2), lambda node: node.sampler(data)):
+            with self.assertRaisesRegex(sgp.Error, r"this is a DataLoader.*give its data set .loader\.dataset."):
+                deal(self.node())
+
     def test_epochs(self):
         """Each iter() is another epoch, a break does no harm, and set_epoch() says which is next; also through the sampler."""
         for data in (Squares(16), torch.arange(16)):
