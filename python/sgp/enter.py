@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     import numpy
     import torch
 
+    from .node import Optimizers
+
 
 def attach(model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
-           optimizer: Optional[torch.optim.Optimizer] = None, *, name: Optional[str] = None,
+           optimizer: Optional[Optimizers] = None, *, name: Optional[str] = None,
            rounds: Optional[int] = None, required: bool = True, reconnect: bool = True, fresh: bool = False,
            timeout: Optional[float] = None, buffers: Literal["average", "local"] = "average",
            params: Literal["trainable", "all"] = "trainable", scaler: Optional[Scaler] = None,
@@ -41,7 +43,8 @@ def attach(model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
                they are copied to it and back. Or arrays of numpy by name, float32 of any shape: they stay in place and
                are copied; change them in place, or replace them in the mapping.
     optimizer  Whose learning rate the status tells, and whose momentum is forgotten when the parameters are suddenly
-               another's. It may be any, and may be made before or after.
+               another's. It may be any, and may be made before or after. Several are given as a list, as those of a
+               generator and a discriminator: the rate is that of the first, the rest holds for all.
     name       The node's name ("n0": /run/sgpd/n0/attach.sock) or the path of a socket. None: $SGP_SOCKET, which
                ``sgpctl launch`` sets; else the only node of this machine.
     rounds     How many rounds this node trains. None: as the daemon is configured, else until finish().

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import numpy
     import torch
 
+    Optimizers = Union[torch.optim.Optimizer, Sequence[torch.optim.Optimizer]]
+
 _ROUNDS_UNDER_WAY = 2  # after which a share of before a restart has come, or has been given back
 
 @dataclasses.dataclass
@@ -50,6 +52,11 @@ class Tally:
         return self.losses / self.parts if self.parts and math.isfinite(self.losses) else None
 
 
+def optimizers_of(given: Any) -> Tuple[Any, ...]:
+    """What attach() was given for optimizers: one, several as a list or tuple, or None."""
+    return tuple(given) if isinstance(given, (list, tuple)) else () if given is None else (given,)
+
+
 class Scaler(Protocol):
     """What is used of a gradient scaler, as of torch.cuda.amp.GradScaler."""
 
@@ -68,7 +75,7 @@ class Node:
                  optimizer: Optional[Any], path: Optional[str] = None, scaler: Optional[Scaler] = None,
                  fresh: bool = False) -> None:
         """`path` is the socket at which a node that is only seated attaches its model; None: it trains alone."""
-        self._fleet, self._model, self._memory, self._optimizer = fleet, model, memory, optimizer
+        self._fleet, self._model, self._memory, self._optimizers = fleet, model, memory, optimizers_of(optimizer)
         self._path = path
         self._skipped_steps = self._skipped_told = 0
         self._use_scaler(scaler)
@@ -85,7 +92,7 @@ class Node:
         self._follow(fleet.first)
 
     def attach(self, model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
-               optimizer: Optional[torch.optim.Optimizer] = None, *, rounds: Optional[int] = None, reconnect: bool = True,
+               optimizer: Optional[Optimizers] = None, *, rounds: Optional[int] = None, reconnect: bool = True,
                fresh: bool = False, timeout: Optional[float] = None, buffers: Literal["average", "local"] = "average",
                params: Literal["trainable", "all"] = "trainable", on_evaluate: Optional[Evaluate] = None,
                on_predict: Optional[Predict] = None, scaler: Optional[Scaler] = None) -> Node:
@@ -100,7 +107,7 @@ class Node:
         else:
             self._fleet, self._memory = entered(self._path, shared, rounds=rounds, reconnect=reconnect, fresh=fresh,
                                                 timeout=timeout, on_evaluate=on_evaluate, on_predict=on_predict)
-        self._model, self._optimizer, self._points.fresh = shared, optimizer, fresh
+        self._model, self._optimizers, self._points.fresh = shared, optimizers_of(optimizer), fresh
         self._use_scaler(scaler)
         self._follow(self._fleet.first)
         return self
@@ -245,15 +252,16 @@ class Node:
         return mixed
 
     def _learning_rate(self) -> Optional[float]:
-        groups = getattr(self._optimizer, "param_groups", None)
+        groups = getattr(self._optimizers[0], "param_groups", None) if self._optimizers else None
         return float(groups[0]["lr"]) if groups and "lr" in groups[0] else None
 
     def _forget_momentum(self) -> None:
-        """The optimiser's averages of gradients are of other parameters."""
-        for state in getattr(self._optimizer, "state", {}).values():
-            for key in ("momentum_buffer", "exp_avg"):
-                if state.get(key) is not None:
-                    state[key].zero_()
+        """The optimizers' averages of gradients are of other parameters."""
+        for optimizer in self._optimizers:
+            for state in getattr(optimizer, "state", {}).values():
+                for key in ("momentum_buffer", "exp_avg"):
+                    if state.get(key) is not None:
+                        state[key].zero_()
 
     @contextlib.contextmanager
     def accumulate(self) -> Iterator[None]:
@@ -495,7 +503,8 @@ class Node:
 
     def _own_objects(self) -> Dict[str, Any]:
         """What attach() was given, and has a state."""
-        own = {"optimizer": self._optimizer, "scaler": self._scaler}
+        own = {f"optimizer {number}" if number > 1 else "optimizer": optimizer for number, optimizer in enumerate(self._optimizers, 1)}
+        own["scaler"] = self._scaler
         return {name: thing for name, thing in own.items() if hasattr(thing, "state_dict")}
 
     def _units(self, directory: Union[str, os.PathLike[str]]) -> Units:

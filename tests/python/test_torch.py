@@ -131,6 +131,37 @@ class TorchTest(unittest.TestCase):
         node.mix()
         torch.testing.assert_close(flat(model), flat(other))
 
+    def test_several_optimizers(self):
+        """All are kept in a unit and forget their momentum at a jump; the learning rate is that of the first."""
+        def halves(model):
+            return [torch.optim.SGD(model[0].parameters(), lr=0.5, momentum=0.9), torch.optim.Adam(model[2].parameters(), lr=0.1)]
+
+        def momenta(optimizers):
+            return [state[key] for optimizer, key in zip(optimizers, ("momentum_buffer", "exp_avg")) for state in optimizer.state.values()]
+        with tempfile.TemporaryDirectory() as folder:
+            model = network()
+            both = halves(model)
+            node = self.attach(model, both, {"acts": {2: fake_daemon.jump}})
+            loss_of(model).backward()
+            for optimizer in both:
+                optimizer.step()
+            node.mix()
+            self.assertEqual(self.fake.of(DONE)[0]["learning_rate"], 0.5)
+            self.assertTrue(node.checkpoint(directory=folder))
+            self.assertTrue(all(momentum.abs().sum() > 0 for momentum in momenta(both)))
+            kept = [momentum.clone() for momentum in momenta(both)]
+            self.assertTrue(node.mix().jumped)
+            self.assertTrue(all(momentum.abs().sum() == 0 for momentum in momenta(both)))
+            node.detach()
+            model = network()
+            both = halves(model)
+            node = self.attach(model, both)
+            self.assertEqual(node.resume(directory=folder), {})
+            self.assertEqual(len(kept), 4)
+            for now, before in zip(momenta(both), kept):
+                torch.testing.assert_close(now, before, rtol=0, atol=0)
+            node.detach()
+
     def test_a_jump_forgets_momentum(self):
         model = network()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
