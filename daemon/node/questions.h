@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Questions of users to the program that has the model: measure its estimate, or apply it to rows.
  * One question is pending at a time. Rows are passed as descriptors of files of float32
- * (docs/ATTACH.md).
+ * (docs/ATTACH-PROTOCOL.md).
  *
  * Each asker is answered exactly once, on the loop thread, as view.h says. Nothing from the program
  * is trusted: a short file, or no memory, is a failed answer. Thread: the loop thread. */

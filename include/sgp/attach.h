@@ -13,8 +13,8 @@
  * value. It counts w times, whatever mass other nodes contributed. All other tensors hold updates:
  * the difference counts once.
  *
- * Each frame is one datagram of a Unix socket of type SOCK_SEQPACKET. docs/ATTACH.md has the
- * tables.
+ * Each frame is one datagram of a Unix socket of type SOCK_SEQPACKET. docs/ATTACH-PROTOCOL.md has
+ * the tables.
  *
  * Thread: one thread at a time uses an attachment. Errors are negative codes of sgp/status.h, with
  * one line of text. */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Train through the sgpd of this machine: your script keeps its model, the daemon does the rest.
+"""Train a model together with other machines, through the sgpd of this machine. The script keeps its model, rows and optimizer.
 
     import sgp
     with sgp.attach(model, optimizer) as node:
@@ -13,7 +13,22 @@
 
     $ sgpctl launch -n 4 -- python3 train.py       # on this machine
 
-help(sgp.attach) tells the rest; sgp.join() knows the node before there is a model. sgp.Client asks a daemon what it is doing."""
+Where to look (docs/ATTACH.md shows each of these in a script):
+
+    sgp.attach, sgp.join      how a program becomes a node, with a model or before there is one
+    node.mix                  after each step of the optimizer
+    node.shard, .loader, .sampler     this node's rows
+    node.name, .index, .size, .is_first, .seed, .round, .epoch, .stopped
+    node.mean, .any, .all     decisions that must be equal on all nodes
+    node.checkpoint, .resume  script, optimizer, rows and parameters as one unit; .save and .load without the parameters
+    node.report, .stop        figures for the status; the end for all nodes
+    node.assign, .accumulate  parameters that are values; steps that do not mix
+    sgp.Ema, sgp.FleetNoise, sgp.wrap   an average over time; Adam in a fleet; loops that cannot be changed
+    sgp.lightning.Fleet, sgp.transformers.Fleet   callbacks for trainers of other libraries
+    sgp.Client                asks a daemon what it is doing
+
+Every error is an sgp.Error, but for TimeoutError, ValueError for an argument out of range, and OSError for files.
+One thread at a time uses a node. Ctrl-C ends every wait, and the next call continues it."""
 from .attachment import Finished, Mixed
 from .average import Ema
 from .client import Client

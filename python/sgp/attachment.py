@@ -24,25 +24,37 @@ _QUIET_SECONDS = 5.0  # of a wait for other nodes, until it is told
 
 @dataclasses.dataclass(frozen=True)
 class Mixed:
-    """What came of a step."""
+    """The result of a step, as mix() returns it.
 
-    round: int  #: the node's round
-    weight: float  #: PushSum's w of this node; 1 on average
-    exchanged: bool = False  #: a round was exchanged since the step before
-    jumped: bool = False  #: the parameters are another node's, or of another time; momentum was forgotten
-    skipped: bool = False  #: the step did not count
-    stop: bool = False  #: training is over: no further step counts
+    round      The node's round now, from 0.
+    weight     The push-sum weight w of this node; 1 on average over the fleet.
+    exchanged  Whether a round was exchanged since the step before.
+    jumped     Whether the parameters are another node's, or of another time. The optimizers' momentum was then reset.
+    skipped    Whether the step did not count, as when the daemon was restarted meanwhile.
+    stop       Whether training is over. No further step counts."""
+
+    round: int
+    weight: float
+    exchanged: bool = False
+    jumped: bool = False
+    skipped: bool = False
+    stop: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
 class Finished:
-    """What the fleet ended with."""
+    """The end of training, as finish() returns it.
 
-    round: int  #: the node's last round
-    #: a neighbour has ended with another model, or is not known to have ended with this one: it was stopped, or is away
+    round      The node's last round.
+    disagrees  Whether a neighbour has ended with another model, or is not known to have ended with this one: it was stopped, or
+               cannot be reached.
+    distance   |z - z'| / max(|z|, |z'|), for the neighbour z' whose model is furthest away; NaN if none is known.
+    peers      The names of the neighbours that disagree."""
+
+    round: int
     disagrees: bool = False
-    distance: float = math.nan  #: |z - z'| of the neighbour furthest away, relative to the longer; NaN: none is known
-    peers: Tuple[str, ...] = ()  #: the names of these neighbours
+    distance: float = math.nan
+    peers: Tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,7 +115,7 @@ def identify(path: str, timeout: Optional[float]) -> Seat:
 
 
 class Attachment:
-    """The program's side of docs/ATTACH.md. `turn` is the turn that it has, 0 while the memory is the daemon's."""
+    """The program's side of docs/ATTACH-PROTOCOL.md. `turn` is the turn that it has, 0 while the memory is the daemon's."""
 
     def __init__(self, path: str, memory: Memory, questions: Questions, *, program: str, rounds: Optional[int],
                  timeout: Optional[float], reconnect: bool, fresh: bool = False) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Ema:
-    """The exponential moving average of a module's parameters and buffers: what is often better to evaluate and to keep.
+    """The exponential moving average of a module's parameters and buffers, which is often the better model.
 
         ema = sgp.Ema(model, decay=0.999)
         for images, labels in node.shard(train_set, batch_size=32):
@@ -32,8 +32,8 @@ class Ema:
         self._model, self._updates = model, 0
 
     def update(self, mixed: Optional[Mixed] = None) -> None:
-        """Take the model in, as it is after a mix(), whose result may be given: a step that was `skipped` is left out, and after a jump
-        the average begins anew, for the parameters are of another time. Values of integers are copied."""
+        """Add the model to the average, as it is after a mix(). With the result of that mix(), a step that was `skipped` is left out,
+        and after a jump the average begins anew, since the parameters are of another time. Integers are copied."""
         import torch
         if mixed is not None and mixed.skipped:
             return
@@ -54,6 +54,6 @@ class Ema:
         return {"updates": self._updates, "module": self.module.state_dict()}
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
-        """Go on from there. Raises RuntimeError for the state of another model."""
+        """Continue from there. Raises RuntimeError for the state of another model."""
         self.module.load_state_dict(state["module"])
         self._updates = state["updates"]

@@ -34,8 +34,8 @@ class _Connection(http.client.HTTPConnection):
 class Client:
     """Asks the daemon behind a control socket.
 
-    `socket` is the node's name ("n0": /run/sgpd/n0/control.sock) or the socket's path. Every call raises NoDaemon where
-    none listens, and Error with the daemon's own line where it refuses."""
+    `socket` is the node's name ("n0": /run/sgpd/n0/control.sock) or the socket's path. Every call raises NoDaemon if no daemon
+    listens, and Error with the daemon's line if it refuses."""
 
     def __init__(self, socket: str) -> None:
         self.path = socket_of(socket, "control.sock")
@@ -60,7 +60,8 @@ class Client:
         return value
 
     def status(self) -> Dict[str, Any]:
-        """What ``sgpctl status`` tells: state, round, epoch, loss, test_accuracy (0 to 1), weight, and more."""
+        """The fields of ``sgpctl status``: state, round, epoch, loss, test_accuracy (0 to 1), weight, and others
+        (docs/CONFIGURATION.md)."""
         value: Dict[str, Any] = self._ask("GET", "/v1/status")
         return value
 
@@ -87,10 +88,10 @@ class Client:
         return value
 
     def wait(self, condition: str = "finished", timeout: Optional[float] = None) -> Dict[str, Any]:
-        """Wait until the daemon has come so far, and return its status then. `condition` is as sgpctl's: "ready",
+        """Wait until the node meets a condition, and return its status then. `condition` is as in ``sgpctl wait``: "ready",
         "round:N", "epoch:N", "accuracy:A" (0 to 1), "disagreement:D" (at most), "peers:N" (connected) or "finished".
-        `timeout` in seconds; None: no limit. A daemon that is not there yet is waited for. Raises TimeoutError, Error
-        (the node has finished without meeting the condition), ValueError."""
+        `timeout` in seconds; None: no limit. The call also waits for a daemon that does not listen yet. Raises TimeoutError,
+        Error (the node has finished without meeting the condition), ValueError (another condition)."""
         met = self._condition(condition)
         end = None if timeout is None else time.monotonic() + timeout
         while True:

@@ -6,15 +6,16 @@ from typing import Optional
 
 
 class Error(Exception):
-    """Anything that this package complains of. Raised itself where no class below fits."""
+    """The base of all errors of this package. It is raised itself if no class below fits. The text is one line."""
 
 
 class TrainingWarning(UserWarning):
-    """Training goes on, but probably not as you meant it. A filter of ``warnings`` can make it an error."""
+    """Training continues, but probably not as you intended. ``warnings.simplefilter("error", sgp.TrainingWarning)`` makes it an
+    error."""
 
 
 class NoDaemon(Error):
-    """No daemon is there: start sgpd, or attach with ``required=False`` to train alone."""
+    """No daemon listens at the socket: start sgpd, or attach with ``required=False`` to train alone."""
 
 
 class Disconnected(Error):
@@ -23,7 +24,7 @@ class Disconnected(Error):
 
 
 class Refused(Error):
-    """The daemon does not take this program; the text says why. ``code`` is a number of sgp/status.h."""
+    """The daemon refuses this program; the text says why. ``code`` is a number of sgp/status.h, or -errno."""
 
     def __init__(self, text: str, code: int = 0) -> None:
         super().__init__(text)

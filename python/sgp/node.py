@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node of the fleet, as a program sees it."""
+"""A node of the fleet, as a program has it."""
 from __future__ import annotations
 
 import contextlib
@@ -68,8 +68,8 @@ class Scaler(Protocol):
 
 
 class Node:
-    """This program's node; made by sgp.attach() or sgp.join(). As a context manager it finishes at a clean end, and detaches
-    at an exception. One thread at a time uses it."""
+    """The node of this program; sgp.attach() and sgp.join() make it. As a context manager it calls finish() at a clean end, and
+    detach() at an exception. One thread at a time uses it."""
 
     def __init__(self, fleet: Union[Attachment, Alone, Seated], model: Optional[Model], memory: Optional[Memory],
                  optimizer: Optional[Any], path: Optional[str] = None, scaler: Optional[Scaler] = None,
@@ -96,8 +96,8 @@ class Node:
                fresh: bool = False, timeout: Optional[float] = None, buffers: Literal["average", "local"] = "average",
                params: Literal["trainable", "all"] = "trainable", on_evaluate: Optional[Evaluate] = None,
                on_predict: Optional[Predict] = None, scaler: Optional[Scaler] = None) -> Node:
-        """After sgp.join(): attach a model, and wait until the node is ready. What it takes and raises is as in sgp.attach();
-        Error, too, where the node has a model. Returns the node itself. Samplers and loaders stay as they are."""
+        """After sgp.join(): attach a model, and wait until the node is ready. Arguments and errors are those of sgp.attach();
+        Error also if the node has a model. Returns the node itself. Its samplers and loaders stay as they are."""
         self._check_owner()
         if not isinstance(self._fleet, Seated) or self._detached:
             raise Error(f"{self.name}: a node gets one model, and this one has had it; join again with sgp.join()")
@@ -116,51 +116,51 @@ class Node:
 
     @property
     def name(self) -> str:
-        """Its name in the topology; "alone" without a daemon."""
+        """The node's name in the topology file; "alone" without a daemon."""
         return self._fleet.seat.name
 
     @property
     def index(self) -> int:
-        """Its place among the nodes of the topology that train, from 0. A reload may change it."""
+        """The node's place among the nodes of the topology file that train, from 0. A reload may change it."""
         return self._fleet.seat.index
 
     @property
     def is_first(self) -> bool:
-        """Whether it is the first of these: the one that writes files and logs which the fleet needs once."""
+        """Whether `index` is 0. True in one program, which writes the files and logs that the fleet needs once."""
         return self.index == 0
 
     @property
     def size(self) -> int:
-        """Nodes of the topology that train: all but the relays. A reload may change it."""
+        """How many nodes of the topology file train: all but the relays. A reload may change it."""
         return self._fleet.seat.size
 
     @property
     def seed(self) -> int:
-        """A seed of this node, from 0 to 2^32 - 1, for whatever the program draws itself: ``torch.manual_seed(node.seed)``
-        before the first batch. It differs by node, and is a function of the fleet's `[node] seed` and of `index`
+        """A seed of this node, from 0 to 2^32 - 1, for all that the program draws itself: ``torch.manual_seed(node.seed)``
+        before the first batch. The seed differs by node, and is a function of the fleet's `[node] seed` and of `index`
         alone, so a run repeats. With one seed on all nodes, all would train on the same rows."""
         run = hashlib.sha256(str(self._fleet.seat.seed).encode()).digest()
         return (int.from_bytes(run[:4], "little") + self.index) % 2**32
 
     @property
     def round(self) -> int:
-        """The round that it is in, from 0."""
+        """The round that the node is in, from 0. A round has `[train] local_steps` calls of mix()."""
         return self._fleet.mixed.round
 
     @property
     def rounds(self) -> Optional[int]:
-        """Rounds in which it trains; None: until finish()."""
+        """The number of rounds that the node trains; None: until finish()."""
         return self._fleet.rounds
 
     @property
     def weight(self) -> float:
-        """PushSum's weight w: the share of the fleet's mass that is here, 1 on average."""
+        """The push-sum weight w of this node; 1 on average over the fleet."""
         return self._fleet.mixed.weight
 
     @property
     def epoch(self) -> float:
-        """Passes over this node's rows so far, fractional: the `rows` given to mix(), by those that shard() or
-        sampler() dealt to it. NaN before either was called."""
+        """Epochs over this node's rows so far, fractional: the `rows` given to mix(), divided by the rows that shard(),
+        loader() or sampler() gave it. NaN before one of these was called."""
         return math.nan if self._sampler is None else self._passes
 
     @property
@@ -170,20 +170,20 @@ class Node:
 
     @property
     def resumed(self) -> bool:
-        """Whether the node had a past when this program attached: its parameters replaced the program's."""
+        """Whether the node had trained before this program attached. Its parameters then replaced the program's."""
         return self._fleet.seat.resumed
 
     @property
     def parameters_round(self) -> int:
-        """The round that the parameters were of when this program attached. It is before `round` if the daemon and its
-        neighbours lost what came later, in a power cut, say."""
+        """The round of the parameters that the node had when this program attached. It is before `round` if the daemon and its
+        neighbours lost later parameters, in a power cut for example."""
         older = self._fleet.parameters_round
         return self._fleet.first.round if older is None else older
 
     @property
     def skipped_steps(self) -> int:
-        """How many steps the `scaler` given to attach() left out since then, because gradients had overflowed. Such a
-        step changes no parameter, and is a step of its round all the same: mix() takes part in the exchange."""
+        """How many steps the `scaler` given to attach() has left out, because gradients had overflowed. Such a step changes no
+        parameter, and is a step of its round all the same: mix() takes part in the exchange."""
         self._look_at_scale()
         return self._skipped_steps
 
@@ -201,16 +201,20 @@ class Node:
     # ---- steps
 
     def mix(self, *, loss: Optional[SupportsFloat] = None, rows: Optional[int] = None) -> Mixed:
-        """A step has been taken: fold it into the fleet's average, and wait for the parameters of the next.
+        """Call it after each step of the optimizer: it adds the step to the node's parameters, exchanges with the neighbours, and
+        waits for the parameters of the next step.
 
-        Every `local_steps`-th call exchanges with the neighbours. `loss` is the mean over the `rows` of this step; both
-        serve the status alone. Afterwards the parameters are another estimate: gradients and graphs of before are void.
-        Inside accumulate() nothing is folded. After the end (`Mixed.stop`) no step counts.
+        Every `local_steps`-th call exchanges; the others only add the step. Afterwards the parameters are another estimate, and
+        gradients and graphs from before it are void. Inside accumulate() nothing is added yet. After the end (`Mixed.stop`) no
+        step counts.
+
+        loss  The mean loss over the rows of this step: a number, or a tensor with one value. It is for the status alone.
+        rows  How many rows this step used. For `epoch`, the status, and the places of samplers in checkpoint().
 
         torch.profiler shows the call as "sgp.mix", and in it the wait for daemon and neighbours as "sgp.wait".
 
-        A Ctrl-C while it waits is a KeyboardInterrupt as anywhere; the next call goes on waiting.
-        Raises Disconnected, ViewsLost, NotFinite, and Refused where the daemon does not take this program back."""
+        Ctrl-C during the wait raises KeyboardInterrupt; the next call continues the wait.
+        Raises Disconnected, ViewsLost, NotFinite, and Refused if a daemon that was restarted refuses this program."""
         self._check_owner()
         self._look_at_scale()
         self._tally.add(loss, rows)
@@ -265,8 +269,8 @@ class Node:
 
     @contextlib.contextmanager
     def accumulate(self) -> Iterator[None]:
-        """Steps inside do not mix: mix(), and an optimiser that wrap() knows, only count rows and loss. The first mix()
-        afterwards folds all of them as one."""
+        """Steps inside ``with node.accumulate():`` do not mix: mix(), and an optimizer that wrap() knows, only count rows and loss.
+        The first mix() afterwards adds all of them as one step."""
         self._silent += 1
         try:
             yield
@@ -275,10 +279,10 @@ class Node:
 
     @contextlib.contextmanager
     def assign(self) -> Iterator[None]:
-        """What is written to the parameters inside is meant as it is: afterwards this node's estimate is just that,
-        whatever its weight, and the fleet is drawn towards it. For load_state_dict and averages swapped in. An
-        optimiser's steps are updates, and belong outside. It takes a turn, as mix() does; call it right after one.
-        Raises as mix() does."""
+        """Parameters that are written inside ``with node.assign():`` are values, not an update: afterwards this node's estimate is
+        these values, whatever its weight, and the fleet moves towards them. For load_state_dict, and for averages that are
+        swapped in. Steps of an optimizer are updates, and belong outside. The end of the block takes a turn, as mix() does, so
+        begin it right after a mix(). Raises as mix() does."""
         self._check_owner()
         yield
         self._hand_back(assigned=True)
@@ -286,10 +290,10 @@ class Node:
     # ---- rows
 
     def sampler(self, data: Any, *, shuffle: bool = True, seed: int = 0) -> Sampler:
-        """The indices of this node's rows of `data` (anything with a length), for a DataLoader's ``sampler=``. Rows are
-        dealt in turn, equally many to each node: node i of n has rows i, i + n, i + 2 n, ... Each iter() of it, and so
-        of the DataLoader, is another epoch; see sgp.Sampler. Raises Error where there are fewer rows than nodes, and for a
-        DataLoader in the place of its data set."""
+        """The indices of this node's rows of `data` (anything with a length), for a DataLoader's ``sampler=``. Node i of n has the
+        rows i, i + n, i + 2 n, ..., equally many on each node. Each iter() of the sampler, and so of the DataLoader, begins
+        another epoch; see sgp.Sampler. Raises Error for fewer rows than nodes, and for a DataLoader in the place of its data
+        set."""
         check_data(data)
         self._sampler = Sampler(length_of(data), self, shuffle, seed)
         self._points.made(self._sampler)
@@ -302,16 +306,16 @@ class Node:
             for epoch in range(10):
                 for images, labels in loader:
 
-        `data` is a data set of PyTorch, with a length or iterable; or arrays or tensors, one alone, several side by side as a
-        tuple, or by name as a dictionary, and the batches are alike. Each iter() is another epoch, in another order if
-        `shuffle`; set_epoch() says which is next. It ends early when training is over.
+        `data` is a data set of PyTorch, with a length or iterable; or arrays or tensors whose first dimension is the rows: one,
+        several as a tuple, or by name as a dictionary. Batches have the same form. Each iter() is another epoch, in another
+        order if `shuffle`; set_epoch() sets the next one. An epoch ends early when training is over.
 
         Of an iterable data set each node takes every `size`-th item, so it must yield the same items in the same order on all
         nodes; `shuffle` and `seed` have no effect. As in PyTorch, a data set that is read by several workers divides its items
-        among them itself. A reload counts from the next epoch on if there are workers, else from the next items on.
+        among them itself. With workers, a reload that changes `size` takes effect in the next epoch, else at once.
 
-        Raises Error where there are fewer rows than nodes, for a DataLoader in the place of its data set, for an option that
-        says which rows come, and without torch."""
+        Raises Error for fewer rows than nodes, for a DataLoader in the place of its data set, for the options ``sampler`` and
+        ``batch_sampler``, for a batch size below 1, and if torch is not installed."""
         check_data(data)
         try:
             from .loader import rows_loader, stream_loader
@@ -329,10 +333,11 @@ class Node:
     def shard(self, data: Any, *, batch_size: int, shuffle: bool = True, seed: int = 0) -> Iterator[Any]:
         """One epoch over this node's rows, in batches; it ends early when training is over.
 
-        `data` is an array or tensor (batches are rows of it), a tuple of such side by side (batches are tuples), a dictionary
-        of such by name (batches are dictionaries), or a data set of PyTorch (batches are what its DataLoader makes). Each call is another epoch over all of them, in
-        another order if `shuffle`, also after a ``break``. Raises Error where there are fewer rows than nodes, and for a
-        DataLoader in the place of its data set."""
+        `data` is an array or tensor whose first dimension is the rows (batches are rows of it), a tuple of these (batches are
+        tuples), a dictionary of these by name (batches are dictionaries), or a data set of PyTorch (batches are what its
+        DataLoader makes). The last batch may be smaller. Each call is another epoch over all rows of the node, in another order
+        if `shuffle`, also after a ``break``. Raises Error for fewer rows than nodes, for a DataLoader in the place of its data
+        set, and for a batch size below 1."""
         check_data(data)
         if is_stream(data):
             return iter(self.loader(data, batch_size))
@@ -345,8 +350,8 @@ class Node:
     # ---- words
 
     def report(self, **figures: float) -> None:
-        """Figures for status and history. `test_loss`, `test_accuracy` (0 to 1) and `epoch` have places of their own;
-        others go to the journal."""
+        """Figures for ``sgpctl status`` and history.csv: `test_loss`, `test_accuracy` (0 to 1) and `epoch`. Others of any name go
+        to the journal. Each is a number. No other node is asked or waited for."""
         self._check_owner()
         others = " ".join(f"{name}={float(value):.6g}" for name, value in figures.items()
                           if name not in ("test_loss", "test_accuracy", "epoch"))
@@ -354,7 +359,8 @@ class Node:
         self._fleet.report(figures.get("test_loss"), figures.get("test_accuracy"), epoch, others)
 
     def stop(self, reason: str) -> None:
-        """The whole fleet shall stop training. A later mix() says so (`Mixed.stop`), here and everywhere."""
+        """Ask the whole fleet to stop training; `reason` is for the journals. A later mix() of every program returns
+        `Mixed.stop`, and shard() and loader() end."""
         self._check_owner()
         self._fleet.enough(reason)
 
@@ -368,30 +374,30 @@ class Node:
 
     def mean(self, x: Union[SupportsFloat, Sequence[SupportsFloat]], *,
              timeout: Optional[float] = None) -> Union[float, List[float]]:
-        """The mean of what all programs give here, to the same bits on all nodes, whatever the topology: for what all
-        must decide alike, as a learning rate by the loss of held-out rows.
+        """The mean of the numbers that all programs give in this call, in the same bits on all nodes, whatever the topology. For
+        decisions that must be equal on all nodes, such as a learning rate by the loss of held-out rows.
 
             scheduler.step(node.mean(validation_loss))
 
-        `x` is a number, or a sequence of 1 to 8 numbers, of which the mean is taken one by one. Every node counts once.
-        All programs must make the same calls of mean(), any() and all() in the same order; whoever is there waits for the
-        rest, also for a member that is down, until it is back or struck from the topology file. A program that was started
-        again takes part in the next call.
+        `x` is a number (or a tensor with one value), or a list or tuple of 1 to 8 numbers, of which each has its own mean. Every
+        node counts once. All programs must make the same calls of mean(), any() and all() in the same order. A program waits for
+        all others, also for a node that is down, until that is back or is removed from the topology file. A program that was
+        started again takes part in the next call.
 
-        `timeout` in seconds; None: as long as it takes. Raises TimeoutError with the names of those that are missing: call
-        again to go on waiting, with the number that was given first. Raises Error, on all nodes, where programs are at unlike
-        calls; Refused where no edges join all nodes of the topology; Disconnected."""
+        `timeout` in seconds; None: no limit. Raises TimeoutError with the names of the missing nodes: another call continues the
+        wait, with the number that was given first. Raises Error, on all nodes, if programs make different calls, and for more
+        than 8 numbers; Refused if the edges of the topology file do not connect all nodes; Disconnected."""
         several: List[Any] = list(x) if isinstance(x, (list, tuple)) else [x]
         result = means(list(self._decide("mean", [float(value) for value in several], timeout).values()))
         return result if isinstance(x, (list, tuple)) else result[0]
 
     def any(self, flag: object, *, timeout: Optional[float] = None) -> bool:
-        """Whether `flag` is true in any program, to the same answer on all nodes: ``if node.any(patience_is_over): break``.
+        """Whether `flag` is true in any program; the answer is the same on all nodes: ``if node.any(time_is_over): break``.
         Waits and raises as mean() does."""
         return any(row[0] for row in self._decide("any", [float(bool(flag))], timeout).values())
 
     def all(self, flag: object, *, timeout: Optional[float] = None) -> bool:
-        """Whether `flag` is true in all programs. Waits and raises as mean() does."""
+        """Whether `flag` is true in all programs; the answer is the same on all nodes. Waits and raises as mean() does."""
         return all(row[0] for row in self._decide("all", [float(bool(flag))], timeout).values())
 
     def _decide(self, call: str, values: List[float], timeout: Optional[float], first: bool = False) -> Dict[str, List[float]]:
@@ -402,17 +408,17 @@ class Node:
 
     def checkpoint(self, state: Mapping[str, Any] = types.MappingProxyType({}), *, every: int = 1, keep: int = 3,
                    directory: Union[str, os.PathLike[str]] = "checkpoints", **objects: Any) -> bool:
-        """Write one *unit*, from which resume() goes on: the script's `state`, the states of the optimizer and the scaler that
-        attach() was given, the places of samplers and of shard(), the states of `objects` (a scheduler, say: everything with
-        state_dict()), the parameters, and the model's buffers that do not travel. The unit is of `node.round`.
+        """Write one *unit*, from which resume() continues: the script's `state`, the states of the optimizers and the scaler that
+        attach() was given, the places of samplers and of shard(), the states of `objects` (a scheduler for example: anything
+        with state_dict()), the parameters, and the model's buffers that are not sent. The unit is of `node.round`.
 
             node.mix(loss=loss, rows=len(labels))
             node.checkpoint({"epoch": epoch}, every=100, scheduler=scheduler)
 
-        Call it right after each mix(). It writes in rounds that `every` divides, so all nodes have units of the same rounds, and
-        returns whether it wrote. A unit appears whole or not at all, and is on the disk when the call returns: it takes the time of
-        writing the parameters and the optimizer's state. No other node is waited for. The last `keep` stay, of 1 to 7: with one,
-        a node that is killed while others write has none in common with them.
+        Call it right after each mix(). It writes in the rounds that `every` (at least 1) divides, so all nodes have units of the
+        same rounds, and returns whether it wrote. A unit appears whole or not at all, and is on the disk when the call returns.
+        The call takes the time of writing the parameters and the optimizers' states, and waits for no other node. The last `keep`
+        units stay, 1 to 7. With one, a node that is killed while others write has none in common with them.
 
         `state` is a dictionary that pickle takes. The units of this node are in `directory`/NAME. Raises ValueError for numbers
         out of range, Error if a mix() was interrupted and has not been called again, ViewsLost, and OSError."""
@@ -435,27 +441,28 @@ class Node:
 
     def resume(self, *, directory: Union[str, os.PathLike[str]] = "checkpoints", timeout: Optional[float] = None,
                **objects: Any) -> Optional[Dict[str, Any]]:
-        """Go on from the latest unit that checkpoint() wrote on *every* node; returns its `state`, or None: no node has a unit.
+        """Continue from the latest unit that checkpoint() wrote on *every* node; returns its `state`, or None if no node has a unit.
 
             with sgp.attach(model, optimizer) as node:
                 state = node.resume(scheduler=scheduler) or {"epoch": 0}
                 for epoch in range(state["epoch"], 10):
 
         Call it once, before the first step, and before mean(), any() and all(). If the daemons of all nodes were down, by a power
-        cut or in order, all programs wait here for each other, agree on a round, and put the parameters of that round back: units
+        cut or in order, all programs wait here for each other, agree on a round, and put the parameters of that round back; units
         of later rounds are removed. `node.round` does not go back, since weights and shares are counted by it; putting back takes
-        three rounds or a few more. If the rounds are limited, those that were lost and these are missing at the end.
+        three rounds or a few more. If the rounds are limited, the lost rounds and these are missing at the end.
 
-        If this program, or its daemon, was restarted while the fleet trains, the parameters stay those of the fleet, and the rest is of
-        the latest unit of this node. So it is if the programs of all nodes were restarted, and the daemons were not.
+        If this program, or its daemon, was restarted while the fleet trains, the parameters stay those of the fleet, and the rest
+        is that of the latest unit of this node. The same holds if the programs of all nodes were restarted, and the daemons
+        were not.
 
-        A unit that is not whole is passed over; a line of the logger "sgp" tells it. With attach(fresh=True) there is nothing to
-        resume: units of the former run are moved to `directory`/NAME/former. Load only what you have written yourself: a pickle may
-        run anything.
+        A unit that is not whole is passed over, and a line of the logger "sgp" names it. With attach(fresh=True) there is nothing
+        to resume: units of the former run are moved to `directory`/NAME/former. Load only files that you have written yourself,
+        because a pickle may run anything.
 
-        `timeout` in seconds for the others to come; None: as long as it takes. Raises TimeoutError with the names of those that are
-        missing; Error, on all nodes, if some have units and no round is everybody's, or if the unit is of another model or
-        other `objects`; and as mean() does."""
+        `timeout` in seconds, for the other programs to come; None: no limit. Raises TimeoutError with the names of the missing
+        nodes. Raises Error, on all nodes, if some have units and no round is common, and if the unit is of another model or of
+        other `objects`. Raises as mean() does."""
         model, _ = self._shared("resume")
         units = self._units(directory)
         if self._points.fresh:
@@ -513,9 +520,9 @@ class Node:
     # ---- keeping
 
     def save(self, path: Union[str, os.PathLike[str]], **objects: Any) -> None:
-        """Keep the state of what the daemon does not know (optimiser, scheduler, scaler, sampler): everything with
-        state_dict(). The parameters are the daemon's, which is asked for a checkpoint of the same round. The file
-        appears whole or not at all; it is a pickle."""
+        """Save the states of `objects` that the daemon does not have (optimizer, scheduler, scaler, sampler: anything with
+        state_dict()). The parameters are not in the file: the daemon is asked for a checkpoint of the same round. The file
+        appears whole or not at all; it is a pickle. Raises OSError. checkpoint() saves the parameters, too."""
         self._check_owner()
         self._fleet.keep()
         states = {name: value.state_dict() for name, value in objects.items()}
@@ -527,8 +534,9 @@ class Node:
         os.replace(f"{os.fspath(path)}.new", path)
 
     def load(self, path: Union[str, os.PathLike[str]], **objects: Any) -> bool:
-        """Give the objects the states that save() kept; False: there is no such file. Raises Error if it is of other
-        objects, or of a later round than the parameters: the script would go forward, and the model back. Load only what you have saved yourself: a pickle may run anything."""
+        """Give `objects` the states that save() wrote under the same names; returns False if there is no such file. Raises Error
+        if the file has other objects, or is of a later round than the parameters, since the script would then be ahead of its
+        model. Load only files that you have written yourself, because a pickle may run anything."""
         try:
             with open(path, "rb") as file:
                 kept = pickle.load(file)
@@ -549,12 +557,13 @@ class Node:
     # ---- the end
 
     def finish(self, *, timeout: Optional[float] = None) -> Finished:
-        """Own steps are done: wait until the fleet has finished, and take its model. The node stays attached; the
-        parameters are in memory of their own again. A step since the last mix() does not count.
+        """Call it when this program has taken all its steps: it waits until the fleet has finished, and takes the fleet's model.
+        The node stays attached, and the parameters are in memory of their own again. A step since the last mix() does not
+        count. The end of ``with sgp.attach(...)`` calls it.
 
         A TrainingWarning names the neighbours that are not known to have ended with this model (Finished.peers): they
-        were stopped, or are away. `timeout` in seconds; None: as long as it takes. Raises TimeoutError (call again to go on waiting) and
-        Disconnected. The second time it returns what it did the first."""
+        were stopped, or cannot be reached. `timeout` in seconds; None: no limit. Raises TimeoutError (another call continues the
+        wait) and Disconnected. A second call returns the result of the first."""
         self._check_owner()
         if self._finished is None:
             self._finished = self._fleet.finish(timeout)
@@ -567,8 +576,8 @@ class Node:
         return self._finished
 
     def detach(self) -> None:
-        """Leave: the node pauses, unless it has finished, and the parameters are in memory of their own again, as
-        they are. Inside ``with`` the block then ends without finish(). Does nothing the second time."""
+        """Leave the node. Unless it has finished, it pauses, and no other node waits for it. The parameters are in memory of their
+        own again, as they are. Inside ``with`` the block then ends without finish(). A second call does nothing."""
         if self._forked:
             return
         self._detached = True

@@ -25,8 +25,8 @@ class FleetNoise:
             noise.step()                       # in the place of optimizer.step()
             node.mix()
 
-    The first step is the optimiser's own, and so is every step if `nodes` is 1. What is seen of the noise is part of
-    ``optimizer.state_dict()``. It takes three times the memory of the gradients. A gradient may be clipped between ``note``
+    The first step is the optimizer's own, and so is every step if `nodes` is 1. Set `nodes` when the fleet changes. The measured
+    noise is part of ``optimizer.state_dict()``. It takes three times the memory of the gradients. A gradient may be clipped between ``note``
     and ``step``. Raises ValueError for another optimiser, for ``amsgrad`` and ``maximize``, and for `nodes` below 1."""
 
     def __init__(self, optimizer: Any, nodes: int) -> None:

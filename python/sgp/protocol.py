@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames between a program and its daemon, and the socket that carries them; docs/ATTACH.md has the table."""
+"""Frames between a program and its daemon, and the socket that carries them; docs/ATTACH-PROTOCOL.md has the table."""
 from __future__ import annotations
 
 import array

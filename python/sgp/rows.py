@@ -45,14 +45,15 @@ class Sampler:
     Without `shuffle` they are those of PyTorch's DistributedSampler with ``drop_last=True``. With it, a node keeps its rows in
     all epochs, and only their order changes, where DistributedSampler deals all rows anew.
 
-    Node i of n has the rows i, i + n, i + 2n, ...: equally many as every other, so up to n - 1 rows at the end belong
-    to nobody. Every iter() begins an epoch of its own over all of them, whatever became of the one before: after a
-    ``break``, or with workers that read ahead, no row is lost. Epochs are numbered from 0, and each has an order of its
-    own if `shuffle`; set_epoch() says which is next. An epoch ends early when training is over.
+    Node i of n has the rows i, i + n, i + 2n, ..., equally many on every node; up to n - 1 rows at the end are of no node.
+    Every iter() begins an epoch over all rows of the node, even if the former epoch was not used up: after a ``break``, or with
+    workers that read ahead, no row is lost. Epochs are numbered from 0, and each has its own order if `shuffle`;
+    set_epoch() sets the next one. An epoch ends early when training is over.
 
-    When a reload of the topology file adds or removes a node, the rows are dealt anew: an epoch under way goes on with
-    the new rows that it has not handed out. From the moment at which all daemons have reloaded no two nodes have a row
-    in common."""
+    When a reload of the topology file adds or removes a node, the rows are divided anew: a running epoch continues with
+    the new rows that it has not handed out. Once all daemons have reloaded, no two nodes have a row in common.
+
+    Node.sampler() makes it."""
 
     def __init__(self, rows: int, node: Place, shuffle: bool, seed: int) -> None:
         if rows < node.size:
@@ -98,8 +99,8 @@ class Sampler:
         self._next, self._first = epoch, 0
 
     def state_dict(self) -> Dict[str, int]:
-        """Where training is: the epoch, and how many of its rows mix() was told of since it began. So rows that workers
-        have read ahead come again. Without ``rows=`` in mix(), or after the rows were dealt anew, the epoch does."""
+        """The place of training: the epoch, and how many of its rows were given to mix() since it began. So rows that workers
+        have read ahead come again. Without ``rows=`` in mix(), or after the rows were divided anew, the whole epoch does."""
         run = self._pass
         if run is None:
             return {"epoch": self._next, "position": self._first}
@@ -111,8 +112,8 @@ class Sampler:
         return {"epoch": run.epoch, "position": position}
 
     def place(self) -> Dict[str, int]:
-        """As state_dict(), but a pass that is over is not yet the next: a script that goes on from here gets nothing more of it,
-        and ends the epoch itself."""
+        """As state_dict(), but an epoch that is over is not yet the next one: a script that resumes here gets no more of its rows,
+        and ends the epoch itself. Node.checkpoint() keeps this."""
         run = self._pass
         if run is None:
             return {"epoch": self._next, "position": self._first}
@@ -120,7 +121,7 @@ class Sampler:
         return {"epoch": run.epoch, "position": 0 if run.dealt_anew else min(run.handed, done)}
 
     def load_state_dict(self, state: Dict[str, int]) -> None:
-        """The next iter() goes on from there."""
+        """The next iter() continues from there."""
         self._next, self._first, self._pass = state["epoch"], state["position"], None
 
 

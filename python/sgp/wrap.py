@@ -18,9 +18,9 @@ def _bare(kind: Any) -> Any:
 def wrap(optimizer: Optimizer, node: Node, *, every: int = 1) -> Optimizer:
     """Let each `every`-th ``optimizer.step()`` end with ``node.mix()``; returns the same object.
 
-    For loops that cannot be changed: those of trainers and frameworks. Schedulers may be made before or after. Inside
-    ``node.accumulate()`` no step mixes. Leave the loop when ``node.stopped``; ``node.mix`` is not to be called as well.
-    A copy of it, by pickle or deepcopy, is the optimiser alone and does not mix: wrap it where it is used.
+    For loops that cannot be changed, such as those of libraries. Schedulers may be made before or after. Inside
+    ``node.accumulate()`` no step mixes. Leave the loop when ``node.stopped``, and do not call ``node.mix`` as well.
+    A copy by pickle or deepcopy is the optimizer alone and does not mix: wrap it in the process that uses it.
     With the `scaler` of attach(), a step that the scaler leaves out counts as well, and mixes in ``scaler.update()``.
     Raises ValueError for `every` below 1."""
     if every < 1:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon that is none: it speaks docs/ATTACH.md in a thread, folds what a program did, and does on demand what a
+"""A daemon that is none: it speaks docs/ATTACH-PROTOCOL.md in a thread, folds what a program did, and does on demand what a
 daemon may do at the worst moment. Its codec is its own, so that a mistake of the package is not made twice."""
 import contextlib
 import errno

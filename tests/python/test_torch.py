@@ -1,13 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Modules of PyTorch behind the package sgp: views that stay views, or are named."""
-import contextlib
 import copy
 import faulthandler
 import io
 import os
 import pickle
-import re
 import tempfile
 import unittest
 import warnings
@@ -386,62 +384,6 @@ class TorchTest(unittest.TestCase):
         if child == 0:
             os._exit(0 if float(model[0].weight.sum()) == 288 else 1)
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
-
-    def test_the_lines_of_the_pages(self):
-        """What README and docs/ATTACH.md tell people to write runs as it stands."""
-        for page, steps, reports in (("README.md", 2, []), ("docs/ATTACH.md", 20, [0.5] * 10)):
-            with open(os.path.join(common.ROOT, page), encoding="utf-8") as file:
-                code = re.search(r"```python\n((?:#[^\n]*\n)?import sgp\n.*?)```", file.read(), re.DOTALL).group(1)
-            daemon = FakeDaemon(final=2.0)
-            self.addCleanup(daemon.close)
-            model = network()
-            train_set = torch.utils.data.TensorDataset(torch.randn(64, 6), torch.randint(2, (64,)))
-            saved = os.path.join(daemon.folder.name, "model.pt")
-            with mock.patch.dict(os.environ, {"SGP_SOCKET": daemon.path}):  # as of sgpctl launch
-                exec(compile(code.replace('"model.pt"', repr(saved)), page, "exec"), {
-                    "model": model, "optimizer": torch.optim.SGD(model.parameters(), lr=0.1), "train_set": train_set,
-                    "criterion": nn.CrossEntropyLoss(), "evaluate": lambda model: 0.5, "torch": torch})
-            self.assertEqual(os.path.exists(saved), page == "docs/ATTACH.md")
-            self.assertEqual(len(daemon.of(DONE)), steps)
-            self.assertEqual([f["test_accuracy"] for f in daemon.of(fake_daemon.REPORT)], reports)
-            self.assertTrue((flat(model) == 2).all())
-
-    def test_the_lines_on_half_precision(self):
-        """Those of docs/ATTACH.md, in bf16 where there is no GPU."""
-        with open(os.path.join(common.ROOT, "docs/ATTACH.md"), encoding="utf-8") as file:
-            code = re.search(r"```python\n(device = .*?)```", file.read(), re.DOTALL).group(1)
-        daemon = FakeDaemon()
-        self.addCleanup(daemon.close)
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-        model = network().to(device)
-        before = flat(model).clone()
-        exec(compile(code.replace('"n0"', repr(daemon.path)), "docs/ATTACH.md", "exec"), {
-            "sgp": sgp, "torch": torch, "model": model, "optimizer": torch.optim.SGD(model.parameters(), lr=0.1),
-            "images": torch.randn(256, 6).to(device), "labels": torch.randint(2, (256,)).to(device),
-            "criterion": nn.CrossEntropyLoss()})
-        self.assertEqual([f["rows"] for f in daemon.of(DONE)], [64] * 4)
-        self.assertFalse(bool((flat(model) == before).any()))
-        self.assertTrue(all(p.dtype == torch.float32 for p in model.parameters()))
-
-    def test_the_lines_on_resuming(self):
-        """Those of docs/ATTACH.md: the second run begins where the first ended."""
-        with open(os.path.join(common.ROOT, "docs/ATTACH.md"), encoding="utf-8") as file:
-            code = re.search(r"```python\n([^`]*node.resume.*?)```", file.read(), re.DOTALL).group(1)
-        steps = []
-        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-            for epochs in (2, 3):
-                daemon = FakeDaemon()
-                self.addCleanup(daemon.close)
-                model = network()
-                optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-                scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
-                with mock.patch.dict(os.environ, {"SGP_SOCKET": daemon.path}):
-                    exec(compile(code.replace("every=100", "every=4"), "docs/ATTACH.md", "exec"), {
-                        "sgp": sgp, "model": model, "optimizer": optimizer, "scheduler": scheduler, "EPOCHS": epochs,
-                        "train_set": (torch.randn(192, 6), torch.randint(2, (192,))), "criterion": nn.CrossEntropyLoss()})
-                steps.append(len(daemon.of(DONE)))
-                self.assertEqual(optimizer.param_groups[0]["lr"], 0.1 * 0.5 ** epochs)
-        self.assertEqual(steps, [12, 2 + 6])  # two of which put the parameters back
 
     # ---- loops that mix by themselves
 

@@ -228,20 +228,18 @@ class TrainersTest(unittest.TestCase):
         with open(os.path.join(common.ROOT, "docs/ATTACH.md"), encoding="utf-8") as file:
             page = file.read()
         for begin, rows in (("import sgp, sgp.lightning", [32] * 2), ("import sgp, sgp.transformers", [32]),
-                            ("import sgp\nfrom accelerate", [32] * 2), ("ema = sgp.Ema", [32])):
+                            ("import sgp\nfrom accelerate", [32] * 2)):
             code = re.search(r"```python\n(%s.*?)```" % re.escape(begin), page, re.DOTALL).group(1)
-            pairs = "images" in code
+            pairs = "for x, y" in code
             count = {"import sgp\nfrom accelerate": 256}.get(begin, 64)
             data = torch.randn(count, 6, generator=torch.Generator().manual_seed(1))
             model = network()
             names = {"module": model, "model": model, "sgp": sgp, "optimizer": torch.optim.SGD(model.parameters(), lr=0.1),
-                     "criterion": nn.CrossEntropyLoss(), "evaluate": lambda module: 0.5,
+                     "criterion": nn.CrossEntropyLoss(),
                      "train_set": (data, torch.zeros(count, dtype=torch.long)) if pairs else data,
                      "arguments": types.SimpleNamespace(per_device_train_batch_size=32, gradient_accumulation_steps=1)}
             self.join()
-            with mock.patch.dict(os.environ, {"SGP_SOCKET": self.daemon.path}), contextlib.ExitStack() as stack:
-                if begin.startswith("ema"):
-                    names["node"] = stack.enter_context(sgp.attach(model, names["optimizer"]))
+            with mock.patch.dict(os.environ, {"SGP_SOCKET": self.daemon.path}):
                 exec(compile(code, "docs/ATTACH.md", "exec"), names)
             self.assertEqual((self.done(), len(self.daemon.of(FINISH))), (rows, 1), begin)
             self.assertTrue((model.weight == 2).all(), begin)

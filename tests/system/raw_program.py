@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program that attaches, written from docs/ATTACH.md alone: it uses neither package sgp nor libsgp, and may lie."""
+"""A program that attaches, written from docs/ATTACH-PROTOCOL.md alone: it uses neither package sgp nor libsgp, and may lie."""
 import array
 import fcntl
 import json

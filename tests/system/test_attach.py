@@ -170,7 +170,7 @@ class Training(AttachTest):
             torch.testing.assert_close(model[1].running_var, ends[0][1][1].running_var, rtol=1e-2, atol=1e-5)
 
     def test_statistics_of_a_batch_norm_travel_as_halves_beside_coded_weights(self):
-        """The table of docs/ATTACH.md: 8 blocks of a matrix alone, and 6 of all else, the last of which has 2 values."""
+        """The table of docs/COMPRESSION.md: 8 blocks of a matrix alone, and 6 of all else, the last of which has 2 values."""
         rounds, spared = 120, 4 * 3330 - (8 * (4 + 256) + 5 * (4 + 512) + 4 + 4)
         f = self.daemons(4, RING, {"train.rounds": str(rounds), "network.compression": "int8"})
 

@@ -161,27 +161,6 @@ if first:
         output, _ = self.launch("-n", "2", "--", PYTHON, script)
         self.assertEqual(output, "n0| 1.000 -2.000 3.000\n")
 
-    def test_the_lines_of_the_readme(self):
-        """As they stand there, behind a model and rows."""
-        self.need_torch()
-        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../README.md"), encoding="utf-8") as file:
-            lines, command = re.search(r"## Your own PyTorch model\n.*?```python\n(.*?)```.*?```sh\n(.*?)```", file.read(),
-                                       re.DOTALL).groups()
-        self.assertTrue(command.startswith("sgpctl launch -n 4 -- python3 train.py "), command)
-        script = self.script("""
-import torch
-torch.manual_seed(1)
-model, criterion = torch.nn.Linear(6, 3), torch.nn.CrossEntropyLoss()
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-train_set = torch.utils.data.TensorDataset(torch.randn(256, 6), torch.randint(3, (256,)))
-""" + lines + "print(*('%.4f' % value for value in model.bias))\n")
-        output, _ = self.launch("-n", "4", "--", PYTHON, script)
-        self.assertEqual(sorted(line.split("|")[0] for line in output.splitlines()), ["n0", "n1", "n2", "n3"])
-        models = [[float(value) for value in line.split("| ")[1].split()] for line in output.splitlines()]
-        for model in models:
-            for value, first in zip(model, models[0]):
-                self.assertLess(abs(value - first), 1e-3)
-
     def test_what_a_program_is_told(self):
         self.environment.update({"OMP_NUM_THREADS": "7"})
         self.environment.pop("PYTHONUNBUFFERED", None)
