@@ -10,6 +10,7 @@
 struct question {
     LIST_ENTRY(question) next;
     struct pulls *pulls;
+    enum sgp_subject subject;
     uint32_t peer;
     char target[SGP_NAME_BYTES];
     struct link *link; /* NULL: being dialled */
@@ -24,6 +25,7 @@ struct question {
 struct answer {
     LIST_ENTRY(answer) next;
     struct pulls *pulls;
+    enum sgp_subject subject;
     struct link *link;
     sgp_time began, heard;
     uint32_t peer;
@@ -43,12 +45,28 @@ static void send_bulletin(struct link *link, const struct sgp_bulletin *bulletin
     link_send(link, &message);
 }
 
-static void send_pull(struct link *link, const char *source, const char *target, uint32_t heads)
+static void send_question(const struct question *question)
+{
+    const struct pulls *pulls = question->pulls;
+    const bool wants = question->subject == SGP_SUBJECT_MEASURES;
+    const struct sgp_message message = {.type = SGP_PULL,
+        .pulse = pulse,
+        .pull = {.source = pulls->name,
+            .target = question->target,
+            .heads = question->count,
+            .subject = question->subject,
+            .wanted = wants ? pulls->wanted : 0}};
+    link_send(question->link, &message);
+}
+
+/* The answer is complete. */
+static void send_end(const struct answer *answer)
 {
     const struct sgp_message message = {.type = SGP_PULL,
         .pulse = pulse,
-        .pull = {.source = source, .target = target, .heads = heads}};
-    link_send(link, &message);
+        .pull = {
+            .source = answer->pulls->name, .target = answer->source, .subject = answer->subject}};
+    link_send(answer->link, &message);
 }
 
 static void on_tick(uv_timer_t *timer);
@@ -116,20 +134,22 @@ static void on_reply(struct link *link, const struct sgp_message *message)
 {
     struct question *question = link->context;
     struct pulls *pulls = question->pulls;
+    const enum sgp_subject subject = question->subject;
+    struct sgp_survey *survey = pulls->surveys[subject];
     question->heard = (sgp_time)uv_hrtime();
     if (message->type == SGP_PULL) {
         on_pull(question, message);
         return;
     }
     const int code = message->type == SGP_BULLETIN
-                         ? sgp_survey_piece(pulls->survey, &question->arriving, &message->bulletin)
+                         ? sgp_survey_piece(survey, &question->arriving, &message->bulletin)
                          : SGP_E_PROTOCOL;
     if (message->type == SGP_GOODBYE)
         end_question(question, message->goodbye.text);
     else if (code < 0)
         end_question(question, sgp_strerror(code));
     if (code > 0)
-        pulls->events.changed(pulls->events.context);
+        pulls->events.changed(pulls->events.context, subject);
 }
 
 static const struct link_events question_events = {
@@ -149,7 +169,7 @@ static struct question *find_question(const struct pulls *pulls, uint32_t peer)
 /* What this node holds now. */
 static bool list_heads(struct question *question)
 {
-    const struct sgp_survey *survey = question->pulls->survey;
+    const struct sgp_survey *survey = question->pulls->surveys[question->subject];
     struct sgp_survey_cursor cursor = {0};
     uint32_t most = sgp_survey_heads(survey);
     most = most < SGP_PULL_HEADS_MAX ? most : SGP_PULL_HEADS_MAX;
@@ -175,7 +195,7 @@ static void begin_question(struct question *question, struct link *link)
         return;
     }
     arm(pulls);
-    send_pull(link, pulls->name, question->target, question->count);
+    send_question(question);
 }
 
 static void on_dialled(void *context, uint32_t peer, struct link *link, int code, const char *text)
@@ -188,17 +208,20 @@ static void on_dialled(void *context, uint32_t peer, struct link *link, int code
         begin_question(question, link);
 }
 
-static void add_question(
-    struct pulls *pulls, struct question *question, uint32_t peer, const char *target)
+static void add_question(struct pulls *pulls, struct question *question, enum sgp_subject subject,
+    uint32_t peer, const char *target)
 {
     question->pulls = pulls;
+    question->subject = subject;
     question->peer = peer;
     (void)snprintf(question->target, sizeof question->target, "%s", target);
     LIST_INSERT_HEAD(&pulls->questions, question, next);
 }
 
-void pulls_ask(struct pulls *pulls, uint32_t peer, const struct sgp_topology_node *node, bool calls)
+void pulls_ask(struct pulls *pulls, enum sgp_subject subject, uint32_t peer,
+    const struct sgp_topology_node *node, bool calls)
 {
+    sgp_assert(pulls->surveys[subject] != NULL);
     if (find_question(pulls, peer) != NULL)
         return;
     struct question *question = calloc(1, sizeof *question);
@@ -207,7 +230,7 @@ void pulls_ask(struct pulls *pulls, uint32_t peer, const struct sgp_topology_nod
         return;
     }
     question->calls = calls;
-    add_question(pulls, question, peer, node->name);
+    add_question(pulls, question, subject, peer, node->name);
 }
 
 /* ---- answers ---- */
@@ -236,9 +259,10 @@ static void on_answer_failed(struct link *link, int code, const char *text)
 }
 
 /* Ask a node that cannot be dialled on its own connection, unless a question is under way. */
-static void ask_back(struct pulls *pulls, uint32_t peer, const char *target, struct link *link)
+static void ask_back(struct pulls *pulls, enum sgp_subject subject, uint32_t peer,
+    const char *target, struct link *link)
 {
-    const bool asks = pulls->events.asks_back != NULL &&
+    const bool asks = pulls->events.asks_back != NULL && pulls->surveys[subject] != NULL &&
                       pulls->events.asks_back(pulls->events.context, peer) &&
                       find_question(pulls, peer) == NULL;
     struct question *question = asks ? calloc(1, sizeof *question) : NULL;
@@ -246,7 +270,7 @@ static void ask_back(struct pulls *pulls, uint32_t peer, const char *target, str
         link_close(link, NULL);
         return;
     }
-    add_question(pulls, question, peer, target);
+    add_question(pulls, question, subject, peer, target);
     begin_question(question, link);
 }
 
@@ -255,11 +279,12 @@ static void turn(struct answer *answer)
 {
     struct pulls *pulls = answer->pulls;
     struct link *link = answer->link;
+    const enum sgp_subject subject = answer->subject;
     const uint32_t peer = answer->peer;
     char source[SGP_NAME_BYTES];
     (void)snprintf(source, sizeof source, "%s", answer->source);
     free_answer(answer);
-    ask_back(pulls, peer, source, link);
+    ask_back(pulls, subject, peer, source, link);
 }
 
 static void on_head(struct link *link, const struct sgp_message *message)
@@ -320,18 +345,22 @@ static bool make_room(struct pulls *pulls, uint32_t peer)
 void pulls_answer(struct pulls *pulls, struct link *link, const struct sgp_message *message)
 {
     const struct sgp_pull *pull = &message->pull;
+    struct sgp_survey *survey = pull->subject < SGP_SUBJECTS ? pulls->surveys[pull->subject] : NULL;
     char text[SGP_TEXT_BYTES];
     const int64_t peer = pulls->events.admits(pulls->events.context, link, pull->source, text);
-    if (peer < 0) {
-        refuse(pulls, link, text);
+    if (peer < 0 || survey == NULL) {
+        refuse(pulls, link,
+            peer < 0 ? text : "it asks for bulletins that this node does not collect now");
         return;
     }
+    if (pull->wanted > 0 && pulls->events.wanted != NULL)
+        pulls->events.wanted(pulls->events.context, pull->wanted);
     if (!make_room(pulls, (uint32_t)peer)) {
         link_close(link, NULL);
         return;
     }
     struct answer *answer = calloc(1, sizeof *answer);
-    struct sgp_answering *answering = sgp_answering_create(pulls->survey);
+    struct sgp_answering *answering = sgp_answering_create(survey);
     if (answer == NULL || answering == NULL) {
         free(answer);
         sgp_answering_destroy(answering);
@@ -339,6 +368,7 @@ void pulls_answer(struct pulls *pulls, struct link *link, const struct sgp_messa
         return;
     }
     *answer = (struct answer){.pulls = pulls,
+        .subject = (enum sgp_subject)pull->subject,
         .link = link,
         .began = (sgp_time)uv_hrtime(),
         .heard = (sgp_time)uv_hrtime(),
@@ -361,7 +391,7 @@ void pulls_called(struct pulls *pulls, struct link *link, const struct sgp_messa
     if (peer < 0)
         refuse(pulls, link, text);
     else
-        ask_back(pulls, (uint32_t)peer, caller, link);
+        ask_back(pulls, SGP_SUBJECT_SCALING, (uint32_t)peer, caller, link);
 }
 
 /* ---- sending, and the end of patience ---- */
@@ -393,7 +423,7 @@ static bool send_pieces(struct answer *answer)
     for (uint32_t sent = 0; has_room(link, sent); sent++) {
         if (!sgp_answering_next(answer->answering, &piece, text)) {
             answer->said = true;
-            send_pull(link, answer->pulls->name, answer->source, 0);
+            send_end(answer);
             return false;
         }
         answer->heard = (sgp_time)uv_hrtime();
@@ -427,11 +457,18 @@ static void on_tick(uv_timer_t *timer)
 
 /* ---- the whole ---- */
 
-void pulls_open(struct pulls *pulls, uv_loop_t *loop, struct sgp_survey *survey, const char *name,
-    const struct pulls_events *events)
+uint64_t pulls_stamp(void)
+{
+    uv_timeval64_t now;
+    (void)uv_gettimeofday(&now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_usec / 1000;
+}
+
+void pulls_open(
+    struct pulls *pulls, uv_loop_t *loop, const char *name, const struct pulls_events *events)
 {
     const struct dialer_events dials = {.context = pulls, .tls = dial_tls, .dialled = on_dialled};
-    *pulls = (struct pulls){.events = *events, .survey = survey, .name = name};
+    *pulls = (struct pulls){.events = *events, .name = name};
     dialer_init(&pulls->dialer, loop, &dials);
     (void)uv_timer_init(loop, &pulls->timer);
     pulls->timer.data = pulls;

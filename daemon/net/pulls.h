@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The exchange of bulletins (sgp/survey.h): questions to other nodes and answers to theirs, each on
- * a connection of its own.
+ * a connection of its own, about one subject.
  *
  *     asker -> answerer   PULL, so many BULLETINs that name what the asker holds
  *     answerer -> asker   BULLETINs in pieces, PULL
@@ -40,8 +40,10 @@ struct pulls_events {
         void *context, const struct link *link, const char *source, char text[SGP_TEXT_BYTES]);
     /* Whether to ask this caller on its own connection: it cannot be dialled. NULL: nobody. */
     bool (*asks_back)(void *context, uint32_t peer);
-    /* The survey has learned something. */
-    void (*changed)(void *context);
+    /* A caller wants bulletins of this stamp (struct sgp_pull). NULL: nobody cares. */
+    void (*wanted)(void *context, uint64_t stamp);
+    /* The survey of this subject has learned something. */
+    void (*changed)(void *context, enum sgp_subject subject);
     /* A question has ended: NULL, or why it failed. */
     void (*ended)(void *context, uint32_t peer, const char *why);
     /* A caller is refused, for the log. */
@@ -52,20 +54,26 @@ struct pulls {
     uv_timer_t timer;
     struct dialer dialer;
     struct pulls_events events;
-    struct sgp_survey *survey; /* borrowed */
-    const char *name;          /* of this node; borrowed */
+    struct sgp_survey *surveys[SGP_SUBJECTS]; /* borrowed; NULL: questions about it are refused */
+    uint64_t wanted;                          /* the stamp that questions about measures name */
+    const char *name;                         /* of this node; borrowed */
     LIST_HEAD(, question) questions;
     LIST_HEAD(, answer) answers; /* the latest first */
     uint32_t answer_count;
 };
 
-void pulls_open(struct pulls *pulls, uv_loop_t *loop, struct sgp_survey *survey, const char *name,
-    const struct pulls_events *events);
+/* The clock in ms. It orders what one node tells in its lives (sgp/survey.h). */
+uint64_t pulls_stamp(void);
 
-/* Ask a node, unless a question to it is under way. `ended` follows, never from within. With
- * `calls` the node is to ask in its turn, because this node cannot be dialled. */
-void pulls_ask(
-    struct pulls *pulls, uint32_t peer, const struct sgp_topology_node *node, bool calls);
+/* Without surveys at first. */
+void pulls_open(
+    struct pulls *pulls, uv_loop_t *loop, const char *name, const struct pulls_events *events);
+
+/* Ask a node about a subject that has a survey, unless a question to it is under way. `ended`
+ * follows, never from within. With `calls` the node is to ask in its turn, because this node cannot
+ * be dialled. */
+void pulls_ask(struct pulls *pulls, enum sgp_subject subject, uint32_t peer,
+    const struct sgp_topology_node *node, bool calls);
 
 /* For the listener: a caller began with this PULL. Takes the link over. */
 void pulls_answer(struct pulls *pulls, struct link *link, const struct sgp_message *message);

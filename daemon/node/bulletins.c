@@ -3,22 +3,18 @@
  * present file, so the survey itself needs no file. */
 #include "bulletins.h"
 
+#include "setup/keys.h"
 #include "setup/scaling.h"
 #include "trust.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 static int64_t admits(
     void *context, const struct link *link, const char *source, char text[SGP_TEXT_BYTES])
 {
     struct daemon *daemon = context;
-    const int64_t node = sgp_topology_find(daemon->prepared->topology, source);
-    if (node >= 0)
-        return trust_is(daemon, link, (uint32_t)node, text) ? node : -1;
-    (void)snprintf(text, SGP_TEXT_BYTES,
-        "it is called %s, which is no node of the topology file; " LISTENER_REMEDY, source);
-    return -1;
+    const int64_t node = keys_find(daemon->prepared, source, text);
+    return node >= 0 && trust_is(daemon, link, (uint32_t)node, text) ? node : -1;
 }
 
 static void on_refused(void *context, struct link *link, const char *text)
@@ -32,14 +28,15 @@ int bulletins_open(struct daemon *daemon, struct sgp_error *error)
     const struct pulls_events events = {.context = daemon, .admits = admits, .refused = on_refused};
     if (!scaling_is_of_fleet(daemon->config))
         return 0;
-    daemon->survey = sgp_survey_create(daemon->config->name);
+    daemon->survey = sgp_survey_create(daemon->config->name, SGP_SUBJECT_SCALING);
     if (daemon->survey == NULL)
         return sgp_fail(error, -ENOMEM, "out of memory");
     const int code = scaling_restore(daemon->config, daemon->survey, error);
     if (code >= 0)
-        pulls_open(&daemon->pulls, &daemon->loop, daemon->survey, daemon->config->name, &events);
+        pulls_open(&daemon->pulls, &daemon->loop, daemon->config->name, &events);
     else
         bulletins_finish(daemon);
+    daemon->pulls.surveys[SGP_SUBJECT_SCALING] = daemon->survey;
     return code < 0 ? code : 0;
 }
 

@@ -2,6 +2,8 @@
 /* Keys of the topology file beside keys that peers show; see keys.h. */
 #include "keys.h"
 
+#include "net/listener.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -64,4 +66,13 @@ bool keys_allow(const struct prepared *prepared, const struct link *link, uint32
         "it is called %s and has the key %s; the topology file gives %s %s", name,
         sgp_cipher_peer(link->cipher), name, keys);
     return false;
+}
+
+int64_t keys_find(const struct prepared *prepared, const char *source, char text[SGP_TEXT_BYTES])
+{
+    const int64_t node = sgp_topology_find(prepared->topology, source);
+    if (node < 0)
+        (void)snprintf(text, SGP_TEXT_BYTES,
+            "it is called %s, which is no node of the topology file; " LISTENER_REMEDY, source);
+    return node;
 }

@@ -19,4 +19,8 @@ enum sgp_tls keys_dialling(
 bool keys_allow(const struct prepared *prepared, const struct link *link, uint32_t source,
     char text[SGP_TEXT_BYTES]);
 
+/* The place of the node that a caller says it is; -1: the file does not name it, and `text` says
+ * so. */
+int64_t keys_find(const struct prepared *prepared, const char *source, char text[SGP_TEXT_BYTES]);
+
 #endif

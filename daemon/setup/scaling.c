@@ -48,33 +48,6 @@ void scaling_path(const struct config *config, char path[CONFIG_TEXT_BYTES])
         (void)snprintf(path, CONFIG_TEXT_BYTES, "%s", config->scale);
 }
 
-/* ---- members ---- */
-
-/* The names of the nodes that train, in the order of the file. The caller frees the array. NULL:
- * out of memory. */
-static const char **members_of(const struct sgp_topology *topology, uint32_t *ret_count)
-{
-    const char **members = calloc(topology->node_count, sizeof *members);
-    *ret_count = 0;
-    for (uint32_t i = 0; members != NULL && i < topology->node_count; i++)
-        if (!topology->nodes[i].relay)
-            members[(*ret_count)++] = topology->nodes[i].name;
-    return members;
-}
-
-int scaling_use(struct sgp_survey *survey, const struct sgp_topology *topology)
-{
-    uint32_t count;
-    const char **members = members_of(topology, &count);
-    if (members == NULL)
-        return -ENOMEM;
-    const struct sgp_survey_file file = {
-        .members = members, .count = count, .version = topology->version};
-    const int code = sgp_survey_use(survey, &file);
-    free(members);
-    return code;
-}
-
 /* ---- what this node tells ---- */
 
 static const char *given(const char *text)
@@ -142,12 +115,14 @@ static int combine(const char *const *texts, const char *const *names, uint32_t 
 int scaling_combine(const struct sgp_survey *survey, const struct sgp_topology *topology,
     struct sgp_error *error, char **ret_text)
 {
-    uint32_t count;
-    const char **names = members_of(topology, &count);
-    const char **texts = calloc(count > 0 ? count : 1, sizeof *texts);
+    const uint32_t count = sgp_survey_members(survey);
+    const char **names = calloc(count + 1u, sizeof *names);
+    const char **texts = calloc(count + 1u, sizeof *texts);
     int code = names == NULL || texts == NULL ? sgp_fail(error, -ENOMEM, "out of memory") : 0;
-    for (uint32_t i = 0; code == 0 && i < count; i++)
+    for (uint32_t i = 0; code == 0 && i < count; i++) {
+        names[i] = sgp_survey_name(survey, i);
         texts[i] = sgp_survey_figures(survey, i);
+    }
     if (code == 0)
         code = combine(texts, names, count, topology->version, error, ret_text);
     free(names);
@@ -273,7 +248,8 @@ int scaling_balance(const char *text, char *const *names, uint32_t count, struct
     return code;
 }
 
-bool scaling_is_sound(const char *text, uint64_t version)
+/* Whether a text can be what nodes of this version of the topology file have agreed on. */
+static bool is_sound(const char *text, uint64_t version)
 {
     struct sgp_error error = {0};
     struct sgp_scaling *scaling = NULL;
@@ -287,6 +263,12 @@ bool scaling_is_sound(const char *text, uint64_t version)
                                    &error, &scaling) == 0;
     sgp_scaling_destroy(scaling);
     return sound;
+}
+
+int scaling_judge(void *context, const struct sgp_bulletin *bulletin)
+{
+    (void)context;
+    return is_sound(bulletin->text, bulletin->stamp) ? 1 : SGP_E_PROTOCOL;
 }
 
 int scaling_keep(const struct config *config, const char *text, struct sgp_error *error)

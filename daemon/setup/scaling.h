@@ -26,9 +26,6 @@ int scaling_check(const struct config *config, const struct sgp_topology *topolo
 /* The path of this node's scaling file: STATE/scale.json with `fleet`, else the configured path. */
 void scaling_path(const struct config *config, char path[CONFIG_TEXT_BYTES]);
 
-/* The survey uses this topology file: its members are the nodes that train. 0 or -ENOMEM. */
-int scaling_use(struct sgp_survey *survey, const struct sgp_topology *topology);
-
 /* Read the training rows once, and make the text that this node tells. If a column of numbers holds
  * words, *ret_note has the line of the log; else its code is 0. The caller frees *ret_text. */
 int scaling_tell(const struct config *config, struct sgp_error *ret_note, struct sgp_error *error,
@@ -52,8 +49,9 @@ int scaling_read(const struct config *config, bool relay, struct sgp_error *erro
 int scaling_balance(const char *text, char *const *names, uint32_t count, struct sgp_error *error,
     float **ret_weights);
 
-/* Whether a text can be what nodes of this version of the topology file have agreed on. */
-bool scaling_is_sound(const char *text, uint64_t version);
+/* For the survey (struct sgp_survey_judge): whether a result can be what nodes of its version of
+ * the topology file have agreed on. */
+int scaling_judge(void *context, const struct sgp_bulletin *bulletin);
 
 /* Write the text on which all nodes have agreed to STATE/scale.json. */
 int scaling_keep(const struct config *config, const char *text, struct sgp_error *error);

@@ -3,17 +3,26 @@
  *
  * A node keeps one bulletin of each kind and author, the one of the greatest (stamp, digest). Votes
  * are the exception: all votes of an author are kept. Nodes learn bulletins by asking their
- * neighbours for those that they lack (anti-entropy, Demers et al. 1987, section 1.3). */
+ * neighbours for those that they lack (anti-entropy, Demers et al. 1987, section 1.3). A question
+ * is about one subject. */
 #ifndef SGP_BULLETIN_H
 #define SGP_BULLETIN_H
 
 #include "sgp/types.h"
 
+/* What bulletins are about. */
+enum sgp_subject {
+    SGP_SUBJECT_SCALING = 0, /* the scaling on which all nodes agree: figures, votes, a result */
+    SGP_SUBJECT_MEASURES,    /* how good the model is: a report of each node */
+    SGP_SUBJECTS,
+};
+
 enum sgp_bulletin_kind {
     SGP_BULLETIN_FIGURES = 1, /* statistics of the author's rows; sgp/statistics.h */
     SGP_BULLETIN_VOTE,        /* the author holds the set of figures with this digest; no text */
     SGP_BULLETIN_RESULT,      /* what all members have voted for; sgp/survey.h */
-    SGP_BULLETIN_KINDS = SGP_BULLETIN_RESULT,
+    SGP_BULLETIN_REPORT,      /* measures of the author's model; sgp/report.h */
+    SGP_BULLETIN_KINDS = SGP_BULLETIN_REPORT,
 };
 
 #define SGP_BULLETIN_MAX (16u * 1024u * 1024u) /* bytes of a text */
@@ -38,6 +47,10 @@ struct sgp_bulletin {
 struct sgp_pull {
     const char *source, *target; /* < SGP_NAME_BYTES */
     uint32_t heads;              /* <= SGP_PULL_HEADS_MAX */
+    uint32_t subject;            /* enum sgp_subject; an unknown one is refused */
+    /* All nodes are asked for bulletins of this stamp or a later one: who hears of it for the first
+     * time writes one and asks its own neighbours. 0: for none. */
+    uint64_t wanted;
 };
 #define SGP_PULL_HEADS_MAX 65536u
 

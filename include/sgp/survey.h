@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A survey: before training, all members of a fleet agree on one text that follows from what each
- * of them tells about its rows. No node is in charge.
+/* A survey: what each member of a fleet tells, at every member. No node is in charge.
  *
- * 1. Tell. Each member has one bulletin of figures. For each author the greater (stamp, digest)
- *    wins. An author that hears of a later stamp of its own tells again, with a later one.
+ * 1. Tell. Each member has one bulletin. For each author the greater (stamp, digest) wins. An
+ *    author that hears of a later stamp of its own tells again, with a later one.
  * 2. Pull. A node asks its neighbours for the bulletins that it lacks.
+ *
+ * A survey of measures is complete when all members have told. In a survey of a scaling, all
+ * members agree before training on one text that follows from what they have told about their rows:
+ *
  * 3. Vote. A node that holds the figures of all members votes for this set: for the version of its
  *    topology file and the (name, stamp, digest) of all members. No vote is ever taken back.
  * 4. Freeze. When all members have voted for the set that a member holds now, its survey is
@@ -37,29 +40,39 @@ struct sgp_survey_file {
 enum sgp_survey_stage {
     SGP_SURVEY_TELLING = 1, /* figures of members are missing */
     SGP_SURVEY_VOTING,      /* votes of members are missing */
-    SGP_SURVEY_COMPLETE,    /* the caller may compute the result */
+    SGP_SURVEY_COMPLETE,    /* all have told, and voted: the caller may compute the result */
     SGP_SURVEY_FROZEN,      /* there is a result */
 };
 
 /* ---- the rules (survey.c) -------------------------------------------------------------------- */
 
 /* A survey of the node `name`, without a file. NULL: out of memory. */
-struct sgp_survey *sgp_survey_create(const char *name);
+struct sgp_survey *sgp_survey_create(const char *name, enum sgp_subject subject);
 void sgp_survey_destroy(struct sgp_survey *survey); /* NULL is fine */
 
-/* Results of others are taken only if `is_sound` says so of the text and its version. NULL, as at
- * first: all are. */
-void sgp_survey_check(
-    struct sgp_survey *survey, bool (*is_sound)(const char *text, uint64_t version));
+/* Which texts of others are taken. Not asked about figures, which are judged when all are there. */
+struct sgp_survey_judge {
+    void *context;
+    uint32_t bytes_max; /* of a text; 0, as at first: SGP_BULLETIN_MAX */
+    /* 1: take it. 0: leave it, as if it had not come. Negative: it is unsound, and the connection
+     * that brought it ends. The bulletin's text is zero-terminated. NULL, as at first: take all. */
+    int (*judge)(void *context, const struct sgp_bulletin *bulletin);
+};
+void sgp_survey_judge(struct sgp_survey *survey, const struct sgp_survey_judge *judge);
 
 /* Use a topology file from now on. The figures and votes of members of both files stay. The node
  * itself may be no member; it then never votes, and takes the result of others. 0 or -ENOMEM. */
 int sgp_survey_use(struct sgp_survey *survey, const struct sgp_survey_file *file);
 
-/* Tell the figures of this node (printable ASCII, 1 .. SGP_BULLETIN_MAX bytes, copied). `stamp` is
- * the clock's; a greater one is used if an earlier life of this node has told with a greater one.
- * The node must be a member. 0, -ENOMEM or SGP_E_LIMIT. */
+/* Tell the text of this node (printable ASCII, 1 .. SGP_BULLETIN_MAX bytes, copied). `stamp` is the
+ * clock's; a greater one is used if this node, or an earlier life of it, has told with a greater
+ * one. The node must be a member. 0, -ENOMEM or SGP_E_LIMIT. */
 int sgp_survey_tell(struct sgp_survey *survey, uint64_t stamp, const char *text);
+
+/* A text that an earlier life of this node has kept, of a member of the file; of any other it is
+ * left. Copied. 0, -ENOMEM or SGP_E_LIMIT. */
+int sgp_survey_restore(
+    struct sgp_survey *survey, const char *author, uint64_t stamp, const char *text);
 
 /* The result: computed by this node after COMPLETE, or kept from an earlier life, with the version
  * of the file that it is of. Copied. Replaces an earlier result. 0, -ENOMEM or SGP_E_LIMIT. */
@@ -70,8 +83,18 @@ enum sgp_survey_stage sgp_survey_stage(const struct sgp_survey *survey);
 /* The result, or NULL. Valid until the next freeze, take or piece. */
 const char *sgp_survey_result(const struct sgp_survey *survey, uint64_t *ret_version);
 
-/* The figures of a member (its place in the file), or NULL. Valid until the next change. */
+/* The members of the file: their number, and the name of one. */
+uint32_t sgp_survey_members(const struct sgp_survey *survey);
+const char *sgp_survey_name(const struct sgp_survey *survey, uint32_t member);
+
+/* The place of this node among them; SGP_NODES_MAX: it is no member. */
+uint32_t sgp_survey_self(const struct sgp_survey *survey);
+
+/* What a member (its place in the file) has told, or NULL. Valid until the next change. */
 const char *sgp_survey_figures(const struct sgp_survey *survey, uint32_t member);
+
+/* The stamp with which it has told; 0 if it has not. */
+uint64_t sgp_survey_stamp(const struct sgp_survey *survey, uint32_t member);
 
 /* Whether the stage waits for this member. */
 bool sgp_survey_waits(const struct sgp_survey *survey, uint32_t member);
@@ -114,7 +137,8 @@ struct sgp_arriving {
 void sgp_arriving_drop(struct sgp_arriving *arriving);
 
 /* A piece has arrived from a member of the file. Returns 1 if the survey has changed, 0 if not,
- * -ENOMEM, or SGP_E_PROTOCOL: pieces out of order, a text without its digest, an unsound result. */
+ * -ENOMEM, or SGP_E_PROTOCOL: pieces out of order, a text without its digest, an unsound text, a
+ * bulletin of another subject. */
 int sgp_survey_piece(
     struct sgp_survey *survey, struct sgp_arriving *arriving, const struct sgp_bulletin *piece);
 

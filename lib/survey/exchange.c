@@ -43,11 +43,12 @@ uint32_t sgp_survey_heads(const struct sgp_survey *survey)
     return heads;
 }
 
-static struct sgp_bulletin head_of(const struct sgp_survey_member *member, uint32_t bulletin)
+static struct sgp_bulletin head_of(
+    const struct sgp_survey *survey, const struct sgp_survey_member *member, uint32_t bulletin)
 {
     const bool tells = member->figures.text != NULL;
     return tells && bulletin == 0
-               ? head_of_text(SGP_BULLETIN_FIGURES, member->name, &member->figures)
+               ? head_of_text(sgp_survey_kind(survey), member->name, &member->figures)
                : head_of_vote(member, bulletin - tells);
 }
 
@@ -60,7 +61,7 @@ bool sgp_survey_next_head(const struct sgp_survey *survey, struct sgp_survey_cur
     }
     for (; cursor->member < survey->count; cursor->member++, cursor->bulletin = 0)
         if (cursor->bulletin < heads_of(&survey->members[cursor->member])) {
-            *ret_head = head_of(&survey->members[cursor->member], cursor->bulletin++);
+            *ret_head = head_of(survey, &survey->members[cursor->member], cursor->bulletin++);
             return true;
         }
     return false;
@@ -104,7 +105,7 @@ void sgp_answering_holds(struct sgp_answering *answering, const struct sgp_bulle
     if (answering->files != survey->files || member == NULL)
         return;
     uint64_t *holds = &answering->holds[2 * (member - survey->members)];
-    if (head->kind == SGP_BULLETIN_FIGURES && head->stamp == member->figures.stamp)
+    if (head->kind == sgp_survey_kind(survey) && head->stamp == member->figures.stamp)
         holds[0] = head->digest;
     for (uint32_t i = 0; head->kind == SGP_BULLETIN_VOTE && i < member->vote_count; i++)
         if (member->votes[i] == head->digest)
@@ -149,7 +150,8 @@ static int next_of_member(struct sgp_answering *answering, struct sgp_bulletin *
     const struct sgp_survey_member *member = &answering->survey->members[answering->member];
     const uint64_t *holds = &answering->holds[2 * answering->member];
     const struct sgp_survey_text *figures = &member->figures;
-    const struct sgp_bulletin head = head_of_text(SGP_BULLETIN_FIGURES, member->name, figures);
+    const struct sgp_bulletin head =
+        head_of_text(sgp_survey_kind(answering->survey), member->name, figures);
     if (answering->vote == 0 && figures->text != NULL && holds[0] != figures->digest &&
         piece_of(answering, figures, head, ret_piece, text))
         return 1;
@@ -227,8 +229,9 @@ int sgp_survey_piece(
     if (piece->kind == SGP_BULLETIN_VOTE)
         return bytes == 0 && piece->bytes == 0 ? sgp_survey_take(survey, piece, NULL)
                                                : SGP_E_PROTOCOL;
-    if (bytes == 0 || piece->bytes > SGP_BULLETIN_MAX || piece->stamp > SGP_BULLETIN_STAMP_MAX ||
-        bytes > piece->bytes - piece->first || piece->first > piece->bytes)
+    if (bytes == 0 || piece->bytes > sgp_survey_bytes_max(survey) ||
+        piece->stamp > SGP_BULLETIN_STAMP_MAX || bytes > piece->bytes - piece->first ||
+        piece->first > piece->bytes)
         return SGP_E_PROTOCOL;
     if (piece->first == 0) {
         const int code = begin(arriving, piece);

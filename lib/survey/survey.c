@@ -87,25 +87,26 @@ static void look(struct sgp_survey *survey)
     for (uint32_t i = 0; i < survey->count && whole; i++)
         whole = survey->members[i].figures.text != NULL;
     survey->set = whole ? digest_of_set(survey) : 0;
-    if (whole && survey->result.text == NULL && survey->self != NULL)
+    if (whole && survey->subject == SGP_SUBJECT_SCALING && survey->result.text == NULL &&
+        survey->self != NULL)
         (void)add_vote(survey->self, survey->set);
 }
 
 /* ---- the life of a survey ---- */
 
-struct sgp_survey *sgp_survey_create(const char *name)
+struct sgp_survey *sgp_survey_create(const char *name, enum sgp_subject subject)
 {
     struct sgp_survey *survey = calloc(1, sizeof *survey);
     if (survey == NULL)
         return NULL;
     (void)snprintf(survey->name, sizeof survey->name, "%s", name);
+    survey->subject = subject;
     return survey;
 }
 
-void sgp_survey_check(
-    struct sgp_survey *survey, bool (*is_sound)(const char *text, uint64_t version))
+void sgp_survey_judge(struct sgp_survey *survey, const struct sgp_survey_judge *judge)
 {
-    survey->is_sound = is_sound;
+    survey->judge = *judge;
 }
 
 static void free_members(struct sgp_survey_member *members, uint32_t count)
@@ -199,6 +200,17 @@ int sgp_survey_tell(struct sgp_survey *survey, uint64_t stamp, const char *text)
     return 0;
 }
 
+int sgp_survey_restore(
+    struct sgp_survey *survey, const char *author, uint64_t stamp, const char *text)
+{
+    struct sgp_survey_member *member = sgp_survey_find(survey, author);
+    const int code = member != NULL ? copy(&member->figures, stamp, text) : 0;
+    if (member != NULL && member == survey->self && stamp > survey->stamp)
+        survey->stamp = stamp;
+    look(survey);
+    return code;
+}
+
 int sgp_survey_freeze(struct sgp_survey *survey, uint64_t version, const char *text)
 {
     return copy(&survey->result, version, text);
@@ -206,29 +218,44 @@ int sgp_survey_freeze(struct sgp_survey *survey, uint64_t version, const char *t
 
 /* ---- what others have told ---- */
 
-/* An earlier life of this node has told with a later stamp: the present figures are told again. */
+/* An earlier life of this node has told with a later stamp, or somebody tells in its name: the
+ * present text is told again. */
 static int hear_of_oneself(struct sgp_survey *survey, const struct sgp_bulletin *bulletin)
 {
     struct sgp_survey_text *own = &survey->self->figures;
-    if (bulletin->stamp <= survey->stamp)
+    const bool same = own->text == NULL || own->digest == bulletin->digest;
+    if (bulletin->stamp < survey->stamp || (bulletin->stamp == survey->stamp && same))
         return 0;
     survey->stamp = bulletin->stamp;
     if (own->text == NULL)
         return 0;
-    if (own->digest != bulletin->digest)
+    if (!same && survey->stamp < SGP_BULLETIN_STAMP_MAX)
         survey->stamp++;
     own->stamp = survey->stamp;
     return 1;
+}
+
+/* 1: take the text. */
+static int judge(
+    const struct sgp_survey *survey, const struct sgp_bulletin *bulletin, const char *text)
+{
+    struct sgp_bulletin whole = *bulletin;
+    whole.text = text;
+    return survey->judge.judge == NULL || bulletin->kind == SGP_BULLETIN_FIGURES
+               ? 1
+               : survey->judge.judge(survey->judge.context, &whole);
 }
 
 static int take_figures(struct sgp_survey *survey, const struct sgp_bulletin *bulletin, char *text)
 {
     struct sgp_survey_member *member = sgp_survey_find(survey, bulletin->author);
     const bool own = member != NULL && member == survey->self;
-    if (survey->result.text != NULL || member == NULL || own ||
-        !is_later(&member->figures, bulletin->stamp, bulletin->digest)) {
+    const bool later = member != NULL && survey->result.text == NULL &&
+                       is_later(&member->figures, bulletin->stamp, bulletin->digest);
+    const int taken = later ? judge(survey, bulletin, text) : 0;
+    if (taken <= 0 || own) {
         free(text);
-        return own ? hear_of_oneself(survey, bulletin) : 0;
+        return taken > 0 ? hear_of_oneself(survey, bulletin) : taken;
     }
     replace(&member->figures, bulletin->stamp, bulletin->digest, text);
     return 1;
@@ -242,13 +269,11 @@ static int take_vote(struct sgp_survey *survey, const struct sgp_bulletin *bulle
 
 static int take_result(struct sgp_survey *survey, const struct sgp_bulletin *bulletin, char *text)
 {
-    if (survey->result.text != NULL && bulletin->stamp <= survey->result.stamp) {
+    const bool later = survey->result.text == NULL || bulletin->stamp > survey->result.stamp;
+    const int taken = later ? judge(survey, bulletin, text) : 0;
+    if (taken <= 0) {
         free(text);
-        return 0;
-    }
-    if (survey->is_sound != NULL && !survey->is_sound(text, bulletin->stamp)) {
-        free(text);
-        return SGP_E_PROTOCOL;
+        return taken;
     }
     replace(&survey->result, bulletin->stamp, bulletin->digest, text);
     return 1;
@@ -257,8 +282,13 @@ static int take_result(struct sgp_survey *survey, const struct sgp_bulletin *bul
 int sgp_survey_take(struct sgp_survey *survey, const struct sgp_bulletin *bulletin, char *text)
 {
     int changed = 0;
+    if ((bulletin->kind == SGP_BULLETIN_REPORT) != (survey->subject == SGP_SUBJECT_MEASURES)) {
+        free(text);
+        return SGP_E_PROTOCOL;
+    }
     switch (bulletin->kind) {
     case SGP_BULLETIN_FIGURES:
+    case SGP_BULLETIN_REPORT:
         changed = take_figures(survey, bulletin, text);
         break;
     case SGP_BULLETIN_VOTE:
@@ -281,6 +311,8 @@ enum sgp_survey_stage sgp_survey_stage(const struct sgp_survey *survey)
         return SGP_SURVEY_FROZEN;
     if (survey->set == 0)
         return SGP_SURVEY_TELLING;
+    if (survey->subject != SGP_SUBJECT_SCALING)
+        return SGP_SURVEY_COMPLETE;
     for (uint32_t i = 0; i < survey->count; i++)
         if (!sgp_survey_has_vote(&survey->members[i], survey->set))
             return SGP_SURVEY_VOTING;
@@ -295,10 +327,32 @@ const char *sgp_survey_result(const struct sgp_survey *survey, uint64_t *ret_ver
     return survey->result.text;
 }
 
+uint32_t sgp_survey_members(const struct sgp_survey *survey)
+{
+    return survey->count;
+}
+
+const char *sgp_survey_name(const struct sgp_survey *survey, uint32_t member)
+{
+    sgp_assert(member < survey->count);
+    return survey->members[member].name;
+}
+
+uint32_t sgp_survey_self(const struct sgp_survey *survey)
+{
+    return survey->self != NULL ? (uint32_t)(survey->self - survey->members) : SGP_NODES_MAX;
+}
+
 const char *sgp_survey_figures(const struct sgp_survey *survey, uint32_t member)
 {
     sgp_assert(member < survey->count);
     return survey->members[member].figures.text;
+}
+
+uint64_t sgp_survey_stamp(const struct sgp_survey *survey, uint32_t member)
+{
+    sgp_assert(member < survey->count);
+    return survey->members[member].figures.stamp;
 }
 
 bool sgp_survey_waits(const struct sgp_survey *survey, uint32_t member)

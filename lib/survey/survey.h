@@ -24,6 +24,7 @@ struct sgp_survey_member {
 
 struct sgp_survey {
     char name[SGP_NAME_BYTES];
+    enum sgp_subject subject;
     struct sgp_survey_member *members; /* in the order of the file */
     uint32_t *by_name;                 /* places of members, sorted by name */
     uint32_t count;
@@ -33,8 +34,20 @@ struct sgp_survey {
     uint64_t stamp; /* the greatest of this node that is known */
     uint64_t set;   /* digest of what the node holds; 0: incomplete */
     struct sgp_survey_text result;
-    bool (*is_sound)(const char *text, uint64_t version); /* NULL: all results are */
+    struct sgp_survey_judge judge;
 };
+
+/* The kind of what members tell. */
+static inline enum sgp_bulletin_kind sgp_survey_kind(const struct sgp_survey *survey)
+{
+    return survey->subject == SGP_SUBJECT_SCALING ? SGP_BULLETIN_FIGURES : SGP_BULLETIN_REPORT;
+}
+
+/* The most bytes that a text of others may have. */
+static inline uint32_t sgp_survey_bytes_max(const struct sgp_survey *survey)
+{
+    return survey->judge.bytes_max > 0 ? survey->judge.bytes_max : SGP_BULLETIN_MAX;
+}
 
 /* The member of that name, or NULL. */
 struct sgp_survey_member *sgp_survey_find(const struct sgp_survey *survey, const char *name);
@@ -42,7 +55,8 @@ struct sgp_survey_member *sgp_survey_find(const struct sgp_survey *survey, const
 bool sgp_survey_has_vote(const struct sgp_survey_member *member, uint64_t vote);
 
 /* A whole bulletin from a member of the file. Takes over `text` (allocated; NULL for a vote).
- * Returns 1 if the survey has changed, 0 if not, or SGP_E_PROTOCOL: an unsound result. */
+ * Returns 1 if the survey has changed, 0 if not, or SGP_E_PROTOCOL: an unsound text, or another
+ * subject. */
 int sgp_survey_take(struct sgp_survey *survey, const struct sgp_bulletin *bulletin, char *text);
 
 #endif

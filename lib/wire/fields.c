@@ -236,6 +236,8 @@ static const struct sgp_form_field pull_fields[] = {
     FIELD("source", pull.source, NAME),
     FIELD("target", pull.target, NAME),
     FIELD("heads", pull.heads, 0, SGP_PULL_HEADS_MAX),
+    FIELD("subject", pull.subject, ANY),
+    FIELD("wanted", pull.wanted, ANY),
     END,
 };
 

@@ -445,7 +445,7 @@ class Foreign(FleetTest):
         self.f.write_table(0, rows)
         self.start()
         told, kind, fields = self.pull()
-        self.assertEqual((kind, fields), (PULL, ["n0", "n1", 0]))
+        self.assertEqual((kind, fields), (PULL, ["n0", "n1", 0, 0, 0]))
         [(head, text)] = told.items()
         self.assertEqual(head[:2], (FIGURES, "n0"))
         self.assertEqual(head[3], peer.checksum(text.encode()))
@@ -496,7 +496,7 @@ class Foreign(FleetTest):
         sock, _ = listener.accept()
         asker = Peer(sock=sock)
         self.addCleanup(asker.close)
-        _, (_, _, count) = asker.receive(PULL)
+        _, (_, _, count, *_) = asker.receive(PULL)
         heads = [asker.receive(BULLETIN)[1] for _ in range(count)]
         for kind, author, stamp, text in bulletins:
             if kind == VOTE:

@@ -10,12 +10,18 @@
 
 static const char *const members[] = {"c", "a", "b"};
 
-static struct sgp_survey *survey_of(const char *name, uint32_t count, uint64_t version)
+static struct sgp_survey *survey_about(
+    enum sgp_subject subject, const char *name, uint32_t count, uint64_t version)
 {
-    struct sgp_survey *survey = sgp_survey_create(name);
+    struct sgp_survey *survey = sgp_survey_create(name, subject);
     const struct sgp_survey_file file = {.members = members, .count = count, .version = version};
     cr_assert(eq(int, sgp_survey_use(survey, &file), 0));
     return survey;
+}
+
+static struct sgp_survey *survey_of(const char *name, uint32_t count, uint64_t version)
+{
+    return survey_about(SGP_SUBJECT_SCALING, name, count, version);
 }
 
 /* One question of `asker` to `source`, and its answer. Returns the number of pieces. */
@@ -280,4 +286,123 @@ Test(survey, hostile_pieces)
     cr_assert(eq(str, (char *)sgp_survey_figures(c, 1), "abcdef"));
     sgp_arriving_drop(&arriving);
     sgp_survey_destroy(c);
+}
+
+/* ---- measures: reports without votes ---- */
+
+static struct sgp_survey *reports_of(const char *name)
+{
+    return survey_about(SGP_SUBJECT_MEASURES, name, 3, 0);
+}
+
+Test(survey, reports_travel_without_votes)
+{
+    struct sgp_survey *a = reports_of("a"), *b = reports_of("b"), *relay = reports_of("r");
+    cr_assert(eq(u32, sgp_survey_members(a), 3));
+    cr_assert(eq(str, (char *)sgp_survey_name(a, 1), "a"));
+    cr_assert(eq(u32, sgp_survey_self(a), 1));
+    cr_assert(eq(u32, sgp_survey_self(relay), SGP_NODES_MAX));
+    (void)sgp_survey_tell(a, 5, "of a");
+    (void)sgp_survey_tell(b, 6, "of b");
+    (void)sgp_survey_restore(b, "c", 4, "of c, kept");
+    (void)sgp_survey_restore(b, "nobody", 4, "of nobody");
+    cr_assert(eq(u32, pull(relay, a), 1));
+    cr_assert(eq(u32, pull(relay, b), 2));
+    cr_assert(eq(u32, pull(a, relay), 2), "no vote");
+    cr_assert(eq(u32, pull(a, relay), 0));
+    cr_assert(eq(str, (char *)sgp_survey_figures(a, 0), "of c, kept"));
+    cr_assert(eq(u64, sgp_survey_stamp(a, 0), 4));
+    cr_assert(eq(int, (int)sgp_survey_stage(a), SGP_SURVEY_COMPLETE));
+    (void)sgp_survey_tell(b, 6, "of b, later"); /* the same clock */
+    cr_assert(eq(u64, sgp_survey_stamp(b, 2), 7));
+    cr_assert(eq(u32, pull(a, b), 1));
+    cr_assert(eq(str, (char *)sgp_survey_figures(a, 2), "of b, later"));
+    sgp_survey_destroy(a);
+    sgp_survey_destroy(b);
+    sgp_survey_destroy(relay);
+}
+
+/* Leaves what begins with l, refuses what begins with r, takes the rest. */
+static int judge_by_letter(void *context, const struct sgp_bulletin *bulletin)
+{
+    ++*(int *)context;
+    return bulletin->text[0] == 'l' ? 0 : bulletin->text[0] == 'r' ? SGP_E_PROTOCOL : 1;
+}
+
+static struct sgp_bulletin bulletin_of(
+    enum sgp_bulletin_kind kind, uint64_t stamp, const char *text)
+{
+    const uint32_t bytes = (uint32_t)strlen(text);
+    return (struct sgp_bulletin){.kind = kind,
+        .author = "a",
+        .stamp = stamp,
+        .digest = sgp_bulletin_digest(text, bytes),
+        .bytes = bytes,
+        .text = text};
+}
+
+Test(survey, reports_of_others_are_judged)
+{
+    struct sgp_survey *c = reports_of("c");
+    struct sgp_arriving arriving = {0};
+    int asked = 0;
+    const struct sgp_survey_judge judge = {
+        .context = &asked, .bytes_max = 8, .judge = judge_by_letter};
+    const struct {
+        enum sgp_bulletin_kind kind;
+        uint64_t stamp;
+        const char *text;
+        int code, asked;
+    } cases[] = {
+        {SGP_BULLETIN_REPORT, 2, "take", 1, 1},
+        {SGP_BULLETIN_REPORT, 2, "take", 0, 1}, /* it is known */
+        {SGP_BULLETIN_REPORT, 1, "refuse", 0, 1},
+        {SGP_BULLETIN_REPORT, 3, "refuse", SGP_E_PROTOCOL, 2},
+        {SGP_BULLETIN_REPORT, 3, "leave", 0, 3},
+        {SGP_BULLETIN_REPORT, 3, "too long!", SGP_E_PROTOCOL, 3},
+        {SGP_BULLETIN_FIGURES, 3, "figures", SGP_E_PROTOCOL, 3},
+        {SGP_BULLETIN_RESULT, 3, "result", SGP_E_PROTOCOL, 3},
+        {SGP_BULLETIN_VOTE, 3, "", SGP_E_PROTOCOL, 3},
+    };
+    sgp_survey_judge(c, &judge);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct sgp_bulletin bulletin =
+            bulletin_of(cases[i].kind, cases[i].stamp, cases[i].text);
+        cr_assert(eq(int, sgp_survey_piece(c, &arriving, &bulletin), cases[i].code), "%zu", i);
+        cr_assert(eq(int, asked, cases[i].asked), "%zu", i);
+    }
+    cr_assert(eq(str, (char *)sgp_survey_figures(c, 1), "take"));
+    struct sgp_survey *scaling = survey_of("c", 2, 0);
+    const struct sgp_bulletin report = bulletin_of(SGP_BULLETIN_REPORT, 1, "report");
+    cr_assert(eq(int, sgp_survey_piece(scaling, &arriving, &report), SGP_E_PROTOCOL));
+    sgp_arriving_drop(&arriving);
+    sgp_survey_destroy(scaling);
+    sgp_survey_destroy(c);
+}
+
+/* Somebody tells in the name of a, with a's stamp, and with the greatest one. Its own text wins, or
+ * at least nobody refuses it. */
+Test(survey, an_author_hears_what_is_told_in_its_name)
+{
+    static const char *const texts[] = {"forged 1", "forged 2", "forged 3", "forged 4"};
+    struct sgp_survey *a = reports_of("a"), *b = reports_of("b");
+    struct sgp_arriving arriving = {0};
+    (void)sgp_survey_tell(a, 5, "of a");
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const struct sgp_bulletin forged =
+            bulletin_of(SGP_BULLETIN_REPORT, sgp_survey_stamp(a, 1), texts[i]);
+        cr_assert(ge(int, sgp_survey_piece(b, &arriving, &forged), 0));
+        (void)pull(a, b);
+        (void)pull(b, a);
+        cr_assert(eq(str, (char *)sgp_survey_figures(b, 1), "of a"), "%zu", i);
+    }
+    const struct sgp_bulletin greatest =
+        bulletin_of(SGP_BULLETIN_REPORT, SGP_BULLETIN_STAMP_MAX, "forged");
+    cr_assert(eq(int, sgp_survey_piece(b, &arriving, &greatest), 1));
+    (void)pull(a, b);
+    cr_assert(eq(u64, sgp_survey_stamp(a, 1), SGP_BULLETIN_STAMP_MAX));
+    (void)pull(b, a); /* asserts that no piece is refused */
+    sgp_arriving_drop(&arriving);
+    sgp_survey_destroy(a);
+    sgp_survey_destroy(b);
 }

@@ -235,7 +235,7 @@ static void start(struct world *world, uint32_t index)
         return;
     name_of(index, name);
     node->life++;
-    node->survey = sgp_survey_create(name);
+    node->survey = sgp_survey_create(name, SGP_SUBJECT_SCALING);
     use(world, node);
     tell(world, index);
     if (node->kept[0] != '\0')

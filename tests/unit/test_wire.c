@@ -189,7 +189,11 @@ static struct sgp_message sample_of_bulletins(int which)
     default:
         return (struct sgp_message){.type = SGP_PULL,
             .pulse = extreme,
-            .pull = {.source = NAME_63, .target = NAME_63, .heads = SGP_PULL_HEADS_MAX}};
+            .pull = {.source = NAME_63,
+                .target = NAME_63,
+                .heads = SGP_PULL_HEADS_MAX,
+                .subject = UINT32_MAX,
+                .wanted = UINT64_MAX}};
     }
 }
 
