@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Orders to the daemon: pause, resume, stop, leave, checkpoint, reload, restore. Also evaluate,
- * whose answer is the test result. */
-#include "measures.h"
+/* Orders to the daemon: pause, resume, stop, leave, checkpoint, reload, restore. */
+#include "ctl.h"
 
 /* Give an order and print the daemon's answer. */
 static enum ctl_exit order(struct ctl *ctl, const struct ctl_request *request)
@@ -59,34 +58,6 @@ static enum ctl_exit reload(struct ctl *ctl, int argc, char **argv)
 static enum ctl_exit restore(struct ctl *ctl, int argc, char **argv)
 {
     return post(ctl, argc, argv, "/v1/restore", false);
-}
-
-/* The figures of all rows as lines; on a terminal those of each class follow as tables. */
-static enum ctl_exit evaluate(struct ctl *ctl, int argc, char **argv)
-{
-    const struct ctl_request request = {.method = "POST", .path = "/v1/evaluate", .patient = true};
-    json_t *answer, *value;
-    const char *key;
-    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, NULL, 0, 0, 0);
-    if (status == CTL_DONE)
-        status = ctl_ask_json(ctl, &request, &answer);
-    if (status != CTL_DONE)
-        return status;
-    if (ctl->json)
-        return ctl_print_json(answer);
-    json_t *measures = json_incref(json_object_get(answer, "measures"));
-    (void)json_object_del(answer, "measures");
-    json_object_foreach(measures, key, value)
-    {
-        if (json_is_real(value))
-            (void)json_object_set(answer, key, value);
-    }
-    ctl_print_object(ctl, answer);
-    if (ctl->terminal)
-        ctl_measures_print(measures, stdout);
-    json_decref(measures);
-    json_decref(answer);
-    return CTL_DONE;
 }
 
 static const struct ctl_option leave_options[] = {
@@ -153,19 +124,6 @@ const struct ctl_command ctl_reload_command = {.words = "reload",
         "former one is kept. Prints what has changed. One node after the other, in any order; the\n"
         "configuration file is not read again. For root and the daemon's own user.\n",
     .run = reload};
-
-const struct ctl_command ctl_evaluate_command = {.words = "evaluate",
-    .operands = "",
-    .summary = "measure the model on the held-out rows now",
-    .help = "Prints loss and accuracy, log loss, F1, AUC and calibration, or R2 and errors of "
-            "numbers.\n"
-            "A terminal also gets the figures of each class and the confusion matrix, and --json\n"
-            "an object `measures`, for a model of at most 100 outputs.\n"
-            "\n"
-            "A program that has the model measures it between two of its steps, if it was attached "
-            "with\n"
-            "on_evaluate.\n",
-    .run = evaluate};
 
 const struct ctl_command ctl_token_restore_command = {.words = "token restore",
     .operands = "",

@@ -17,6 +17,7 @@
 #include "node/performer.h"
 #include "node/program.h"
 #include "node/reload.h"
+#include "node/reports.h"
 #include "node/runs.h"
 #include "node/survive.h"
 #include "node/task.h"
@@ -89,7 +90,7 @@ static bool work_is_done(const struct daemon *daemon)
         return false;
     sgp_time lasts = program_is_busy(daemon) ? FETCHED_NS : STATE_LASTS_NS;
     return daemon_status(daemon).state == SGP_NODE_FINISHED &&
-           events_now() - daemon->finished_since >= lasts;
+           events_now() - daemon->finished_since >= lasts && !reports_hold(daemon);
 }
 
 /* After each event: check whether the node should end. */
@@ -145,6 +146,7 @@ static void on_second(uv_timer_t *timer)
 {
     notes_lines_dropped(timer->data);
     notes_status_line(timer->data);
+    reports_settle(timer->data);
     events_settle(timer->data); /* the end may have lasted long enough */
 }
 
@@ -187,7 +189,7 @@ static int lock_state_directory(struct daemon *daemon, struct sgp_error *error)
 static void sweep_state_directory(const struct daemon *daemon)
 {
     static const char *const names[] = {
-        "ledger", "checkpoint", "model.safetensors", "history.csv", "blas", "run"};
+        "ledger", "checkpoint", "model.safetensors", "history.csv", "blas", "run", "report.json"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char name[32];
         (void)snprintf(name, sizeof name, "%s.new", names[i]);
@@ -277,10 +279,9 @@ static int open_sockets(struct daemon *daemon, struct guest *guest, struct sgp_e
         .expects = trust_expects,
         .pulse = inquiry_pulse};
     int code = bulletins_open(daemon, error);
-    if (code < 0)
-        return code;
-    code = listener_open(&daemon->listener, &daemon->loop, daemon->config->listen, &events,
-        &daemon->log->sink, error);
+    if (code == 0)
+        code = listener_open(&daemon->listener, &daemon->loop, daemon->config->listen, &events,
+            &daemon->log->sink, error);
     if (code < 0) {
         bulletins_close(daemon);
         return code;
@@ -296,6 +297,7 @@ static int open_sockets(struct daemon *daemon, struct guest *guest, struct sgp_e
     inspect_offer(&actions);
     orders_offer(&actions);
     background_jobs_offer(&actions);
+    reports_offer(&actions);
     program_offer(prepared, &actions);
     struct view_model model;
     prepared_view_model(prepared, &model);

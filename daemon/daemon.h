@@ -10,8 +10,10 @@
  *   milestones.c  what follows from the core's notes: measure, save, checkpoint
  *   runs.c        the run in which the node takes part, and what of a former run is set aside
  *   survive.c     the ledger and the checkpoints: of an earlier process, and of this one
- *   background_jobs.c      jobs that the core does not know: evaluate, predict, save
  *   calls.c       connections to nodes that cannot be dialled, which those nodes open
+ *   bulletins.c   questions and answers about bulletins: reports, the scaling of the fleet
+ *   reports.c     what all nodes tell of their models; reports_inside.h lists its files
+ *   background_jobs.c      jobs that the core does not know: evaluate, predict, save
  *   neighbours.c  strangers become neighbours; what happens on a connection becomes an event
  *   facts.c       words of programs that decide together: relayed, complete
  *   fact_table.c  the stored words

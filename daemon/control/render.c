@@ -5,6 +5,7 @@
 #include "train/measures_json.h"
 #include "train/names.h"
 
+#include "sgp/report.h"
 #include "sgp/version.h"
 #include "sgp/wire.h"
 
@@ -303,6 +304,77 @@ json_t *render_evaluation(const struct view_model *model, const struct sgp_evalu
         as_count(evaluation->samples), "loss", as_real(evaluation->loss), "accuracy",
         as_real(evaluation->accuracy), "measures",
         measures ? measures_json(model, measures) : json_null());
+}
+
+/* The reports of a fleet as they are added up. */
+struct sum {
+    struct sgp_measures measures; /* zeros: none yet */
+    uint32_t told;
+    sgp_round least, most; /* labels */
+    bool final;            /* all that was told */
+    json_t *nodes, *silent;
+};
+
+static const char *report_word(enum sgp_report_state state)
+{
+    static const char *const words[] = {[SGP_REPORT_MEASURED] = "measured",
+        [SGP_REPORT_NO_ROWS] = "no_rows",
+        [SGP_REPORT_NOT_FINITE] = "not_finite",
+        [SGP_REPORT_FEW_ROWS] = "few_rows"};
+    return words[state];
+}
+
+/* The first report that has measures begins the sum. Returns whether the measures are like those
+ * before. */
+static bool add_measures(struct sum *sum, const struct sgp_measures *measures)
+{
+    if (measures->rows == 0)
+        return true;
+    if (sum->measures.rows == 0 &&
+        sgp_measures_init(&sum->measures, measures->kind, measures->outputs) < 0)
+        return false;
+    if (measures->kind != sum->measures.kind || measures->outputs != sum->measures.outputs)
+        return false;
+    sgp_measures_add(&sum->measures, measures);
+    return true;
+}
+
+static void add_report(struct sum *sum, const struct view_report *view)
+{
+    struct sgp_report report;
+    if (view->text == NULL || sgp_report_read(view->text, &report) < 0) {
+        (void)json_array_append_new(sum->silent, as_name(view->name));
+        (void)json_array_append_new(
+            sum->nodes, json_pack("{s:o, s:s, s:n, s:i}", "name", as_name(view->name), "state",
+                            "silent", "round", "rows", 0));
+        return;
+    }
+    const bool alike = add_measures(sum, &report.measures);
+    (void)json_array_append_new(
+        sum->nodes, json_pack("{s:o, s:s, s:o, s:o}", "name", as_name(view->name), "state",
+                        alike ? report_word(report.state) : "unlike", "round",
+                        as_round(report.label), "rows", as_count(report.measures.rows)));
+    sum->least = sum->told == 0 || report.label < sum->least ? report.label : sum->least;
+    sum->most = sum->told == 0 || report.label > sum->most ? report.label : sum->most;
+    sum->final = sum->final && report.final;
+    sum->told++;
+    sgp_measures_finish(&report.measures);
+}
+
+json_t *render_fleet(const struct view_model *model, const struct view_reports *reports)
+{
+    struct sum sum = {.final = true, .nodes = json_array(), .silent = json_array()};
+    for (uint32_t i = 0; i < reports->count; i++)
+        add_report(&sum, &reports->reports[i]);
+    const bool any = sum.told > 0, measured = sum.measures.rows > 0;
+    json_t *rounds =
+        any ? json_pack("[I, I]", (json_int_t)sum.least, (json_int_t)sum.most) : json_null();
+    json_t *json = json_pack("{s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o}", "members",
+        as_count(reports->count), "told", as_count(sum.told), "silent", sum.silent, "rounds",
+        rounds, "final", any && sum.final, "rows", as_count(sum.measures.rows), "nodes", sum.nodes,
+        "measures", measured ? measures_json(model, &sum.measures) : json_null());
+    sgp_measures_finish(&sum.measures);
+    return json;
 }
 
 static json_t *greatest_class(const struct view_model *model, const float *outputs)

@@ -28,6 +28,10 @@ json_t *render_left(const char *heir, double weight, double owed);
 json_t *render_evaluation(const struct view_model *model, const struct sgp_evaluation *evaluation,
     const struct sgp_measures *measures, sgp_round round);
 
+/* What the nodes have told of their models, and the sum: {"members", "told", "silent", "rounds",
+ * "final", "rows", "nodes", "measures"}. The texts must have been read before (sgp/report.h). */
+json_t *render_fleet(const struct view_model *model, const struct view_reports *reports);
+
 /* outputs[rows x width]. Where outputs are classes, the class of the greatest output is added. */
 json_t *render_prediction(
     const struct view_model *model, const float *outputs, uint64_t rows, uint64_t width);

@@ -305,6 +305,7 @@ static void done_evaluate(struct job *job, bool cancelled)
 {
     struct task task = end(job, cancelled);
     struct sgp_error error = {.code = task.code};
+    task.daemon->evaluation_took = (sgp_time)task.job.took;
     figures_tested(&task.daemon->figures, task.code, &task.evaluation);
     if (task.code == 0 && task.evaluation.samples == 0)
         (void)sgp_fail(
@@ -315,9 +316,9 @@ static void done_evaluate(struct job *job, bool cancelled)
     sgp_measures_finish(&task.measures);
 }
 
-static int evaluate(void *context, view_evaluated done, void *argument, struct sgp_error *error)
+int background_jobs_evaluate(
+    struct daemon *daemon, view_evaluated done, void *argument, struct sgp_error *error)
 {
-    struct daemon *daemon = context;
     struct task *task;
     int code = begin(daemon, run_evaluate, done_evaluate, &task, error);
     if (code < 0)
@@ -328,6 +329,11 @@ static int evaluate(void *context, view_evaluated done, void *argument, struct s
     task->argument = argument;
     worker_push(&daemon->worker, &task->job);
     return 0;
+}
+
+static int evaluate(void *context, view_evaluated done, void *argument, struct sgp_error *error)
+{
+    return background_jobs_evaluate(context, done, argument, error);
 }
 
 static void run_estimate(struct job *job)

@@ -15,6 +15,10 @@ float **background_jobs_entered(struct daemon *daemon, uint32_t estimate_slot);
 /* Write x / weight to STATE/model.safetensors. */
 void background_jobs_save(struct daemon *daemon, sgp_round round, double weight);
 
+/* As `evaluate` of struct view_actions. */
+int background_jobs_evaluate(
+    struct daemon *daemon, view_evaluated done, void *argument, struct sgp_error *error);
+
 /* Fill in evaluate, estimate and predict. They may refuse: -EBUSY, -ENOMEM or SGP_E_STATE. */
 void background_jobs_offer(struct view_actions *actions);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers about the scaling of the fleet; see bulletins.h. A result is told to every node of the
- * present file, so the survey itself needs no file. */
+/* Questions and answers about bulletins; see bulletins.h. The scaling is a result, which is told to
+ * every node of the present file, so its survey needs no file. */
 #include "bulletins.h"
 
+#include "reports.h"
 #include "setup/keys.h"
 #include "setup/scaling.h"
 #include "trust.h"
@@ -17,40 +18,75 @@ static int64_t admits(
     return node >= 0 && trust_is(daemon, link, (uint32_t)node, text) ? node : -1;
 }
 
+static bool asks_back(void *context, uint32_t peer)
+{
+    const struct daemon *daemon = context;
+    return !sgp_topology_is_dialled(daemon->prepared->topology, peer);
+}
+
+static void on_wanted(void *context, uint64_t stamp)
+{
+    reports_wanted(context, stamp);
+}
+
+static void on_changed(void *context, enum sgp_subject subject)
+{
+    if (subject == SGP_SUBJECT_MEASURES)
+        reports_changed(context);
+}
+
+static void on_ended(void *context, uint32_t peer, const char *why)
+{
+    reports_answered(context, peer, why);
+}
+
 static void on_refused(void *context, struct link *link, const char *text)
 {
     struct daemon *daemon = context;
     listener_log(&daemon->listener, link, text);
 }
 
-int bulletins_open(struct daemon *daemon, struct sgp_error *error)
+/* The scaling on which the fleet has agreed, if one is used. 0, or negative with *error. */
+static int open_scaling(struct daemon *daemon, struct sgp_error *error)
 {
-    const struct pulls_events events = {.context = daemon, .admits = admits, .refused = on_refused};
     if (!scaling_is_of_fleet(daemon->config))
         return 0;
     daemon->survey = sgp_survey_create(daemon->config->name, SGP_SUBJECT_SCALING);
     if (daemon->survey == NULL)
         return sgp_fail(error, -ENOMEM, "out of memory");
     const int code = scaling_restore(daemon->config, daemon->survey, error);
-    if (code >= 0)
-        pulls_open(&daemon->pulls, &daemon->loop, daemon->config->name, &events);
-    else
-        bulletins_finish(daemon);
-    daemon->pulls.surveys[SGP_SUBJECT_SCALING] = daemon->survey;
     return code < 0 ? code : 0;
 }
 
-void bulletins_on_pull(void *context, struct link *link, const struct sgp_message *pull)
+int bulletins_open(struct daemon *daemon, struct sgp_error *error)
+{
+    const struct pulls_events events = {.context = daemon,
+        .tls = trust_dialling,
+        .admits = admits,
+        .asks_back = asks_back,
+        .wanted = on_wanted,
+        .changed = on_changed,
+        .ended = on_ended,
+        .refused = on_refused};
+    pulls_open(&daemon->pulls, &daemon->loop, daemon->config->name, &events);
+    int code = open_scaling(daemon, error);
+    if (code == 0)
+        code = reports_open(daemon, error);
+    daemon->pulls.surveys[SGP_SUBJECT_SCALING] = daemon->survey;
+    daemon->pulls.surveys[SGP_SUBJECT_MEASURES] = reports_survey(daemon);
+    return code;
+}
+
+void bulletins_on_pull(void *context, struct link *link, const struct sgp_message *message)
 {
     struct daemon *daemon = context;
-    if (daemon->survey != NULL)
-        pulls_answer(&daemon->pulls, link, pull);
-    else
+    if (message->pull.subject == SGP_SUBJECT_SCALING && daemon->survey == NULL)
         listener_refuse(&daemon->listener, link, SGP_REASON_PROTOCOL,
             "it asks for the scaling of the fleet, which this node does not use; give all nodes "
-            "the "
-            "same [data] scale",
+            "the same [data] scale",
             "this node does not use a scaling of the fleet; give all nodes the same [data] scale");
+    else
+        pulls_answer(&daemon->pulls, link, message);
 }
 
 const char *bulletins_result(const struct daemon *daemon)
@@ -61,12 +97,13 @@ const char *bulletins_result(const struct daemon *daemon)
 
 void bulletins_close(struct daemon *daemon)
 {
-    if (daemon->survey != NULL)
-        pulls_close(&daemon->pulls);
+    reports_close(daemon);
+    pulls_close(&daemon->pulls);
 }
 
 void bulletins_finish(struct daemon *daemon)
 {
+    reports_finish(daemon);
     sgp_survey_destroy(daemon->survey);
     daemon->survey = NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scaling on which the fleet has agreed, for nodes that begin later: a running node answers
- * their questions (sgp/survey.h). It asks none.
+/* The exchange of bulletins while the node runs (net/pulls.h): the reports of all nodes, and the
+ * scaling on which the fleet has agreed, for nodes that begin later.
  *
  * Fails: a kept scaling that cannot be read, at the start. Thread: the loop thread. */
 #ifndef SGPD_BULLETINS_H
@@ -8,7 +8,7 @@
 
 #include "state.h"
 
-/* Without [data] scale = fleet every question is refused. 0, or negative with *error. */
+/* 0, or negative with *error; bulletins_close is due in both cases. */
 int bulletins_open(struct daemon *daemon, struct sgp_error *error);
 
 /* For the listener. */

@@ -18,6 +18,7 @@
 #include "events.h"
 #include "notes.h"
 #include "facts.h"
+#include "reports.h"
 #include "statements.h"
 #include "task.h"
 #include "trust.h"
@@ -248,6 +249,7 @@ int reload_topology(struct daemon *daemon, struct view_reload *ret_reload, struc
         statements_reloaded(daemon);
         facts_reloaded(daemon);
         calls_reload(daemon);
+        reports_reload(daemon);
         beside_reload(daemon);
         events_post(daemon, (struct sgp_event){.type = SGP_EVENT_TICK});
     }

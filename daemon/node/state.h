@@ -63,6 +63,7 @@ struct edge {
     uint64_t outsized_accepted; /* ... since this number was accepted */
 };
 
+struct reports;    /* what all nodes tell of their models: reports.h */
 struct program;    /* a program that trains through this daemon: program.h */
 struct task;       /* a job with its arguments: task.h */
 struct task_block; /* an array of tasks */
@@ -143,8 +144,11 @@ struct daemon {
     struct callers callers;
 
     /* bulletins.c */
-    struct sgp_survey *survey; /* NULL: no scaling of the fleet is used */
+    struct sgp_survey *survey; /* of the scaling; NULL: no scaling of the fleet is used */
     struct pulls pulls;
+
+    /* reports.c */
+    struct reports *reports; /* NULL: none are collected */
 
     /* inquiry.c */
     struct dialer inquirer; /* for the last question */
@@ -191,6 +195,7 @@ struct daemon {
     struct history history;
     sgp_time row_told;        /* when a row of the history was last logged */
     uint32_t background_jobs; /* running jobs for users */
+    sgp_time evaluation_took; /* the latest one for a user; reports.c reads it */
     uint32_t saves;           /* running saves; a checkpoint is one */
     bool changed;             /* x may have changed since the model was saved */
     enum model_file {

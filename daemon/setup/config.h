@@ -237,8 +237,8 @@ struct config {
     X(IGNORE, "data", "ignore", CONFIG_LIST, ignore, "", 0, 0, NULL,                               \
         "scale = fleet: the columns that are not used, separated by commas")                       \
     X(MIN_COUNT, "data", "min_count", CONFIG_COUNT, min_count, "10", 1, 1000000, NULL,             \
-        "scale = fleet: a value, or a sum of numbers, is told to other nodes only if so many "     \
-        "rows of this node have it")                                                               \
+        "a value or a sum of numbers (scale = fleet), or measures of held-out rows, are told to "  \
+        "other nodes only if so many rows of this node have them")                                 \
     X(MISSING, "data", "missing", CONFIG_CHOICE, missing, "error", 0, 0, "error|drop|mean",        \
         "CSV: what to do with a row that lacks a value")                                           \
     X(OPTIMIZER, "optimizer", "kind", CONFIG_CHOICE, optimizer, "nesterov", 0, 0,                  \

@@ -96,7 +96,6 @@ static int warn_about_idle_keys(struct prepared *p, struct sgp_error *error)
         {CONFIG_ID_HOLDOUT, !*config->test, "test names the rows to test on"},
         {CONFIG_ID_CATEGORIES, scaling_is_of_fleet(config), of_fleet},
         {CONFIG_ID_IGNORE, scaling_is_of_fleet(config), of_fleet},
-        {CONFIG_ID_MIN_COUNT, scaling_is_of_fleet(config), of_fleet},
     };
     (void)error; /* no step here can fail */
     warn_about_schedule(p);

@@ -100,6 +100,10 @@ void prepared_unlay(struct prepared *prepared);
  * lacking. */
 int prepared_learn(struct prepared *prepared, struct sgp_error *error);
 
+/* The most bytes of a node's report on the model (sgp/report.h). 0: none is told, since the model
+ * is a program's, or has too many outputs. */
+uint32_t prepared_report_bytes(const struct prepared *prepared);
+
 void prepared_finish(struct prepared *prepared);
 
 /* The first part of `prepare` alone, for a reload: the topology and the node's place in it. It sets

@@ -5,6 +5,8 @@
 #include "attach/shared.h"
 #include "util/memory.h"
 
+#include "sgp/report.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -38,6 +40,16 @@ static uint64_t rows_bytes(const struct sgp_dataset *dataset)
         return 0;
     uint64_t features = (uint64_t)dataset->features * (dataset->bytes ? 1 : sizeof(float));
     return dataset->rows * (features + dataset->targets * sizeof(float));
+}
+
+uint32_t prepared_report_bytes(const struct prepared *p)
+{
+    const enum sgp_loss loss = p->model.loss;
+    if (p->config->kind == CONFIG_ATTACHED || p->model.outputs > SGP_REPORT_OUTPUTS_MAX)
+        return 0;
+    const uint32_t classes = sgp_report_bytes(sgp_loss_measures(loss, true), p->model.outputs);
+    const uint32_t numbers = sgp_report_bytes(sgp_loss_measures(loss, false), p->model.outputs);
+    return classes > numbers ? classes : numbers;
 }
 
 bool prepared_gives_updates(const struct prepared *p)

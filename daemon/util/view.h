@@ -19,6 +19,8 @@
 #include "sgp/topology.h"
 #include "sgp/trainer.h"
 
+#include <stdlib.h>
+
 /* What is needed to predict, or to export the model. Borrowed; outlives the server. */
 struct view_model {
     const struct sgp_model *model;
@@ -300,6 +302,29 @@ struct view_reload {
 
 #define VIEW_MEASURED_OUTPUTS 100u /* an evaluation of more outputs has no measures */
 
+/* The reports of all members of the fleet (sgp/report.h), each with its text, or without. */
+struct view_report {
+    char name[SGP_NAME_BYTES];
+    uint64_t stamp; /* of the text, as its author has told it */
+    char *text;     /* owned; NULL: it has not told */
+};
+
+struct view_reports {
+    uint32_t count;
+    struct view_report reports[];
+};
+
+/* Any thread; NULL is fine. */
+static inline void view_reports_free(struct view_reports *reports)
+{
+    for (uint32_t i = 0; reports != NULL && i < reports->count; i++)
+        free(reports->reports[i].text);
+    free(reports);
+}
+
+#define VIEW_FLEET_SECONDS 10u      /* an evaluation of the fleet waits so long for reports; */
+#define VIEW_FLEET_SECONDS_MAX 300u /* or so long, at most */
+
 /* Ends of asynchronous actions. Each is called exactly once, on the loop thread, never from within
  * the call that began the action. If the daemon stops before the job is done, the code is
  * -ECANCELED. Pointers are valid only during the call, unless said otherwise; on failure (code < 0)
@@ -313,6 +338,10 @@ typedef void (*view_estimated)(
     void *argument, int code, float *estimate, uint64_t parameters, sgp_round round, double weight);
 typedef void (*view_predicted)(void *argument, const struct sgp_error *error, const float *outputs,
     uint64_t rows, uint64_t output_count);
+
+/* The reports of this moment, which are the callee's to free (view_reports_free). */
+typedef void (*view_reported)(
+    void *argument, const struct sgp_error *error, struct view_reports *reports);
 
 /* The node has left: its heir ("": of an earlier process), its weight, and the weight still owed to
  * absent nodes. */
@@ -348,6 +377,11 @@ struct view_actions {
      * -ENOMEM. */
     int (*reload)(void *context, struct view_reload *ret_reload, struct sgp_error *error);
     int (*evaluate)(void *context, view_evaluated done, void *argument, struct sgp_error *error);
+    /* All nodes measure their models. `done` comes when all have told, or after these seconds. */
+    int (*evaluate_fleet)(
+        void *context, double seconds, view_reported done, void *argument, struct sgp_error *error);
+    /* The reports of the final model, which the caller frees. SGP_E_STATE, -ENOMEM. */
+    int (*report)(void *context, struct view_reports **ret_reports, struct sgp_error *error);
     int (*estimate)(void *context, view_estimated done, void *argument, struct sgp_error *error);
     /* features: rows x columns, valid until `done`. outputs: probabilities for cross-entropy. */
     int (*predict)(void *context, const float *features, uint64_t rows, uint32_t columns,

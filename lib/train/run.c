@@ -22,7 +22,8 @@
 
 /* A run's files. `run` moves last, so that an interrupted move continues with the same names. */
 static const char *const files[] = {"ledger", "checkpoint", "checkpoint.1", "model.safetensors",
-    "history.csv", "layout", "ledger.left", "checkpoint.left", "checkpoint.1.left", "run"};
+    "history.csv", "report.json", "layout", "ledger.left", "checkpoint.left", "checkpoint.1.left",
+    "run"};
 #define FILES (sizeof files / sizeof *files)
 
 static const struct field {

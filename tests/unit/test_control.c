@@ -554,6 +554,50 @@ Test(control, evaluate)
     finish(f);
 }
 
+static void expect_fleet(json_t *answer)
+{
+    static const char *const states[] = {"measured", "no_rows", "silent", "unlike"};
+    const json_t *nodes = json_object_get(answer, "nodes");
+    const json_t *rounds = json_object_get(answer, "rounds");
+    expect_number(answer, "members", 4);
+    expect_number(answer, "told", 3);
+    expect_number(answer, "rows", 2);
+    cr_assert(eq(int, json_is_true(json_object_get(answer, "final")), 0));
+    cr_assert(eq(int, (int)json_integer_value(json_array_get(rounds, 0)), 17));
+    cr_assert(eq(int, (int)json_integer_value(json_array_get(rounds, 1)), 19));
+    for (size_t i = 0; i < 4; i++)
+        cr_assert(eq(str,
+            (char *)(uintptr_t)json_string_value(
+                json_object_get(json_array_get(nodes, i), "state")),
+            (char *)(uintptr_t)states[i]));
+    const json_t *measures = json_object_get(answer, "measures");
+    expect_number(measures, "rows", 2);
+    expect_number(measures, "accuracy", 0.5);
+    json_decref(answer);
+}
+
+Test(control, evaluate_the_fleet)
+{
+    static const char *const wrong[] = {"seconds=0", "seconds=301", "seconds=", "seconds=1x",
+        "seconds=-1", "minutes=1", "seconds=1&minutes=1"};
+    struct fixture *f = start();
+    expect_fleet(parse_answer(ask(f, "POST", "/v1/evaluate/fleet", ""), 200));
+    cr_assert(eq(dbl, f->fake.fleet_seconds, VIEW_FLEET_SECONDS));
+    expect_fleet(parse_answer(ask(f, "POST", "/v1/evaluate/fleet?seconds=300", ""), 200));
+    cr_assert(eq(dbl, f->fake.fleet_seconds, 300));
+    expect_fleet(parse_answer(ask(f, "GET", "/v1/report", ""), 200));
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char path[64];
+        (void)snprintf(path, sizeof path, "/v1/evaluate/fleet?%s", wrong[i]);
+        expect_error(ask(f, "POST", path, ""), 400, "bad_request",
+            "give seconds=S with S from 1 to 300, or nothing");
+    }
+    f->fake.error = "no node has told";
+    expect_error(ask(f, "GET", "/v1/report", ""), 409, "conflict", "no node has told");
+    expect_error(ask(f, "POST", "/v1/evaluate/fleet", ""), 409, "conflict", "no node has told");
+    finish(f);
+}
+
 Test(control, model_is_a_safetensors_file)
 {
     struct fixture *f = start();

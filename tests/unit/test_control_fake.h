@@ -8,6 +8,7 @@
 #include "control/http.h"
 
 #include "sgp/model_file.h"
+#include "sgp/report.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -28,6 +29,7 @@
 
 struct fake_job {
     view_evaluated evaluated;
+    view_reported reported;
     view_estimated estimated;
     view_predicted predicted;
     view_left left;
@@ -44,10 +46,11 @@ struct fake {
     struct sgp_model model;
     struct fake_job jobs[16];
     unsigned job_count;
-    bool unmeasured;   /* evaluations have no measures */
-    bool hold;         /* jobs wait until this is cleared */
-    int code;          /* of jobs, when they end */
-    const char *error; /* not NULL: evaluate and predict cannot begin, and say so */
+    bool unmeasured;      /* evaluations have no measures */
+    bool hold;            /* jobs wait until this is cleared */
+    int code;             /* of jobs, when they end */
+    const char *error;    /* not NULL: evaluate and predict cannot begin, and say so */
+    double fleet_seconds; /* that the latest evaluation of the fleet may take */
     int order_code;
     enum sgp_node_state state;
     unsigned orders;
@@ -211,6 +214,49 @@ static int fake_evaluate(
     return add_job(context, (struct fake_job){.evaluated = done, .argument = argument});
 }
 
+/* What n0 has measured; n1 has no rows, n2 has not told, and n3 measures other things. */
+static struct view_reports *fake_reports(void)
+{
+    struct view_reports *reports = calloc(1, sizeof *reports + 4 * sizeof *reports->reports);
+    struct sgp_report report = {.run = 1, .label = 17, .state = SGP_REPORT_MEASURED};
+    cr_assert(reports != NULL);
+    for (; reports->count < 4; reports->count++)
+        (void)snprintf(
+            reports->reports[reports->count].name, SGP_NAME_BYTES, "n%u", reports->count);
+    cr_assert(eq(int, sgp_measures_init(&report.measures, SGP_MEASURES_LOGITS, OUTPUTS), 0));
+    sgp_measures_add_label(&report.measures, (float[OUTPUTS]){2, 1}, 0);
+    sgp_measures_add_label(&report.measures, (float[OUTPUTS]){2, 1}, 1);
+    cr_assert(eq(int, sgp_report_write(&report, &reports->reports[0].text), 0));
+    sgp_measures_finish(&report.measures);
+    report = (struct sgp_report){.run = 1, .label = 19, .state = SGP_REPORT_NO_ROWS};
+    cr_assert(eq(int, sgp_report_write(&report, &reports->reports[1].text), 0));
+    report.state = SGP_REPORT_MEASURED;
+    cr_assert(eq(int, sgp_measures_init(&report.measures, SGP_MEASURES_SCORES, OUTPUTS), 0));
+    sgp_measures_add_label(&report.measures, (float[OUTPUTS]){2, 1}, 0);
+    cr_assert(eq(int, sgp_report_write(&report, &reports->reports[3].text), 0));
+    sgp_measures_finish(&report.measures);
+    return reports;
+}
+
+static int fake_evaluate_fleet(
+    void *context, double seconds, view_reported done, void *argument, struct sgp_error *error)
+{
+    struct fake *fake = context;
+    fake->fleet_seconds = seconds;
+    if (fake->error)
+        return sgp_fail(error, SGP_E_STATE, "%s", fake->error);
+    return add_job(context, (struct fake_job){.reported = done, .argument = argument});
+}
+
+static int fake_report(void *context, struct view_reports **ret_reports, struct sgp_error *error)
+{
+    const struct fake *fake = context;
+    if (fake->error)
+        return sgp_fail(error, SGP_E_STATE, "%s", fake->error);
+    *ret_reports = fake_reports();
+    return 0;
+}
+
 static int fake_estimate(
     void *context, view_estimated done, void *argument, struct sgp_error *error)
 {
@@ -247,6 +293,8 @@ static void end_job(struct fake *fake, const struct fake_job *job)
     const struct sgp_error error = {.code = fake->code};
     if (job->left) {
         job->left(job->argument, fake->code, good ? "n1" : NULL, 1.25, 0.5);
+    } else if (job->reported) {
+        job->reported(job->argument, &error, good ? fake_reports() : NULL);
     } else if (job->evaluated) {
         const struct sgp_evaluation evaluation = {.samples = 10, .loss = 0.25, .accuracy = 0.75};
         struct sgp_measures measures;
@@ -301,6 +349,8 @@ static const struct view_actions fake_actions = {.status = fake_status,
     .restore_token = fake_pause,
     .leave = fake_leave,
     .evaluate = fake_evaluate,
+    .evaluate_fleet = fake_evaluate_fleet,
+    .report = fake_report,
     .estimate = fake_estimate,
     .predict = fake_predict};
 

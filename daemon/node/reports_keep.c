@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reports of others as they come, those of an earlier life, and the file; see reports_inside.h. */
+#include "reports_inside.h"
+
+#include "store/report_file.h"
+
+#include "sgp/loss.h"
+
+#include <stdlib.h>
+
+struct saving { /* a file that is being written in libuv's pool */
+    uv_work_t work;
+    struct reports *reports;
+    struct view_reports *copy;
+    struct sgp_error error;
+};
+
+/* A report of a later form, or with a stamp far ahead of the clock, is left. */
+int reports_judge(void *context, const struct sgp_bulletin *bulletin)
+{
+    const struct reports *reports = context;
+    const struct sgp_model *model = &reports->daemon->prepared->model;
+    struct sgp_report report;
+    if (bulletin->stamp > pulls_stamp() + REPORTS_CLOCK_MS)
+        return 0;
+    const int code = sgp_report_read(bulletin->text, &report);
+    if (code < 0)
+        return code == SGP_E_DATA ? SGP_E_PROTOCOL : 0;
+    const struct sgp_measures *measures = &report.measures;
+    const bool fits = report.state != SGP_REPORT_MEASURED ||
+                      (measures->outputs == model->outputs &&
+                          (measures->kind == sgp_loss_measures(model->loss, false) ||
+                              measures->kind == sgp_loss_measures(model->loss, true)));
+    sgp_measures_finish(&report.measures);
+    return fits ? 1 : SGP_E_PROTOCOL;
+}
+
+void reports_restore(struct reports *reports)
+{
+    const struct sgp_sink *sink = &reports->daemon->log->sink;
+    struct sgp_error error = {0};
+    struct view_reports *kept = NULL;
+    if (report_file_read(reports->path, &error, &kept) < 0)
+        sgp_log(sink, SGP_LEVEL_WARNING, "event=warning text=\"%s\"", error.text);
+    for (uint32_t i = 0; kept != NULL && i < kept->count; i++) {
+        const struct view_report *report = &kept->reports[i];
+        const struct sgp_bulletin bulletin = {.stamp = report->stamp, .text = report->text};
+        if (reports_judge(reports, &bulletin) > 0)
+            (void)sgp_survey_restore(reports->survey, report->name, report->stamp, report->text);
+    }
+    view_reports_free(kept);
+}
+
+static void run_save(uv_work_t *work)
+{
+    struct saving *saving = work->data;
+    (void)report_file_write(saving->reports->path, saving->copy, &saving->error);
+}
+
+static void after_save(uv_work_t *work, int status)
+{
+    struct saving *saving = work->data;
+    struct reports *reports = saving->reports;
+    (void)status;
+    if (saving->error.code < 0 && !reports->closing)
+        notes_error(reports->daemon, "the report was not saved: %s", saving->error.text);
+    view_reports_free(saving->copy);
+    free(saving);
+    reports->saving = NULL;
+}
+
+/* The final reports, if this node has finished and holds any. Others than its own that are lost
+ * come again from the neighbours. */
+static struct view_reports *copy_for_file(
+    const struct reports *reports, const struct moment *moment)
+{
+    const struct choice choice = {.final = true, .label = reports_last_label(reports)};
+    return moment->finished && choice.label != SGP_ROUND_NONE ? reports_copy(reports, &choice)
+                                                              : NULL;
+}
+
+void reports_save(struct reports *reports, const struct moment *moment)
+{
+    const bool rests = events_now() - reports->news >= REPORTS_LASTS_NS / 2;
+    if (!reports->unsaved || reports->saving != NULL || !moment->finished ||
+        (!rests && !reports_complete(reports, moment)))
+        return;
+    struct view_reports *copy = copy_for_file(reports, moment);
+    struct saving *saving = calloc(1, sizeof *saving);
+    reports->unsaved = false;
+    if (copy == NULL || saving == NULL) {
+        view_reports_free(copy);
+        free(saving);
+        return;
+    }
+    *saving = (struct saving){.work = {.data = saving}, .reports = reports, .copy = copy};
+    reports->saving = saving;
+    if (uv_queue_work(&reports->daemon->loop, &saving->work, run_save, after_save) < 0)
+        after_save(&saving->work, 0);
+}
+
+void reports_save_last(struct reports *reports)
+{
+    const struct moment moment = reports_moment(reports->daemon);
+    struct sgp_error error = {0};
+    struct view_reports *copy =
+        reports->unsaved && reports->saving == NULL ? copy_for_file(reports, &moment) : NULL;
+    if (copy != NULL && report_file_write(reports->path, copy, &error) < 0)
+        notes_error(reports->daemon, "the report was not saved: %s", error.text);
+    view_reports_free(copy);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is known of the reports of all nodes; see reports_inside.h. */
+#include "reports_inside.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The model of a node that has finished is that of the last label, on which all agree. */
+struct moment reports_moment(const struct daemon *daemon)
+{
+    const struct sgp_node_status status = daemon_status(daemon);
+    const bool finished = status.state == SGP_NODE_FINISHED && status.round >= status.last_round;
+    return (struct moment){.finished = finished,
+        .run = daemon->run.number,
+        .label = finished ? status.last_round : status.round};
+}
+
+bool reports_chosen(const struct reports *reports, uint32_t member, const struct choice *choice)
+{
+    const char *text = sgp_survey_figures(reports->survey, member);
+    struct sgp_report head;
+    return text != NULL && sgp_survey_stamp(reports->survey, member) >= choice->stamp &&
+           sgp_report_head(text, &head) == 0 && head.run == reports->daemon->run.number &&
+           (!choice->final || (head.final && head.label == choice->label));
+}
+
+bool reports_all_chosen(const struct reports *reports, const struct choice *choice)
+{
+    for (uint32_t i = 0; i < sgp_survey_members(reports->survey); i++)
+        if (!reports_chosen(reports, i, choice))
+            return false;
+    return true;
+}
+
+sgp_round reports_last_label(const struct reports *reports)
+{
+    sgp_round last = SGP_ROUND_NONE;
+    struct sgp_report head;
+    for (uint32_t i = 0; i < sgp_survey_members(reports->survey); i++) {
+        const char *text = sgp_survey_figures(reports->survey, i);
+        if (text != NULL && sgp_report_head(text, &head) == 0 && head.final &&
+            head.run == reports->daemon->run.number && head.label > last)
+            last = head.label;
+    }
+    return last;
+}
+
+bool reports_complete(const struct reports *reports, const struct moment *moment)
+{
+    const struct choice choice = {.final = true, .label = moment->label};
+    return reports_all_chosen(reports, &choice);
+}
+
+struct view_reports *reports_copy(const struct reports *reports, const struct choice *choice)
+{
+    const uint32_t count = sgp_survey_members(reports->survey);
+    struct view_reports *copy = calloc(1, sizeof *copy + count * sizeof *copy->reports);
+    for (uint32_t i = 0; copy != NULL && i < count; i++) {
+        struct view_report *report = &copy->reports[copy->count++];
+        const bool chosen = reports_chosen(reports, i, choice);
+        (void)snprintf(
+            report->name, sizeof report->name, "%s", sgp_survey_name(reports->survey, i));
+        report->stamp = sgp_survey_stamp(reports->survey, i);
+        report->text = chosen ? strdup(sgp_survey_figures(reports->survey, i)) : NULL;
+        if (chosen && report->text == NULL) {
+            view_reports_free(copy);
+            return NULL;
+        }
+    }
+    return copy;
+}
+
+bool reports_live(const struct reports *reports)
+{
+    return reports->wanted > 0 && events_now() - reports->wanted_at < REPORTS_WANTED_NS;
+}
+
+void reports_note(struct reports *reports)
+{
+    reports->news = events_now();
+    reports->unsaved = true;
+    if (!reports->closing)
+        (void)uv_timer_start(&reports->timer, reports->look, 0, REPORTS_PACE_NS / SGP_MILLISECOND);
+}

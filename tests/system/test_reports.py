@@ -1,0 +1,483 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures of a whole fleet: test_reports.py SGPD SGPCTL. Each node tells counts of its own held-out rows, and every node
+adds up what all have told. The sums are compared with those of the pooled rows, computed here with the exported model."""
+import csv
+import json
+import math
+import os
+import random
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+import fleet
+import peer
+from fleet import Fleet, FleetTest
+from peer import BULLETIN, GOODBYE, PULL, Peer
+from tls import TlsFleet
+import tls
+
+SGPCTL = tls.SGPCTL = os.path.abspath(sys.argv.pop(2))
+CLASSES = ["a", "b", "c"]
+REPORT, MEASURES = 4, 1  # a kind of bulletin, a subject
+RING = [[(i, (i + 1) % 4) for i in range(4)]]
+
+
+def rows_of(seed, count, classes=CLASSES):
+    draw = random.Random(seed)
+    for number in range(count):
+        label = classes[number % len(classes)]
+        centre = CLASSES.index(label)
+        yield {"x": "%.4f" % draw.gauss(centre, 1.2), "y": "%.4f" % draw.gauss(-centre % 2, 1.2), "label": label}
+
+
+def tensors_of(data):
+    """{name: (shape, values)} of a safetensors file."""
+    size, = struct.unpack_from("<Q", data)
+    head = json.loads(data[8:8 + size])
+    found = {}
+    for name, entry in head.items():
+        if name != "__metadata__":
+            first, last = entry["data_offsets"]
+            found[name] = entry["shape"], struct.unpack_from("<%df" % ((last - first) // 4), data, 8 + size + first)
+    return found
+
+
+def outputs_of(model, row):
+    """Of a model of one dense layer."""
+    weights = next(values for shape, values in model.values() if len(shape) == 2)
+    bias = next(values for shape, values in model.values() if len(shape) == 1)
+    return [b + sum(weights[c * len(row) + i] * x for i, x in enumerate(row)) for c, b in enumerate(bias)]
+
+
+def auc_of(scores, labels, positive):
+    """Pair by pair."""
+    own = [s for s, label in zip(scores, labels) if label == positive]
+    others = [s for s, label in zip(scores, labels) if label != positive]
+    return sum((a > b) + (a == b) / 2 for a in own for b in others) / (len(own) * len(others))
+
+
+class Tables(Fleet):
+    """n daemons with tables of their own, and a table of held-out rows each (None: none)."""
+
+    def __init__(self, n=4, tests=None, **arguments):
+        self.relays = arguments.pop("relays", [])
+        self.hidden = arguments.pop("hidden", [])
+        own = arguments.pop("own", {})
+        tests = {i: (50 + 10 * i, CLASSES) for i in range(n)} if tests is None else tests
+        for i in range(n):
+            own.setdefault(i, {})
+            if i in self.relays:
+                own[i] = {**{key: None for key in ("data.train", "data.label", "data.shards", "data.test")}, "model.inputs": "2", **own[i]}
+                continue
+            own[i] = {"data.train": "rows%d.csv" % i, "data.test": "test%d.csv" % i if tests.get(i) else None} | own[i]
+            if i in self.hidden:
+                own[i]["network.listen"] = "none"
+        options = {"data.shards": "none", "data.holdout": None, "data.classes": " ".join(CLASSES), "model.layers": "dense 3",
+                   "train.epochs": "3", **arguments.pop("options", {})}
+        super().__init__(n, own=own, options=options, **arguments)
+        self.tests = {}
+        for i in range(n):
+            self.write_table("rows%d.csv" % i, rows_of(i, 60))
+            if tests.get(i):
+                self.tests[i] = list(rows_of(100 + i, *tests[i]))
+                self.write_table("test%d.csv" % i, self.tests[i])
+
+    def write_table(self, name, rows):
+        with open(os.path.join(self.directory, name), "w", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, ["x", "y", "label"])
+            writer.writeheader()
+            writer.writerows(rows)
+
+    def says_of(self, index):
+        return super().says_of(index) + (", train=false" if index in self.relays else "")
+
+    def address(self, index, other):
+        return "none" if other in self.hidden else super().address(index, other)
+
+    def report(self, index):
+        """The report of a node; None: there is none."""
+        code, body = self.nodes[index].get("/v1/report")
+        return json.loads(body) if code == 200 else None
+
+
+class CipheredTables(Tables, TlsFleet):
+    pass
+
+
+class ReportTest(FleetTest):
+    def tables(self, *arguments, kind=Tables, **keywords):
+        f = kind(*arguments, **keywords)
+        self.addCleanup(f.close)
+        self.fleets = getattr(self, "fleets", []) + [f]
+        return f
+
+    def finished(self, f, indices=None, told=None):
+        indices = list(range(f.n)) if indices is None else indices
+        told = len(f.nodes) - len(f.relays) if told is None else told
+
+        def all_told():
+            """Nodes that disagree mix once more, and then there is a report of a later label."""
+            statuses, reports = [f.nodes[i].status() for i in indices], [f.report(i) for i in indices]
+            ended = all(status and status["state"] == "finished" for status in statuses)
+            last = max(status["round"] for status in statuses) if ended else None
+            good = ended and all(report and report["told"] == told and report["rounds"] == [last, last] for report in reports)
+            return reports if good else None
+        return f.wait("%d reports at %s" % (told, indices), all_told)
+
+    def check_sum(self, f, measures, indices):
+        """The sum is that of the pooled rows of these nodes, with the model that each of them exports: counts exactly, the
+        area under the curve within its bound."""
+        pooled = []
+        for i in indices:
+            model = tensors_of(f.nodes[i].get("/v1/model")[1])
+            pooled += [(outputs_of(model, (float(row["x"]), float(row["y"]))), row["label"]) for row in f.tests.get(i, [])]
+        confusion = [[0] * len(CLASSES) for _ in CLASSES]
+        loss = 0
+        for outputs, label in pooled:
+            confusion[CLASSES.index(label)][outputs.index(max(outputs))] += 1
+            peak = max(outputs)
+            loss += peak + math.log(sum(math.exp(o - peak) for o in outputs)) - outputs[CLASSES.index(label)]
+        self.assertEqual(measures["rows"], len(pooled))
+        self.assertEqual(measures["confusion"], confusion)
+        self.assertAlmostEqual(measures["accuracy"], sum(confusion[i][i] for i in range(len(CLASSES))) / len(pooled), delta=1e-14)
+        self.assertAlmostEqual(measures["log_loss"], loss / len(pooled), delta=1e-5)
+        for c, told in enumerate(measures["classes"]):
+            said, rows = sum(row[c] for row in confusion), sum(confusion[c])
+            self.assertEqual((told["rows"], told["said"], told["correct"]), (rows, said, confusion[c][c]))
+            self.assertAlmostEqual(told["f1"], 2 * confusion[c][c] / (said + rows) if said + rows else 0, delta=1e-14)
+            scores = [outputs[c] - math.log(sum(math.exp(o) for i, o in enumerate(outputs) if i != c)) for outputs, _ in pooled]
+            auc = auc_of(scores, [label for _, label in pooled], CLASSES[c])
+            self.assertLessEqual(abs(told["auc"] - auc), told["auc_bound"] + 1e-9)
+
+    def states(self, report):
+        return {node["name"]: node["state"] for node in report["nodes"]}
+
+
+class Final(ReportTest):
+    def test_the_sum_is_that_of_the_pooled_rows(self):
+        f = self.tables()
+        f.start()
+        reports = self.finished(f)
+        for report in reports[1:]:
+            self.assertEqual(report, reports[0], "equal on all nodes")
+        report = reports[0]
+        self.assertTrue(report["final"])
+        self.assertEqual((report["members"], report["told"], report["silent"]), (4, 4, []))
+        self.assertEqual(report["rounds"][0], report["rounds"][1])
+        self.assertEqual([node["rows"] for node in report["nodes"]], [50, 60, 70, 80])
+        self.check_sum(f, report["measures"], range(4))
+
+    def test_one_class_and_no_rows(self):
+        """A node with rows of one class alone has no curve of its own; a node without held-out rows says so."""
+        f = self.tables(tests={0: (40, ["a"]), 1: (50, CLASSES), 2: None, 3: (30, ["b", "c"])})
+        f.start()
+        report = self.finished(f)[0]
+        self.assertEqual(self.states(report), {"n0": "measured", "n1": "measured", "n2": "no_rows", "n3": "measured"})
+        self.check_sum(f, report["measures"], range(4))
+        self.assertNotIn("nan", json.dumps(report).lower())
+
+    def test_no_node_has_rows(self):
+        f = self.tables(2, tests={})
+        f.start()
+        report = self.finished(f)[0]
+        self.assertEqual((report["measures"], report["rows"], set(self.states(report).values())), (None, 0, {"no_rows"}))
+
+    def test_a_relay_passes_on(self):
+        """All that nodes hear of each other goes through n3, which has no rows."""
+        f = self.tables(4, relays=[3], phases=[[(0, 3), (1, 3), (2, 3)], [(3, 0), (3, 1), (3, 2)]])
+        f.start()
+        reports = self.finished(f)
+        self.assertEqual(len({json.dumps(report) for report in reports[:3]}), 1)
+        self.assertEqual(reports[3]["nodes"], reports[0]["nodes"])  # it has no rows, and may not know the names of classes
+        self.assertEqual(set(self.states(reports[0])), {"n0", "n1", "n2"})
+        self.check_sum(f, reports[3]["measures"], range(3))
+
+    def test_who_cannot_be_dialled_is_heard(self):
+        f = self.tables(3, hidden=[1])
+        f.start()
+        report = self.finished(f)[0]
+        self.check_sum(f, report["measures"], range(3))
+
+    def test_with_tls(self):
+        f = self.tables(3, kind=CipheredTables)
+        f.start()
+        self.check_sum(f, self.finished(f)[0]["measures"], range(3))
+
+    def test_it_survives_restarts_and_a_lost_file(self):
+        f = self.tables(3)
+        f.start()
+        before = self.finished(f)[0]
+        path = os.path.join(f.nodes[0].directory, "report.json")
+        f.wait("the file", lambda: os.path.exists(path))
+        for node in f.nodes:
+            self.assertEqual(node.end(), 0)
+        f.nodes[0].start()  # alone: what it shows comes from its file
+        self.assertEqual(f.wait("a report", lambda: f.report(0)), before)
+        f.nodes[0].end(signal.SIGKILL)
+        with open(path, "w", encoding="ascii") as file:
+            file.write("{ damaged")
+        f.start()
+        after = self.finished(f)[0]  # nodes that come back mix again, so the last digits differ
+        self.assertEqual(after["rows"], before["rows"])
+        self.assertAlmostEqual(after["measures"]["log_loss"], before["measures"]["log_loss"], delta=1e-4)
+        self.assertIn("not the reports of a fleet", f.nodes[0].log())
+
+    def test_the_next_run_begins_without_it(self):
+        f = self.tables(2)
+        f.start()
+        self.finished(f)
+        f.wait("the file", lambda: os.path.exists(os.path.join(f.nodes[0].directory, "report.json")))
+        for node in f.nodes:
+            node.end()
+        for i in range(2):
+            f.write_configuration(i, {"data.shards": "none", "data.holdout": None, "data.classes": "a b c", "train.epochs": "200000",
+                                      "model.layers": "dense 4 relu, dense 3"},
+                                  {"data.train": "rows%d.csv" % i, "data.test": "test%d.csv" % i})
+        f.start()
+        f.wait_state("training")
+        self.assertEqual(f.nodes[0].get("/v1/report")[0], 409)
+        self.assertTrue(os.path.exists(os.path.join(f.nodes[0].directory, "run-1", "report.json")))
+
+    def test_who_exits_when_done_has_the_report(self):
+        f = self.tables(4, options={"train.when_done": "exit"})
+        f.start()
+        for node in f.nodes:
+            self.assertEqual(node.process.wait(fleet.PATIENCE), 0)
+        texts = set()
+        for node in f.nodes:
+            with open(os.path.join(node.directory, "report.json"), encoding="ascii") as file:
+                texts.add(json.dumps([entry["report"] for entry in json.load(file)["nodes"]]))
+        self.assertEqual(len(texts), 1)
+
+
+class Now(ReportTest):
+    """On demand, while the fleet trains."""
+
+    def evaluate(self, f, index=0, seconds=30):
+        code, body = self.call(f, index, "/v1/evaluate/fleet?seconds=%d" % seconds)
+        self.assertEqual(code, 200, body)
+        return json.loads(body)
+
+    def call(self, f, index, path):
+        connection = fleet.UnixConnection(f.nodes[index].socket)
+        connection.connect()
+        connection.sock.settimeout(fleet.PATIENCE)
+        self.addCleanup(connection.close)
+        connection.request("POST", path)
+        response = connection.getresponse()
+        return response.status, response.read()
+
+    def training(self, **keywords):
+        f = self.tables(options={"train.epochs": "1000000"}, phases=RING, **keywords)
+        f.start()
+        f.wait_state("training")
+        return f
+
+    def test_every_node_measures_its_own_model(self):
+        f = self.training()
+        answer = self.evaluate(f)
+        self.assertEqual((answer["told"], answer["silent"], answer["final"]), (4, [], False))
+        self.assertEqual(answer["measures"]["rows"], 50 + 60 + 70 + 80)
+        self.assertEqual(sum(map(sum, answer["measures"]["confusion"])), 260)
+        self.assertLessEqual(answer["rounds"][0], answer["rounds"][1])
+        later = self.evaluate(f, 2)
+        self.assertEqual(later["told"], 4)
+        self.assertGreater(later["rounds"][1], answer["rounds"][0])
+        self.assertEqual(f.nodes[0].get("/v1/report")[0], 409)
+
+    def test_paused_nodes_are_measured_exactly(self):
+        """The models stand still, so each exports the one that it has measured."""
+        f = self.training()
+        for node in f.nodes:
+            node.get("/v1/pause", "POST")
+        f.wait_state("paused")
+        f.quiet()
+        self.check_sum(f, self.evaluate(f)["measures"], range(4))
+
+    def test_a_dead_node_is_named(self):
+        f = self.training(tests={0: (40, CLASSES), 1: (40, CLASSES), 2: (40, CLASSES), 3: (40, CLASSES)})
+        f.nodes[3].end(signal.SIGKILL)
+        answer = self.evaluate(f, seconds=3)
+        self.assertEqual((answer["told"], answer["silent"]), (3, ["n3"]))
+        self.assertEqual(answer["measures"]["rows"], 120)
+        self.assertEqual(self.states(answer)["n3"], "silent")
+
+    def test_a_dead_node_is_named_at_the_end(self):
+        f = self.tables(phases=RING, options={"train.epochs": "40"})
+        f.start()
+        f.wait_round(0, 3)
+        f.nodes[3].end(signal.SIGKILL)
+        report = self.finished(f, [0, 1, 2], told=3)[0]
+        self.assertEqual(report["silent"], ["n3"])
+        self.check_sum(f, report["measures"], range(3))
+        f.nodes[3].start()
+        f.wait_state("finished", [3])
+        report = self.finished(f)[0]
+        self.assertEqual(report["silent"], [])
+        self.check_sum(f, report["measures"], range(4))
+
+    def test_sgpctl_prints_both(self):
+        def ctl(*words, status=0):
+            done = subprocess.run([SGPCTL, "-s", f.nodes[1].socket, *words], capture_output=True, text=True,
+                                  timeout=fleet.PATIENCE, check=False)
+            self.assertEqual(done.returncode, status, done.stderr)
+            return done.stdout + done.stderr
+        f = self.training()
+        text = ctl("evaluate", "--fleet", "--timeout", "30")
+        self.assertRegex(text, r"(?m)^n2 +measured +\d+ +70$")
+        self.assertRegex(text, r"(?m)^accuracy\s+0\.\d+$")
+        self.assertEqual(json.loads(ctl("evaluate", "--fleet", "--json"))["told"], 4)
+        self.assertIn("no node has told", ctl("report", status=1))
+        self.assertIn("--timeout is for --fleet", ctl("evaluate", "--timeout", "3", status=2))
+        self.assertEqual(self.call(f, 1, "/v1/evaluate/fleet?seconds=0")[0], 400)
+        self.assertEqual(self.call(f, 1, "/v1/evaluate/fleet?minutes=1")[0], 400)
+
+    def test_the_check_says_what_reports_may_take(self):
+        f = self.tables()
+        status, text = f.check()
+        self.assertEqual(status, 0, text)
+        self.assertRegex(text, r"(?m)^  and reports of nodes, at most +3\d\d\.\d KiB$")
+
+
+class Foreign(ReportTest):
+    """n1 is no daemon of ours: it shares no line with lib/survey or lib/measures."""
+
+    def start(self):
+        self.f = self.tables(2, options={"train.epochs": "1000000", "train.start": "1"})
+        self.listener = socket.create_server(("127.0.0.1", self.f.ports[1]))
+        self.listener.settimeout(fleet.PATIENCE)
+        self.addCleanup(self.listener.close)
+        self.f.start([0])
+        self.f.wait("a node", self.f.nodes[0].status)
+
+    def wish(self, stamp):
+        """Ask the daemon for a report of this stamp; what it holds: {(author, stamp): text}."""
+        asker = Peer(self.f.ports[0])
+        self.addCleanup(asker.close)
+        asker.send(PULL, "n1", "n0", 0, MEASURES, stamp)
+        told = {}
+        while True:
+            kind, fields = asker.receive(BULLETIN, PULL, GOODBYE)
+            if kind != BULLETIN:
+                return kind, told
+            self.assertEqual(fields[0], REPORT)
+            key = fields[1], fields[2]
+            self.assertEqual(len(told.setdefault(key, "")), fields[5])
+            told[key] += fields[6]
+
+    def question(self):
+        """The daemon's next question about measures."""
+        while True:
+            sock, _ = self.listener.accept()
+            asker = Peer(sock=sock)
+            self.addCleanup(asker.close)
+            kind, fields = asker.receive(PULL, peer.HELLO)
+            if kind == PULL and fields[3] == MEASURES:
+                return asker, fields
+            asker.close()
+
+    def answer(self, *pieces):
+        """Answer the next question with these bulletins."""
+        asker, fields = self.question()
+        for _ in range(fields[2]):
+            asker.receive(BULLETIN)
+        for piece in pieces:
+            asker.send(BULLETIN, *piece)
+        asker.send(PULL, "n1", "n0", 0, MEASURES)
+        return asker.until_closed()[0]
+
+    def bulletin(self, text, stamp, **changes):
+        fields = {"kind": REPORT, "author": "n1", "stamp": stamp, "digest": peer.checksum(text.encode()), "bytes": len(text),
+                  "first": 0, "text": text, **changes}
+        return tuple(fields.values())
+
+    def own_run(self, stamp):
+        """The run of the daemon, as its own report says."""
+        def told():
+            _, held = self.wish(stamp)
+            return next((text for (author, _), text in held.items() if author == "n0"), None)
+        text = self.f.wait("a report", told)
+        self.assertRegex(text, r"^1 \d+ \d+ 0 1 1 3 50 ")
+        return text.split()[1]
+
+    def test_hostile_reports_cost_one_question(self):
+        self.start()
+        stamp = int(time.time() * 1000)
+        run = self.own_run(stamp)
+        head = "1 %s 0 0 1 " % run
+        scores = "2 2 1 0 1 0 1 500 1 1 1 500 1 1"
+        one = "1" + 48 * "0"
+        for bad in ({"text": head + "2 2 " + scores},                                   # a model of two outputs
+                    {"text": head + "4 3 1 " + " ".join(3 * [one + "0", one + 48 * "0", one, one + 48 * "0"])},  # of numbers
+                    {"text": head + "1 3 2 1 0 0 0 1 0 0 0 0"},                          # it ends early
+                    {"text": head + "1 3 68719476737"},                                  # more rows than anybody has
+                    {"text": head + "1 3 18446744073709551616"},
+                    {"text": head + "1 3 2 18446744073709551615 3 0 0 0 0 0 0 0"},      # a sum that overflows
+                    {"text": "1 %s 0 0 2 more" % run},
+                    {"text": "not a report"},
+                    {"text": "1 %s 0 0 2" % run, "digest": 1},
+                    {"text": "1 %s 0 0 2" % run, "kind": 1},                             # of another subject
+                    {"text": "1 %s 0 0 2" % run, "bytes": 1 << 20},                      # beyond the bound of this model
+                    {"text": "1 %s 0 0 2" % run, "stamp": 1 << 63}):
+            stamp += 1
+            self.wish(stamp)
+            self.answer(self.bulletin(**{"stamp": stamp, **bad}))
+        for left in {"text": "2 of a later form"}, {"text": "1 %s 0 0 2" % run, "stamp": stamp + 10 ** 9}, \
+                {"text": "1 %s 0 0 2" % run, "author": "nobody"}:
+            stamp += 1
+            self.wish(stamp)
+            self.answer(self.bulletin(**{"stamp": stamp, **left}))
+        self.assertEqual({author for author, _ in self.wish(stamp)[1]}, {"n0"})
+        stamp += 1
+        self.wish(stamp)
+        self.answer(self.bulletin("1 %s 5 0 2" % run, stamp))
+        self.assertIn(("n1", stamp), self.wish(stamp)[1])
+        self.assertEqual(self.f.nodes[0].end(), 0)
+
+    def test_what_leaves_a_machine(self):
+        """Counts alone: no value of a row, and no row of the training table."""
+        self.start()
+        stamp = int(time.time() * 1000)
+        self.own_run(stamp)
+        [text] = self.wish(stamp)[1].values()
+        words = text.split()
+        self.assertEqual(sum(map(int, words[8:17])), 50)
+        for row in self.f.tests[0]:
+            self.assertNotIn(row["x"], words)
+
+    def test_questions_that_break_the_rules(self):
+        self.start()
+        for subject in (2, 7, 1 << 31):
+            asker = Peer(self.f.ports[0])
+            self.addCleanup(asker.close)
+            asker.send(PULL, "n1", "n0", 0, subject)
+            self.assertEqual(asker.until_closed()[0], [GOODBYE])
+        stranger = Peer(self.f.ports[0])
+        self.addCleanup(stranger.close)
+        stranger.send(PULL, "nobody", "n0", 0, MEASURES, 1)
+        self.assertEqual(stranger.until_closed()[0], [GOODBYE])
+        self.assertEqual(self.wish((1 << 64) - 1), (PULL, {}))  # far beyond the clock: nobody measures
+
+    def test_a_neighbour_that_does_not_know_measures(self):
+        """As an earlier version of sgpd: it says goodbye, or hangs up."""
+        self.start()
+        stamp = int(time.time() * 1000)
+        for _ in range(2):
+            stamp += 1
+            self.wish(stamp)
+            asker, _ = self.question()
+            asker.send(GOODBYE, 12, "it broke the protocol")
+            asker.until_closed()
+        connection = fleet.UnixConnection(self.f.nodes[0].socket)
+        self.addCleanup(connection.close)
+        connection.request("POST", "/v1/evaluate/fleet?seconds=2")
+        answer = json.loads(connection.getresponse().read())
+        self.assertEqual((answer["told"], answer["silent"]), (1, ["n1"]))
+
+
+if __name__ == "__main__":
+    fleet.main()
