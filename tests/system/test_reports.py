@@ -71,7 +71,8 @@ class Tables(Fleet):
         for i in range(n):
             own.setdefault(i, {})
             if i in self.relays:
-                own[i] = {**{key: None for key in ("data.train", "data.label", "data.shards", "data.test")}, "model.inputs": "2", **own[i]}
+                none = {key: None for key in ("data.train", "data.label", "data.shards", "data.test")}
+                own[i] = {**none, "model.inputs": "2", **own[i]}
                 continue
             own[i] = {"data.train": "rows%d.csv" % i, "data.test": "test%d.csv" % i if tests.get(i) else None} | own[i]
             if i in self.hidden:
@@ -234,8 +235,8 @@ class Final(ReportTest):
         for node in f.nodes:
             node.end()
         for i in range(2):
-            f.write_configuration(i, {"data.shards": "none", "data.holdout": None, "data.classes": "a b c", "train.epochs": "200000",
-                                      "model.layers": "dense 4 relu, dense 3"},
+            f.write_configuration(i, {"data.shards": "none", "data.holdout": None, "data.classes": "a b c",
+                                      "train.epochs": "200000", "model.layers": "dense 4 relu, dense 3"},
                                   {"data.train": "rows%d.csv" % i, "data.test": "test%d.csv" % i})
         f.start()
         f.wait_state("training")

@@ -14,7 +14,7 @@ import tap
 
 try:
     import numpy
-    from sklearn import datasets, linear_model, pipeline, preprocessing
+    from sklearn import datasets, linear_model, metrics, pipeline, preprocessing
 except ImportError:
     numpy = None
 
@@ -130,6 +130,105 @@ def test_diabetes():
         ours = measures(table, by_label, lambda number: "%r" % float(number))["squared_error"]
         print("# sorted %s: squared error %.1f, ridge regression of all rows %.1f" % (by_label, ours, theirs))
         assert ours <= most * theirs, (by_label, ours, theirs)
+
+
+# ---- measures of the whole fleet, beside those of scikit-learn ----
+
+def tensors_of(path):
+    """The tensors of a model file, in the order of its layers."""
+    with open(path, "rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        head = json.loads(file.read(size))
+        data = file.read()
+    entries = sorted(((name, entry) for name, entry in head.items() if name != "__metadata__"),
+                     key=lambda item: item[1]["data_offsets"])
+    return [numpy.frombuffer(data[entry["data_offsets"][0]:entry["data_offsets"][1]], "<f4").reshape(entry["shape"]).astype(float)
+            for _, entry in entries]
+
+
+def outputs_of(home, rows):
+    """What the exported model of n0 says of rows, with the scaling on which the nodes have agreed: dense layers, relu between."""
+    with open(home + "/n0/scale.json", encoding="utf-8") as file:
+        columns = json.load(file)["columns"]
+    values = (rows - [column["mean"] for column in columns]) / [column["deviation"] for column in columns]
+    values = values.astype(numpy.float32).astype(float)
+    tensors = tensors_of(home + "/model.safetensors")
+    for layer in range(0, len(tensors), 2):
+        values = values @ tensors[layer].T + tensors[layer + 1]
+        if layer + 2 < len(tensors):
+            values = numpy.maximum(values, 0)
+    return values
+
+
+def report_of_fleet(table, name, *options):
+    """The measures that four nodes tell, each with a quarter of the rows to train on, and of all rows to test on; the outputs of
+    the final model for all rows, and their labels. The more rows, the less a bin of the score hides of the curve."""
+    parts, _ = split(table, True)
+    test = numpy.random.RandomState(1).permutation(len(table.data))
+    with tempfile.TemporaryDirectory(prefix="sgpd-") as home:
+        write_topology(home + "/fleet.dot")
+        for i, (rows, own) in enumerate(zip(parts, numpy.array_split(test, NODES))):
+            write_table("%s/rows%d.csv" % (home, i), table, rows, name)
+            write_table("%s/test%d.csv" % (home, i), table, own, name)
+            path = "%s/n%d.conf" % (home, i)
+            ctl("-n", "n%d" % i, "config", "new", path, "--data", "%s/rows%d.csv" % (home, i), "--label", "label", "--topology",
+                home + "/fleet.dot", "--scale", "fleet", "--holdout", "0", "--state-directory", "%s/n%d" % (home, i), "--socket",
+                "%s/n%d.sock" % (home, i), *options)
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+            assert "\nholdout = 0\n" in text, text
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text.replace("\nholdout = 0\n", "\ntest = %s/test%d.csv\n" % (home, i)))
+        with daemons(home):
+            for i in range(NODES):
+                ctl("-s", "%s/n%d.sock" % (home, i), "wait", "--for", "finished", "--timeout", "150")
+            reports = [json.loads(ctl("-s", "%s/n%d.sock" % (home, i), "evaluate", "--fleet", "--timeout", "60", "--json"))
+                       for i in range(NODES)]
+            ctl("-s", home + "/n0.sock", "export", home + "/model.safetensors")
+        assert all(report["final"] and report["silent"] == [] and report["measures"] == reports[0]["measures"]
+                   for report in reports), reports
+        return reports[0]["measures"], outputs_of(home, table.data[test]), table.target[test]
+
+
+def compare_report(load):
+    """Counts and F1 are those of scikit-learn on the pooled rows; the area under the curve is within 1e-4."""
+    needs_sklearn()
+    table = getattr(datasets, load)()
+    labels = sorted(set(table.target))
+    told, outputs, truth = report_of_fleet(table, "k%d".__mod__, "--classes", " ".join("k%d" % label for label in labels))
+    said = outputs.argmax(1)
+    assert told["confusion"] == metrics.confusion_matrix(truth, said, labels=labels).tolist()
+    f1 = metrics.f1_score(truth, said, average=None, labels=labels)
+    assert numpy.abs(numpy.array([one["f1"] for one in told["classes"]]) - f1).max() < 1e-12
+    peak = outputs.max(1, keepdims=True)
+    worst = 0
+    for c in labels:
+        others = numpy.delete(outputs - peak, c, 1)
+        score = outputs[:, c] - peak[:, 0] - numpy.log(numpy.exp(others).sum(1))
+        off = abs(metrics.roc_auc_score(truth == c, score) - told["classes"][c]["auc"])
+        assert off <= told["classes"][c]["auc_bound"] + 1e-9, (c, off)
+        worst = max(worst, off)
+    loss = metrics.log_loss(truth, numpy.exp(outputs - peak) / numpy.exp(outputs - peak).sum(1, keepdims=True), labels=labels)
+    print("# %s: area under the curve off by %.1e at most, log loss by %.1e" % (load, worst, abs(loss - told["log_loss"])))
+    assert worst < 1e-4 and abs(loss - told["log_loss"]) < 1e-5 * max(1, loss), (worst, loss, told["log_loss"])
+
+
+def test_report_of_digits():
+    compare_report("load_digits")
+
+
+def test_report_of_breast_cancer():
+    compare_report("load_breast_cancer")
+
+
+def test_report_of_diabetes():
+    needs_sklearn()
+    told, outputs, truth = report_of_fleet(datasets.load_diabetes(), lambda number: "%r" % float(number))
+    for key, ours in (("r2", metrics.r2_score(truth, outputs[:, 0])),
+                      ("absolute_error", metrics.mean_absolute_error(truth, outputs[:, 0])),
+                      ("squared_error", metrics.mean_squared_error(truth, outputs[:, 0]))):
+        print("# %s %.9g, scikit-learn %.9g" % (key, told[key], ours))
+        assert abs(told[key] - ours) < 1e-5 * abs(ours), (key, told[key], ours)
 
 
 if __name__ == "__main__":
