@@ -181,6 +181,26 @@ class Final(ReportTest):
         self.check_sum(f, report["measures"], range(4))
         self.assertNotIn("nan", json.dumps(report).lower())
 
+    def test_few_rows_are_not_told(self):
+        f = self.tables(2, tests={0: (9, CLASSES), 1: (10, CLASSES)})
+        f.start()
+        report = self.finished(f)[0]
+        self.assertEqual(self.states(report), {"n0": "few_rows", "n1": "measured"})
+        f.tests[0] = []
+        self.check_sum(f, report["measures"], range(2))
+
+    def test_a_node_that_is_struck_is_not_waited_for(self):
+        f = self.tables(3, phases=[[(0, 1), (1, 2), (2, 0)]], options={"train.epochs": "400"})
+        f.start()
+        f.wait_round(0, 3)
+        f.nodes[2].end(signal.SIGKILL)
+        f.rewire([0, 1], [[(0, 1), (1, 0)]])
+        for i in (0, 1):
+            f.nodes[i].kill(signal.SIGHUP)
+        report = self.finished(f, [0, 1], told=2)[0]
+        self.assertEqual((report["members"], report["silent"]), (2, []))
+        self.check_sum(f, report["measures"], range(2))
+
     def test_no_node_has_rows(self):
         f = self.tables(2, tests={})
         f.start()
