@@ -96,6 +96,25 @@ static void put_columns(const struct sgp_predictor_view *view)
     json_decref(root);
 }
 
+/* The scales of the outputs, as rows of a table. The function that opened the file has checked the
+ * tag. */
+static void put_targets(const struct sgp_predictor_view *view)
+{
+    const char *text = sgp_model_file_tag(view->file, "targets");
+    json_t *list = text ? json_loads(text, 0, NULL) : NULL;
+    size_t index;
+    json_t *target;
+    json_array_foreach(list, index, target)
+    {
+        (void)printf("| scale of ");
+        put_text(json_string_value(json_object_get(target, "name")));
+        (void)printf(" | mean %.6g, deviation %.6g |\n",
+            json_number_value(json_object_get(target, "mean")),
+            json_number_value(json_object_get(target, "deviation")));
+    }
+    json_decref(list);
+}
+
 /* Tags that are printed unchanged, under a heading if there are any. */
 struct tag {
     const char *key, *name;
@@ -132,6 +151,7 @@ static void put_card(const char *path, const struct sgp_predictor_view *view)
     put_columns(view);
     put_tags(view->file, "The model", model_tags);
     (void)printf("| parameters | %" PRIu64 " |\n", view->model->parameters);
+    put_targets(view);
     put_tags(view->file, "Measures, on the rows that the node tests on", measure_tags);
     put_tags(view->file, "Where it is from", origin_tags);
 }
@@ -139,8 +159,8 @@ static void put_card(const char *path, const struct sgp_predictor_view *view)
 /* All tags on the card, as strings. */
 static enum ctl_exit print_json(const char *path, const struct sgp_predictor_view *view)
 {
-    static const struct tag others[] = {
-        {"label", ""}, {"classes", ""}, {"columns", ""}, {"inputs", ""}, {"weight", ""}, {0}};
+    static const struct tag others[] = {{"label", ""}, {"targets", ""}, {"classes", ""},
+        {"columns", ""}, {"inputs", ""}, {"weight", ""}, {0}};
     static const struct tag *const all[] = {model_tags, others, measure_tags, origin_tags};
     json_t *object = json_pack("{s:o, s:I}", "file", ctl_json_text(path), "parameters",
         (json_int_t)view->model->parameters);

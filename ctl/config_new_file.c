@@ -67,16 +67,20 @@ enum ctl_exit ctl_draft_find_scale(struct ctl_draft *draft)
     return CTL_DONE;
 }
 
-/* Compute the scaling file of these rows, unless there is one. */
+/* Compute the scaling file of these rows, unless there is one. A label of numbers is scaled, too. */
 static enum ctl_exit make_scale(struct ctl_draft *draft)
 {
     struct sgp_scaling *scaling = NULL;
     struct sgp_error error = {0};
     if (!ctl_draft_has_scale_file(draft) || access(draft->scale, F_OK) == 0)
         return CTL_DONE;
-    char *left_out = ctl_rows_left_out(&draft->rows, true);
-    int code = left_out ? sgp_scaling_compute(draft->rows.path, left_out, &error, &scaling)
-                        : sgp_fail(&error, -ENOMEM, "out of memory");
+    const bool classes = ctl_rows_classify(&draft->rows);
+    char *label = classes ? NULL : ctl_rows_label(&draft->rows);
+    char *left_out = ctl_rows_left_out(&draft->rows, classes);
+    int code = left_out && (classes || label)
+                   ? sgp_scaling_compute(draft->rows.path, label, left_out, &error, &scaling)
+                   : sgp_fail(&error, -ENOMEM, "out of memory");
+    free(label);
     free(left_out);
     if (code == 0)
         code = sgp_scaling_write(scaling, draft->scale, &error);

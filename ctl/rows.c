@@ -258,9 +258,14 @@ static void put_name(const char *name, FILE *file)
     free(text);
 }
 
+char *ctl_rows_label(const struct ctl_rows *rows)
+{
+    return name_text(rows->label->name);
+}
+
 void ctl_rows_put_label(const struct ctl_rows *rows, FILE *file)
 {
-    char *text = name_text(rows->label->name);
+    char *text = ctl_rows_label(rows);
     ctl_put_word(text ? text : "", file);
     free(text);
 }

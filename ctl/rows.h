@@ -54,6 +54,9 @@ bool ctl_rows_refuse_fleet(const struct ctl_rows *rows, struct sgp_error *ret_wh
  * "id,name". The caller frees the text; NULL: no memory. */
 char *ctl_rows_left_out(const struct ctl_rows *rows, bool with_label);
 
+/* The label as lists of columns are written. The caller frees the text; NULL: no memory. */
+char *ctl_rows_label(const struct ctl_rows *rows);
+
 /* The label as a word of a shell that --label of `sgpctl scaling` takes. */
 void ctl_rows_put_label(const struct ctl_rows *rows, FILE *file);
 

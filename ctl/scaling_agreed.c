@@ -63,6 +63,10 @@ static enum ctl_exit show(struct ctl *ctl, int argc, char **argv)
     print_members(json_object_get(root, "members"));
     (void)printf("%-24s %14s %14s\n", "column", "mean", "deviation");
     json_array_foreach(json_object_get(root, "columns"), index, column) print_column(column);
+    if (sgp_scaling_scales_targets(root)) {
+        (void)printf("\n%-24s %14s %14s\n", "label", "mean", "deviation");
+        json_array_foreach(json_object_get(root, "targets"), index, column) print_column(column);
+    }
     json_decref(root);
     return CTL_DONE;
 }
@@ -72,8 +76,8 @@ const struct ctl_command ctl_scaling_show_command = {.words = "scaling show",
     .summary = "the scaling on which the fleet has agreed",
     .help =
         "For [data] scale = fleet: how many rows each node has told, and mean and deviation of\n"
-        "each column of numbers, or the values of each column of words. With --json it is the\n"
-        "file STATE/scale.json.\n",
+        "each column of numbers, or the values of each column of words. Then the same of label\n"
+        "columns of numbers. With --json it is the file STATE/scale.json.\n",
     .run = show};
 
 /* ---- export ---- */

@@ -4,6 +4,7 @@
 
 #include "attach/shared.h"
 #include "train/names.h"
+#include "train/target_scale.h"
 #include "scaling.h"
 #include "util/view.h"
 
@@ -221,6 +222,11 @@ static bool is_relay(const struct prepared *p)
     return p->topology->nodes[p->self].relay;
 }
 
+static bool has_scale(const struct config *config)
+{
+    return strcmp(config->scale, "none") != 0;
+}
+
 /* A relay has no rows; every other node has some. */
 static int check_rows(const struct prepared *p, struct sgp_error *error)
 {
@@ -230,8 +236,7 @@ static int check_rows(const struct prepared *p, struct sgp_error *error)
         return config_fail(config, CONFIG_ID_TRAIN, error, SGP_E_CONFIG,
             "by %s this node is a relay (train=false) and has no data; remove the line",
             config->topology);
-    if (relay && config->inputs == 0 && sgp_shape_values(p->model.input) == 0 &&
-        !scaling_is_of_fleet(config))
+    if (relay && config->inputs == 0 && sgp_shape_values(p->model.input) == 0 && !has_scale(config))
         return config_fail(config, CONFIG_ID_LAYERS, error, SGP_E_CONFIG,
             "a relay has no rows to count the inputs of the model; add a line `inputs = N`, the "
             "number of values in a row of the others");
@@ -244,13 +249,13 @@ static int check_rows(const struct prepared *p, struct sgp_error *error)
     return 0;
 }
 
-/* A relay has no rows. A scaling of the fleet tells it how many inputs the model has. */
+/* A relay has no rows. A scaling tells it how many inputs the model has, and what outputs mean. */
 static int prepare_scaling(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
     const bool fleet = scaling_is_of_fleet(config);
     struct sgp_error why = {0};
-    if (strcmp(config->scale, "none") == 0 || (is_relay(p) && !fleet))
+    if (!has_scale(config))
         return 0;
     int code = fleet ? scaling_check(config, p->topology, is_relay(p), error) : 0;
     if (code < 0)
@@ -316,16 +321,35 @@ static int prepare_columns(struct prepared *p, struct sgp_error *error)
     int code = p->scaling ? 0 : sgp_dataset_columns(p->data.train, &why, &plain);
     const struct sgp_scaling *scaling = p->scaling ? p->scaling : plain;
     if (code == 0 && scaling)
-        code = sgp_scaling_text(scaling, false, "columns", &why, &p->columns_text);
+        code = sgp_scaling_columns_text(scaling, "columns", &why, &p->columns_text);
     sgp_scaling_destroy(plain);
     if (p->columns_text && strlen(p->columns_text) > COLUMNS_BYTES_MAX) {
         free(p->columns_text);
+        free(p->targets_text);
         p->columns_text = NULL;
     }
     return code == -ENOMEM ? sgp_fail(error, code, "%s: out of memory", p->config->train) : 0;
 }
 
-#define REACH 1000 /* the most that columns may differ by, and be from 1 */
+#define REACH 1000        /* the most that columns may differ by, and be from 1 */
+#define TARGETS_REACH 100 /* the same of numbers to predict: the first steps begin at 0 */
+
+/* Numbers to predict that are far from 0 and not scaled: many steps go by to reach them. */
+static int warn_about_targets(struct prepared *p, struct sgp_error *error)
+{
+    const struct sgp_dataset *train = p->data.train;
+    const bool numbers = !is_relay(p) && train->classes == 0 && train->targets > 0;
+    (void)error; /* no step here can fail */
+    if (!numbers || train->scaled_targets)
+        return 0;
+    const float most = sgp_dataset_targets_reach(train);
+    if (most > TARGETS_REACH)
+        prepared_warn(p,
+            "%s:%u: [data] label: its numbers reach %.4g and are not scaled; training wants "
+            "numbers near 1: write a scaling file with --label, see sgpd.conf(5)",
+            p->config->file, p->config->lines[CONFIG_ID_LABEL], (double)most);
+    return 0;
+}
 
 /* A step size that suits one column is too long or too short for another column that is much wider
  * or narrower. */
@@ -396,6 +420,22 @@ static int read_class_weights(struct prepared *p, struct sgp_error *why, uint32_
     return sgp_class_weights_parse(p->config->class_weights, why, &p->class_weights, ret_count);
 }
 
+/* How the numbers of the label columns are scaled. A relay has no rows that say whether they are:
+ * it goes by the loss and by the number of outputs. NULL: they are not. */
+static const struct sgp_target_scale *find_target_scales(
+    const struct prepared *p, uint32_t *ret_count)
+{
+    const struct config *config = p->config;
+    const struct sgp_target_scale *scales =
+        p->scaling ? sgp_scaling_targets(p->scaling, ret_count) : NULL;
+    const bool numbers = sgp_loss_uses(config->loss) & SGP_LOSS_USES_SCALES && !*config->classes;
+    const bool scaled = is_relay(p) ? numbers : p->data.train->scaled_targets;
+    if (scales && scaled && *ret_count == p->model.outputs) /* else prepare_model refuses them */
+        return scales;
+    *ret_count = 0;
+    return NULL;
+}
+
 /* The settings of the model's loss. */
 static int prepare_loss(struct prepared *p, struct sgp_error *error)
 {
@@ -405,9 +445,17 @@ static int prepare_loss(struct prepared *p, struct sgp_error *error)
         .label_smoothing = config->label_smoothing, .huber_delta = config->huber_delta};
     int code = read_class_weights(p, &why, &settings.class_weight_count);
     settings.class_weights = p->class_weights;
+    settings.target_scales = find_target_scales(p, &settings.target_scale_count);
     if (code == 0)
         code = sgp_model_set_loss(&p->model, &settings, &why);
-    return code < 0 ? config_fail(config, CONFIG_ID_CLASS_WEIGHTS, error, code, "%s", why.text) : 0;
+    if (code < 0)
+        return config_fail(config, CONFIG_ID_CLASS_WEIGHTS, error, code, "%s", why.text);
+    if (settings.target_scales) /* for the model's file */
+        p->targets_text =
+            sgp_target_scales_text(settings.target_scales, settings.target_scale_count);
+    return settings.target_scales && !p->targets_text
+               ? sgp_fail(error, -ENOMEM, "%s: out of memory", config->file)
+               : 0;
 }
 
 static int prepare_model(struct prepared *p, struct sgp_error *error)
@@ -594,7 +642,8 @@ int prepare(const struct config *config, struct sgp_error *error, struct prepare
 {
     static int (*const layered[])(struct prepared *, struct sgp_error *) = {prepare_topology,
         prepare_listen, warn_about_idle_keys, check_compression, prepare_data, prepare_columns,
-        warn_about_columns, prepare_model, prepare_rounds, prepare_settings, NULL};
+        warn_about_columns, warn_about_targets, prepare_model, prepare_rounds, prepare_settings,
+        NULL};
     static int (*const attached[])(struct prepared *, struct sgp_error *) = {prepare_topology,
         prepare_listen, warn_about_idle_keys, check_compression, prepare_attached, NULL};
     struct prepared p = {.config = config};
@@ -685,6 +734,7 @@ void prepared_finish(struct prepared *p)
     free(p->class_weights);
     free(p->scaling_text);
     free(p->columns_text);
+    free(p->targets_text);
     sgp_names_free(p->class_names, p->class_count);
     *p = (struct prepared){0};
 }
@@ -726,11 +776,13 @@ void prepared_view_model(const struct prepared *p, struct view_model *ret_model)
         .layout = p->layout,
         .class_names = p->class_names,
         .scaling = p->scaling,
-        .columns =
-            *p->config->labels || !p->data.train ? 0 : sgp_dataset_scaling_digest(p->data.train),
+        .columns = *p->config->labels || !p->data.train || p->scaling
+                       ? 0
+                       : sgp_dataset_scaling_digest(p->data.train),
         .missing = p->config->missing,
         .classifies = classifies(p),
         .columns_text = p->columns_text,
+        .targets_text = p->targets_text,
         .label = p->data.train && *p->config->label && is_utf8(p->config->label) ? p->config->label
                                                                                  : NULL,
         .fingerprint = &p->fingerprint};

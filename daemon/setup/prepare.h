@@ -58,6 +58,7 @@ struct prepared {
     uint32_t class_count;          /* 0: label columns hold numbers */
     float *class_weights;          /* NULL, or one per output; of the model's loss */
     char *columns_text;            /* of CSV, for the model's file; NULL: none is available */
+    char *targets_text;            /* the same of scaled label columns; NULL: none is scaled */
     uint64_t parameters;
     uint64_t steps_per_epoch; /* optimiser steps in which this node sees its rows once */
     double epochs;            /* that `rounds` rounds take */

@@ -90,7 +90,7 @@ static void add_loss(struct export *export, const struct sgp_model *model)
         add_number(export, "huber_delta", model->loss_settings.huber_delta, 9);
 }
 
-/* The columns that a row must have. */
+/* The columns that a row must have, and what the outputs mean. */
 static void add_columns(struct export *export, const struct view_model *model)
 {
     add_number(export, "inputs", model->model->inputs, 15);
@@ -100,6 +100,8 @@ static void add_columns(struct export *export, const struct view_model *model)
         add_tag(export, "missing", model->missing == SGP_MISSING_MEAN ? "mean" : "error");
     if (model->label)
         add_tag(export, "label", model->label);
+    if (model->targets_text)
+        add_tag(export, "targets", model->targets_text);
 }
 
 void export_init(

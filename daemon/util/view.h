@@ -27,11 +27,14 @@ struct view_model {
     const struct sgp_model_file *layout; /* of a program's model, which has no layers; else NULL */
     char *const *class_names;            /* NULL, or model->outputs names */
     const struct sgp_scaling *scaling;   /* NULL: features are used unchanged */
-    /* digest of the required CSV columns (sgp_dataset_scaling_digest); 0: any columns */
+    /* digest of the required CSV columns (sgp_dataset_scaling_digest), if no scaling finds them by
+     * name; 0: any columns */
     uint64_t columns;
     enum sgp_missing missing; /* SGP_MISSING_MEAN, or a missing value is an error */
     bool classifies;          /* outputs are classes: predict names the greatest output */
-    const char *columns_text; /* JSON of the columns (sgp_scaling_text); NULL: there are none */
+    /* JSON of the columns (sgp_scaling_columns_text); NULL: there are none */
+    const char *columns_text;
+    const char *targets_text; /* JSON of how outputs are scaled; NULL: they are not */
     const char *label;        /* from the configuration, for CSV; NULL: none, or not UTF-8 */
     const char *agreed;       /* the scaling file of [data] scale = fleet; NULL: there is none */
     const struct sgp_fingerprint *fingerprint; /* what peers compare; NULL: not known */

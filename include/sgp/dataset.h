@@ -27,12 +27,21 @@
 #define SGP_FIELD_BYTES_MAX 65536u             /* of one CSV field, unquoted */
 #define SGP_SCALING_BYTES_MAX (64u << 20)      /* of a scaling file */
 
+/* How the numbers of a label column are scaled: a model learns (y - mean) / deviation, and its
+ * output o stands for mean + deviation * o. */
+struct sgp_target_scale {
+    char *name; /* of the column */
+    double mean;
+    double deviation; /* > 0 */
+};
+
 struct sgp_dataset {
     uint64_t rows;
     uint32_t features;
     struct sgp_shape shape; /* of a row: IDX rows are images, others are flat */
     uint32_t classes;       /* 0: the rows carry values */
     uint32_t targets; /* outputs per row; 1 for classes; 0 if the rows have no labels (predict) */
+    bool scaled_targets; /* the values are scaled by the targets of a scaling */
 
     /* The members below are private. Exactly one of bytes and floats is set, and at most one of
      * labels and values. Each has `rows` rows: features have `features` elements, labels 1, and
@@ -91,7 +100,8 @@ int sgp_dataset_split(const struct sgp_dataset *dataset, double fraction, uint64
 /* Digests that peers compare in HELLO. Equal class digests mean the same labels with the same
  * names, in the same order. The names of unnamed classes are their numbers. For several label
  * columns, or columns of 0 and 1, equal class digests mean the same columns. Equal scaling digests
- * mean the same features in the same order, scaled by the same numbers. */
+ * mean the same features in the same order, scaled by the same numbers, and values that are scaled
+ * by the same numbers, or not at all. */
 uint64_t sgp_dataset_classes_digest(const struct sgp_dataset *dataset);
 uint64_t sgp_dataset_scaling_digest(const struct sgp_dataset *dataset);
 
@@ -109,6 +119,9 @@ struct sgp_reach {
     float least; /* that of the narrowest */
 };
 int sgp_dataset_reach(const struct sgp_dataset *dataset, struct sgp_reach *ret_reach);
+
+/* The largest magnitude of a value that a row carries; 0 without values. */
+float sgp_dataset_targets_reach(const struct sgp_dataset *dataset);
 
 /* ---- IDX (the format of MNIST and its descendants) ------------------------------------------- */
 
@@ -139,28 +152,37 @@ enum sgp_missing {
  * The named columns are the features, in this order, whatever the order in the CSV file. Other
  * columns are not used. A column with mean and deviation (> 0) becomes (x - mean) / deviation. A
  * column with values becomes one feature per value: 1 for the row's own value and 0 for the others.
- * Label columns are never scaled. */
+ *
+ * A file of format 2 also says how label columns of numbers are scaled, in their order:
+ *
+ *     {"sgp_scaling": 2, "columns": [...], "targets": [
+ *         {"name": "price", "mean": 152.1, "deviation": 77.0}]}
+ *
+ * Several label columns must be those that it names, in its order. One label column may have
+ * another name. Label columns of classes, or of 0 and 1 (`bits`), are never scaled. With format 1
+ * no label column is. Further keys are not read. */
 struct sgp_scaling;
 
 /* Read and check a scaling file. SGP_E_DATA, SGP_E_LIMIT, -ENOMEM, -errno. */
 int sgp_scaling_read(const char *path, struct sgp_error *error, struct sgp_scaling **ret_scaling);
 
-/* Compute a scaling from a CSV file, in its order of columns, without the label columns. A column
- * whose present values are all numbers gets their mean and population deviation. The deviation is 1
- * if all values are equal. Any other column gets its distinct values, sorted. Run this once, on all
- * the data, and copy the file to every node. label is as in struct sgp_csv_options, or NULL. Errors
- * as sgp_dataset_read_csv. */
-int sgp_scaling_compute(const char *csv_path, const char *label, struct sgp_error *error,
-    struct sgp_scaling **ret_scaling);
+/* Compute a scaling from a CSV file, in its order of columns, without the label columns and those
+ * to ignore. A column whose present values are all numbers gets their mean and population
+ * deviation. The deviation is 1 if all values are equal. Any other column gets its distinct values,
+ * sorted. If all label columns hold numbers alone, the scaling has them as targets. Run this once,
+ * on all the data, and copy the file to every node. `label` and `ignore` are as the label in struct
+ * sgp_csv_options, or NULL. Errors as sgp_dataset_read_csv. */
+int sgp_scaling_compute(const char *csv_path, const char *label, const char *ignore,
+    struct sgp_error *error, struct sgp_scaling **ret_scaling);
 
 /* Write a scaling to path, and replace the file atomically. Reading it gives the same bits. -errno,
  * -ENOMEM. */
 int sgp_scaling_write(const struct sgp_scaling *scaling, const char *path, struct sgp_error *error);
 
-/* The text of a scaling, as in its file, in several lines if `lines`, else in one. The caller frees
- * it. `where` begins messages. SGP_E_DATA if a name or value is not UTF-8, -ENOMEM. */
-int sgp_scaling_text(const struct sgp_scaling *scaling, bool lines, const char *where,
-    struct sgp_error *error, char **ret_text);
+/* The columns of a scaling as a file of format 1 in one line, without its targets. The caller frees
+ * the text. `where` begins messages. SGP_E_DATA if a name or value is not UTF-8, -ENOMEM. */
+int sgp_scaling_columns_text(
+    const struct sgp_scaling *scaling, const char *where, struct sgp_error *error, char **ret_text);
 
 /* The columns of a dataset that was read without a scaling file, as a scaling that leaves numbers
  * unchanged. *ret_scaling is NULL if the columns have no names. Errors as sgp_scaling_read. */
@@ -169,6 +191,11 @@ int sgp_dataset_columns(
 
 /* How many features the columns of a scaling make. */
 uint32_t sgp_scaling_features(const struct sgp_scaling *scaling);
+
+/* How label columns of numbers are scaled, in their order; the scaling owns it. NULL and 0: the
+ * scaling says nothing of them. */
+const struct sgp_target_scale *sgp_scaling_targets(
+    const struct sgp_scaling *scaling, uint32_t *ret_count);
 
 /* The names of a scaling's columns, in the order of the features, separated by ", ". If the text
  * has no room for all, it ends in "...". */

@@ -15,10 +15,11 @@
  * step at rate 0 leaves them. If the model begins with an embedding, features are whole numbers,
  * and bytes are not scaled.
  *
- * Loss is defined in sgp/loss.h, with its settings, without the weight decay. Accuracy is the
- * fraction of rows whose greatest output is the label's. Under binary cross-entropy, accuracy
- * counts the values of all rows and outputs. A value of 1 counts if the model gives more than 1/2,
- * a value of 0 otherwise.
+ * Loss is defined in sgp/loss.h, with its settings, without the weight decay. If values are scaled,
+ * it is that of the scaled values; predictions and measures are in the units of the label columns.
+ * Accuracy is the fraction of rows whose greatest output is the label's. Under binary
+ * cross-entropy, accuracy counts the values of all rows and outputs. A value of 1 counts if the
+ * model gives more than 1/2, a value of 0 otherwise.
  *
  * Thread: as every trainer, see sgp/trainer.h. Matrix products run in OpenBLAS, except for layers
  * of few outputs. OpenBLAS's threads belong to the process, so two learners must not train at the
@@ -49,7 +50,8 @@ struct sgp_learner_settings {
     uint64_t seed; /* of the fleet: equal on all nodes, so that all start from equal parameters */
     uint32_t node; /* this node's index: each node takes its rows in another order */
     /* With labels or values; borrowed, outlives the learner. NULL for a relay, which takes no
-     * steps. Then the optimiser and the schedule are ignored. */
+     * steps. Then the optimiser and the schedule are ignored. The values are scaled if and only if
+     * the settings of the model's loss have target_scales (asserted). */
     const struct sgp_dataset *train;
     /* the same columns; borrowed; NULL: none, as without `train` */
     const struct sgp_dataset *evaluation;
@@ -81,7 +83,8 @@ uint64_t sgp_learner_steps_per_epoch(const struct sgp_learner *learner);
 
 /* outputs[rows x model.outputs] for features[rows x model.inputs], both row-major, at x / weight.
  * If the loss includes a softmax or sigmoid, the outputs are probabilities. Otherwise they are the
- * outputs of the last layer. Reads x only; the trainer's thread. */
+ * outputs of the last layer, in the units of the label columns. Reads x only; the trainer's
+ * thread. */
 void sgp_learner_predict(struct sgp_learner *learner, double weight, const float *features,
     uint64_t rows, float *outputs);
 

@@ -16,7 +16,10 @@
  *
  * The loss of a batch is the mean over its rows: weights are factors, and nothing divides by their
  * sum, since a node whose rows are of one class would then train as if that class had the weight 1.
- * For mse and huber, a class label stands for values of 0, and 1 at the label.
+ * For mse and huber, a class label stands for values of 0, and 1 at the label. The values of label
+ * columns may be scaled: then y is (number - mean) / deviation, and so is the error that `delta` is
+ * compared with. The loss has no unit then: under mse, 1 is the loss of always saying the mean.
+ * Predictions and measures are in the units of the label columns in any case.
  *
  * Any thread; nothing here keeps state. */
 #ifndef SGP_LOSS_H
@@ -46,6 +49,9 @@ struct sgp_loss_settings {
     double huber_delta;         /* SGP_HUBER_DELTA_MIN..SGP_HUBER_DELTA_MAX */
     const float *class_weights; /* one per output, 0..SGP_CLASS_WEIGHT_MAX; borrowed; NULL: all 1 */
     uint32_t class_weight_count;
+    /* How the values are scaled: one for each output; borrowed; NULL: they are not. */
+    const struct sgp_target_scale *target_scales;
+    uint32_t target_scale_count;
 };
 
 /* No smoothing, a delta of 1, all weights 1. */
@@ -55,6 +61,7 @@ enum sgp_loss_use { /* which settings a loss looks at */
     SGP_LOSS_USES_SMOOTHING = 1,
     SGP_LOSS_USES_DELTA = 2,
     SGP_LOSS_USES_WEIGHTS = 4,
+    SGP_LOSS_USES_SCALES = 8, /* of numbers */
 };
 
 enum sgp_loss_target { /* what a loss takes as the truth of a row */

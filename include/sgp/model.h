@@ -139,7 +139,7 @@ int sgp_model_init_shaped(struct sgp_model *model, const char *layers, enum sgp_
 int sgp_model_init(struct sgp_model *model, const char *layers, enum sgp_loss loss, uint32_t inputs,
     struct sgp_error *error);
 
-/* Replace the settings of the model's loss. class_weights must outlive the model. Returns 0;
+/* Replace the settings of the model's loss. The arrays of it must outlive the model. Returns 0;
  * SGP_E_CONFIG with *error filled and *model unchanged. */
 int sgp_model_set_loss(
     struct sgp_model *model, const struct sgp_loss_settings *settings, struct sgp_error *error);

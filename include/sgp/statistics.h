@@ -104,12 +104,12 @@ int sgp_statistics_text(const struct sgp_statistics *statistics, const char *pat
 /* The scaling of the tables of 1 <= count <= SGP_STATISTICS_NODES_MAX nodes (asserted), with their
  * texts and names in the order of the topology file. Its columns are those of the first node, in
  * its order. The mean is sum / count, the deviation is sqrt(count * squares - sum^2) / count, and 1
- * if all numbers are equal. *ret_text is a scaling file of one line of printable ASCII, of at most
- * SGP_STATISTICS_MAX bytes, which the caller frees. It has further keys:
+ * if all numbers are equal. Labels of numbers become its targets in the same way. *ret_text is a
+ * scaling file of one line of printable ASCII, of at most SGP_STATISTICS_MAX bytes, which the
+ * caller frees. It has further keys:
  *
  *     "rows": 700
  *     "classes": {"no": 371, "yes": 329}    numbers first, then text, in order; with classes only
- *     "targets": [{"name": "y", "mean": 0.1, "deviation": 2}]     with labels of numbers only
  *     "members": {"n0": 400, "n1": 300}     the rows of each node
  *
  * Texts are not trusted. An error is one line that names a node: SGP_E_DATA (the columns do not fit

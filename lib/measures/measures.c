@@ -153,6 +153,14 @@ static void add_number(struct sgp_measures_number *number, double output, double
     sgp_wide_add_square(number->error_squares, error);
 }
 
+void sgp_measures_add_number(
+    struct sgp_measures *measures, uint32_t column, float output, float value)
+{
+    sgp_assert(measures->kind == SGP_MEASURES_NUMBERS && column < measures->outputs);
+    measures->rows += column == 0;
+    add_number(&measures->numbers[column], (double)output, (double)value);
+}
+
 void sgp_measures_add_values(
     struct sgp_measures *measures, const float *outputs, const float *values)
 {

@@ -59,7 +59,7 @@ int sgp_csv_read_dataset(FILE *file, const char *name, const struct sgp_csv_opti
 typedef int sgp_csv_take(void *context, const struct sgp_dataset *block, struct sgp_error *error);
 int sgp_csv_read_blocks(FILE *file, const char *name, const struct sgp_csv_options *options,
     uint64_t block_rows, sgp_csv_take *take, void *context, struct sgp_error *error);
-int sgp_csv_compute_scaling(FILE *file, const char *name, const char *label,
+int sgp_csv_compute_scaling(FILE *file, const char *name, const char *label, const char *ignore,
     struct sgp_error *error, struct sgp_scaling **ret_scaling);
 
 /* Read a field as a finite number; false if it is not one. Blanks around it are allowed. */

@@ -12,6 +12,7 @@
 #include "names.h"
 #include "scaling.h"
 #include "table.h"
+#include "target_scale.h"
 
 /* A word and its number; sorted by word. */
 struct entry {
@@ -41,8 +42,9 @@ struct reading {
     uint32_t binding_count;
     char **label_names;
     uint32_t label_count;
-    uint32_t *label_fields; /* their positions in the record */
-    bool *is_label;         /* by field */
+    uint32_t *label_fields;                       /* their positions in the record */
+    const struct sgp_target_scale *target_scales; /* one for each; NULL: they are not scaled */
+    bool *is_label;                               /* by field */
     struct entry *classes;
     struct numeric *numerics; /* the classes that are numbers */
     uint32_t numeric_count;
@@ -246,6 +248,40 @@ static int split_label(struct reading *reading, struct sgp_error *error)
     return status < 0 ? sgp_fail(error, status, "label: %s", why.text) : 0;
 }
 
+/* Whether the scaling names the label columns as its targets. One may have another name on each
+ * node. */
+static bool has_targets(const struct reading *reading)
+{
+    const struct sgp_scaling *scaling = reading->options->scaling;
+    bool same = reading->label_count == scaling->target_count;
+    for (uint32_t i = 0; same && i < reading->label_count && reading->label_count > 1; i++)
+        same = strcmp(reading->label_names[i], scaling->targets[i].name) == 0;
+    return same;
+}
+
+/* Label columns of numbers are scaled if the scaling has targets. Bound after the features, whose
+ * digest this one follows. */
+static int bind_targets(struct reading *reading, struct sgp_error *error)
+{
+    const struct sgp_csv_options *options = reading->options;
+    const struct sgp_scaling *scaling = options->scaling;
+    char list[SGP_TEXT_BYTES / 4] = "";
+    if (!scaling->targets || reading->classes || options->bits || reading->label_count == 0)
+        return 0;
+    for (uint32_t i = 0; i < scaling->target_count; i++)
+        sgp_list_add(list, sizeof list, scaling->targets[i].name);
+    if (!has_targets(reading))
+        return sgp_fail(error, SGP_E_DATA,
+            "%s:1: label = %.80s, but the targets of the scaling file %s are %s; write a scaling "
+            "file with this label (sgpctl scaling --label %.80s)",
+            reading->csv.source.name, options->label, scaling->name, list, options->label);
+    reading->target_scales = scaling->targets;
+    reading->parts.scaled_targets = true;
+    reading->parts.scaling_digest = sgp_target_scales_digest(
+        scaling->targets, scaling->target_count, reading->parts.scaling_digest);
+    return 0;
+}
+
 /* Bind the label columns and the classes. A single column of numbers may have another name on each
  * node. */
 static int bind_labels(struct reading *reading, struct sgp_error *error)
@@ -393,7 +429,13 @@ static int label_read(struct reading *reading, uint32_t i, struct sgp_error *err
     if (reading->options->bits && number != 0 && number != 1)
         return column_fail(
             reading, index, error, "is neither 0 nor 1", "the loss takes label columns of 0 and 1");
-    reading->parts.values[row * reading->label_count + i] = (float)number;
+    const float value = reading->target_scales
+                            ? sgp_target_scale_apply(&reading->target_scales[i], number)
+                            : (float)number;
+    if (!isfinite(value))
+        return column_fail(reading, index, error, "is too large once scaled",
+            "look at the targets of the scaling file");
+    reading->parts.values[row * reading->label_count + i] = value;
     return 0;
 }
 
@@ -478,6 +520,8 @@ static int reading_run(struct reading *reading, struct sgp_error *error)
     if (status == 0)
         status =
             reading->options->scaling ? bind_scaled(reading, error) : bind_plain(reading, error);
+    if (status == 0 && reading->options->scaling)
+        status = bind_targets(reading, error);
     return status == 0 ? rows_read(reading, error) : status;
 }
 

@@ -10,6 +10,7 @@
 #include "names.h"
 #include "scaling.h"
 #include "table.h"
+#include "target_scale.h"
 
 /* The survey of a column. While all values are numbers, it holds Welford's running moments.
  * Otherwise it holds the distinct values in order. */
@@ -105,6 +106,12 @@ static int pass_values(struct sgp_csv *csv, const struct sgp_csv_header *header,
     return status;
 }
 
+static double deviation_of(const struct survey *survey)
+{
+    const double deviation = sqrt(survey->squares / (double)survey->count);
+    return deviation > 0 ? deviation : 1;
+}
+
 /* Convert surveys to columns. Memory that moves to the columns no longer belongs to the surveys. */
 static int columns_make(const struct sgp_csv_header *header, struct survey *surveys,
     const char *name, struct sgp_error *error, struct sgp_scaling **ret_scaling)
@@ -132,9 +139,8 @@ static int columns_make(const struct sgp_csv_header *header, struct survey *surv
             survey->values = NULL;
             survey->value_count = 0;
         } else {
-            const double deviation = sqrt(survey->squares / (double)survey->count);
             column->mean = survey->mean;
-            column->deviation = deviation > 0 ? deviation : 1;
+            column->deviation = deviation_of(survey);
         }
     }
     if (status < 0) {
@@ -144,27 +150,82 @@ static int columns_make(const struct sgp_csv_header *header, struct survey *surv
     return sgp_scaling_create(columns, count, name, error, ret_scaling);
 }
 
-/* Leave out the label columns, which are not features. */
+/* What one reading is for. */
+struct task {
+    const char *label, *ignore; /* lists of columns; NULL: none */
+    uint32_t *targets;          /* the label columns, in the order of `label` */
+    uint32_t target_count;
+};
+
+/* Find the columns that a list names, which are no features. The caller frees *ret_fields. */
 static int leave_out(const struct sgp_csv *csv, const struct sgp_csv_header *header,
-    struct survey *surveys, const char *label, struct sgp_error *error)
+    struct survey *surveys, const char *list, struct sgp_error *error, uint32_t **ret_fields,
+    uint32_t *ret_count)
 {
     char **names = NULL;
     uint32_t count = 0;
-    int status = sgp_names_split(label, SGP_NAMES_COLUMNS, error, &names, &count);
+    int status = list ? sgp_names_split(list, SGP_NAMES_COLUMNS, error, &names, &count) : 0;
+    uint32_t *fields = calloc(count + 1, sizeof *fields);
+    if (status == 0 && !fields)
+        status = sgp_fail(error, -ENOMEM, "%s: out of memory", csv->source.name);
     for (uint32_t i = 0; i < count && status == 0; i++) {
         int64_t found = sgp_csv_header_find(header, csv, names[i], NULL, error);
-        if (found < 0)
+        if (found < 0) {
             status = (int)found;
-        else
-            surveys[found].used = false;
+            continue;
+        }
+        surveys[found].used = false;
+        fields[i] = (uint32_t)found;
     }
     sgp_names_free(names, count);
+    *ret_fields = fields;
+    *ret_count = count;
+    return status;
+}
+
+/* Leave out the label columns and the ignored ones. */
+static int leave_out_all(const struct sgp_csv *csv, const struct sgp_csv_header *header,
+    struct survey *surveys, struct task *task, struct sgp_error *error)
+{
+    uint32_t *ignored = NULL;
+    uint32_t count;
+    int status = leave_out(csv, header, surveys, task->ignore, error, &ignored, &count);
+    free(ignored);
+    return status < 0 ? status
+                      : leave_out(csv, header, surveys, task->label, error, &task->targets,
+                            &task->target_count);
+}
+
+/* Add the label columns as targets, if they hold numbers alone. */
+static int targets_make(const struct sgp_csv_header *header, const struct survey *surveys,
+    const struct task *task, const char *name, struct sgp_error *error, struct sgp_scaling *scaling)
+{
+    bool numbers = task->target_count > 0;
+    for (uint32_t i = 0; i < task->target_count; i++)
+        numbers =
+            numbers && !surveys[task->targets[i]].category && surveys[task->targets[i]].count > 0;
+    if (!numbers)
+        return 0;
+    struct sgp_target_scale *scales = calloc(task->target_count, sizeof *scales);
+    int status = scales ? 0 : sgp_fail(error, -ENOMEM, "%s: out of memory", name);
+    for (uint32_t i = 0; i < task->target_count && status == 0; i++) {
+        const struct survey *survey = &surveys[task->targets[i]];
+        scales[i] = (struct sgp_target_scale){.name = strdup(header->names[task->targets[i]]),
+            .mean = survey->mean,
+            .deviation = deviation_of(survey)};
+        status = scales[i].name ? sgp_target_scale_check(&scales[i], name, error)
+                                : sgp_fail(error, -ENOMEM, "%s: out of memory", name);
+    }
+    if (status == 0)
+        sgp_scaling_take_targets(scaling, scales, task->target_count);
+    else
+        sgp_target_scales_free(scales, task->target_count);
     return status;
 }
 
 /* Read the whole file once with one of the passes. The header is read only the first time. */
 static int pass_run(FILE *file, const char *name, struct sgp_csv_header *header,
-    struct survey **surveys, const char *label, struct sgp_error *error)
+    struct survey **surveys, struct task *task, struct sgp_error *error)
 {
     struct sgp_csv csv;
     struct sgp_csv_header first;
@@ -185,8 +246,8 @@ static int pass_run(FILE *file, const char *name, struct sgp_csv_header *header,
             status = sgp_fail(error, -ENOMEM, "%s: out of memory", name);
         for (uint32_t i = 0; i < first.count && status == 0; i++)
             (*surveys)[i].used = true;
-        if (status == 0 && label)
-            status = leave_out(&csv, header, *surveys, label, error);
+        if (status == 0)
+            status = leave_out_all(&csv, header, *surveys, task, error);
         if (status == 0)
             status = pass_numbers(&csv, header, *surveys, error);
     }
@@ -194,16 +255,25 @@ static int pass_run(FILE *file, const char *name, struct sgp_csv_header *header,
     return status;
 }
 
-int sgp_csv_compute_scaling(FILE *file, const char *name, const char *label,
+int sgp_csv_compute_scaling(FILE *file, const char *name, const char *label, const char *ignore,
     struct sgp_error *error, struct sgp_scaling **ret_scaling)
 {
     struct sgp_csv_header header = {.count = 0};
     struct survey *surveys = NULL;
-    int status = pass_run(file, name, &header, &surveys, label, error);
+    struct task task = {.label = label, .ignore = ignore};
+    struct sgp_scaling *scaling = NULL;
+    int status = pass_run(file, name, &header, &surveys, &task, error);
     if (status == 0)
-        status = pass_run(file, name, &header, &surveys, label, error);
+        status = pass_run(file, name, &header, &surveys, &task, error);
     if (status == 0)
-        status = columns_make(&header, surveys, name, error, ret_scaling);
+        status = columns_make(&header, surveys, name, error, &scaling);
+    if (status == 0)
+        status = targets_make(&header, surveys, &task, name, error, scaling);
+    if (status < 0)
+        sgp_scaling_destroy(scaling);
+    else
+        *ret_scaling = scaling;
+    free(task.targets);
     for (uint32_t i = 0; surveys && i < header.count; i++) {
         for (size_t v = 0; v < surveys[i].value_count; v++)
             free(surveys[i].values[v]);
@@ -214,14 +284,14 @@ int sgp_csv_compute_scaling(FILE *file, const char *name, const char *label,
     return status;
 }
 
-int sgp_scaling_compute(const char *csv_path, const char *label, struct sgp_error *error,
-    struct sgp_scaling **ret_scaling)
+int sgp_scaling_compute(const char *csv_path, const char *label, const char *ignore,
+    struct sgp_error *error, struct sgp_scaling **ret_scaling)
 {
     FILE *file = NULL;
     int status = sgp_source_open(csv_path, error, &file);
     if (status < 0)
         return status;
-    status = sgp_csv_compute_scaling(file, csv_path, label, error, ret_scaling);
+    status = sgp_csv_compute_scaling(file, csv_path, label, ignore, error, ret_scaling);
     fclose(file);
     return status;
 }

@@ -360,3 +360,11 @@ int sgp_dataset_reach(const struct sgp_dataset *dataset, struct sgp_reach *ret_r
     *ret_reach = reach;
     return 0;
 }
+
+float sgp_dataset_targets_reach(const struct sgp_dataset *dataset)
+{
+    float most = 0;
+    for (uint64_t i = 0; dataset->values && i < dataset->rows * dataset->targets; i++)
+        most = fmaxf(most, fabsf(dataset->values[i]));
+    return most;
+}

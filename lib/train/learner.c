@@ -7,6 +7,7 @@
 #include "sgp/buffer.h"
 #include "sgp/random.h"
 #include "sgp/update.h"
+#include "target_scale.h"
 #include "vector_trainer.h"
 
 #include <cblas.h>
@@ -200,15 +201,22 @@ static int learner_train(struct sgp_trainer *trainer, double weight, uint32_t st
 
 /* --- using the model --- */
 
-/* Add the rows of a block to the measures, whose sums take finite outputs alone. Returns whether
- * the outputs are finite. */
-static bool add_rows(const struct sgp_learner *learner, const float *outputs, size_t rows,
-    struct sgp_measures *measures)
+/* Add the rows of a block to the measures, whose sums take finite numbers alone. The values of the
+ * block become those of the label columns. Returns whether the numbers are finite. */
+static bool add_rows(
+    struct sgp_learner *learner, const float *outputs, size_t rows, struct sgp_measures *measures)
 {
-    for (size_t i = 0; i < rows * learner->settings.model.outputs; i++)
-        if (!isfinite(outputs[i]))
+    const struct sgp_model *model = &learner->settings.model;
+    const struct sgp_target_scale *scales = model->loss_settings.target_scales;
+    for (size_t i = 0; i < rows * model->outputs; i++) {
+        const struct sgp_target_scale *scale = scales ? &scales[i % model->outputs] : NULL;
+        if (!isfinite(scale ? sgp_target_scale_restore(scale, outputs[i]) : outputs[i]))
             return false;
-    sgp_loss_measure(measures, outputs, learner->labels, learner->values, rows);
+        if (scale)
+            learner->values[i] = sgp_target_scale_restore(scale, learner->values[i]);
+    }
+    sgp_loss_measure(
+        measures, &model->loss_settings, outputs, learner->labels, learner->values, rows);
     return true;
 }
 
@@ -227,10 +235,10 @@ static int evaluate(struct sgp_learner *learner, double weight,
             learner->block[i] = (uint32_t)(first + i);
         gather_rows(learner, dataset, learner->block, rows, 0);
         const float *outputs = sgp_network_forward(&learner->network, x, weight, rows);
-        if (measures && !add_rows(learner, outputs, rows, measures))
-            return SGP_E_DIVERGED;
         struct sgp_loss_sum part =
             sgp_network_loss(&learner->network, learner->labels, learner->values, rows);
+        if (measures && !add_rows(learner, outputs, rows, measures))
+            return SGP_E_DIVERGED;
         sum.loss += part.loss;
         sum.judged += part.judged;
         sum.correct += part.correct;
@@ -277,7 +285,8 @@ void sgp_learner_predict(struct sgp_learner *learner, double weight, const float
         size_t block = rows < learner->network.rows_max ? rows : learner->network.rows_max;
         memcpy(learner->network.activations[0], features, block * model->inputs * sizeof *features);
         const float *result = sgp_network_forward(&learner->network, x, weight, block);
-        sgp_loss_predict(model->loss, outputs, result, block, model->outputs);
+        sgp_loss_predict(
+            model->loss, &model->loss_settings, outputs, result, block, model->outputs);
         features += block * model->inputs;
         outputs += block * model->outputs;
         rows -= block;
@@ -401,6 +410,7 @@ static int check_dataset(const struct sgp_model *model, const struct sgp_dataset
     int status = check_targets(model->loss, dataset, what, error);
     if (status < 0)
         return status;
+    sgp_assert(dataset->scaled_targets == (model->loss_settings.target_scales != NULL));
     uint32_t vocabulary = sgp_model_vocabulary(model);
     uint64_t row;
     float value;

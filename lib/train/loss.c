@@ -3,6 +3,8 @@
  * and the meaning of its outputs. Any thread; no state. */
 #include "loss.h"
 
+#include "target_scale.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -173,10 +175,10 @@ static const struct loss losses[] = {
     [SGP_LOSS_CROSS_ENTROPY] = {"cross-entropy", SGP_LOSS_TAKES_CLASS,
         SGP_LOSS_USES_SMOOTHING | SGP_LOSS_USES_WEIGHTS, "softmax", cross_entropy_row,
         softmax_predict},
-    [SGP_LOSS_MSE] = {"mse", SGP_LOSS_TAKES_CLASS | SGP_LOSS_TAKES_NUMBERS, 0, NULL, squared_row,
-        plain_predict},
-    [SGP_LOSS_HUBER] = {"huber", SGP_LOSS_TAKES_CLASS | SGP_LOSS_TAKES_NUMBERS, SGP_LOSS_USES_DELTA,
-        NULL, huber_row, plain_predict},
+    [SGP_LOSS_MSE] = {"mse", SGP_LOSS_TAKES_CLASS | SGP_LOSS_TAKES_NUMBERS, SGP_LOSS_USES_SCALES,
+        NULL, squared_row, plain_predict},
+    [SGP_LOSS_HUBER] = {"huber", SGP_LOSS_TAKES_CLASS | SGP_LOSS_TAKES_NUMBERS,
+        SGP_LOSS_USES_DELTA | SGP_LOSS_USES_SCALES, NULL, huber_row, plain_predict},
     [SGP_LOSS_BINARY_CROSS_ENTROPY] = {"binary-cross-entropy", SGP_LOSS_TAKES_BITS,
         SGP_LOSS_USES_WEIGHTS, "sigmoid", binary_row, sigmoid_predict},
 };
@@ -248,6 +250,20 @@ static int check_weights(
                              "one above 0");
 }
 
+static int check_scales(enum sgp_loss loss, const struct sgp_loss_settings *settings,
+    uint32_t outputs, struct sgp_error *error)
+{
+    if (!(find(loss)->uses & SGP_LOSS_USES_SCALES))
+        return sgp_fail(error, SGP_E_CONFIG,
+            "%s takes no numbers that could be scaled; use loss = mse or huber", find(loss)->name);
+    return settings->target_scale_count == outputs
+               ? 0
+               : sgp_fail(error, SGP_E_CONFIG,
+                     "%u label columns are scaled, but the model ends in %u outputs; end the "
+                     "layers with 'dense %u'",
+                     settings->target_scale_count, outputs, settings->target_scale_count);
+}
+
 int sgp_loss_check(enum sgp_loss loss, const struct sgp_loss_settings *settings, uint32_t outputs,
     struct sgp_error *error)
 {
@@ -263,6 +279,8 @@ int sgp_loss_check(enum sgp_loss loss, const struct sgp_loss_settings *settings,
         !(delta >= SGP_HUBER_DELTA_MIN && delta <= SGP_HUBER_DELTA_MAX))
         return sgp_fail(error, SGP_E_CONFIG, "a delta of %g; a number from %g to %g would be right",
             delta, SGP_HUBER_DELTA_MIN, SGP_HUBER_DELTA_MAX);
+    if (settings->target_scales)
+        return check_scales(loss, settings, outputs, error);
     return uses & SGP_LOSS_USES_WEIGHTS && settings->class_weights
                ? check_weights(settings, outputs, error)
                : 0;
@@ -326,21 +344,44 @@ struct sgp_loss_sum sgp_loss_batch(enum sgp_loss loss, const struct sgp_loss_set
     return sum;
 }
 
-void sgp_loss_measure(struct sgp_measures *measures, const float *outputs, const uint32_t *labels,
-    const float *values, size_t rows)
+/* ---- in the units of the label columns ---- */
+
+static float restore(const struct sgp_loss_settings *settings, size_t column, float output)
+{
+    return settings->target_scales
+               ? sgp_target_scale_restore(&settings->target_scales[column], output)
+               : output;
+}
+
+static void measure_numbers(struct sgp_measures *measures, const struct sgp_loss_settings *settings,
+    const float *outputs, const float *values)
+{
+    for (uint32_t c = 0; c < measures->outputs; c++)
+        sgp_measures_add_number(measures, c, restore(settings, c, outputs[c]), values[c]);
+}
+
+void sgp_loss_measure(struct sgp_measures *measures, const struct sgp_loss_settings *settings,
+    const float *outputs, const uint32_t *labels, const float *values, size_t rows)
 {
     const size_t columns = measures->outputs;
     for (size_t r = 0; labels && r < rows; r++)
         sgp_measures_add_label(measures, outputs + r * columns, labels[r]);
     for (size_t r = 0; values && r < rows; r++)
-        sgp_measures_add_values(measures, outputs + r * columns, values + r * columns);
+        if (measures->kind == SGP_MEASURES_NUMBERS)
+            measure_numbers(measures, settings, outputs + r * columns, values + r * columns);
+        else
+            sgp_measures_add_values(measures, outputs + r * columns, values + r * columns);
 }
 
-void sgp_loss_predict(
-    enum sgp_loss loss, float *predictions, const float *outputs, size_t rows, size_t columns)
+void sgp_loss_predict(enum sgp_loss loss, const struct sgp_loss_settings *settings,
+    float *predictions, const float *outputs, size_t rows, size_t columns)
 {
-    for (size_t r = 0; r < rows; r++)
-        find(loss)->predict(predictions + r * columns, outputs + r * columns, columns);
+    for (size_t r = 0; r < rows; r++) {
+        float *row = predictions + r * columns;
+        find(loss)->predict(row, outputs + r * columns, columns);
+        for (size_t c = 0; settings->target_scales && c < columns; c++)
+            row[c] = restore(settings, c, row[c]);
+    }
 }
 
 /* ---- outputs that are all zero ---- */

@@ -23,13 +23,15 @@ struct sgp_loss_sum sgp_loss_batch(enum sgp_loss loss, const struct sgp_loss_set
     float *delta, const float *outputs, const uint32_t *labels, const float *values, size_t rows,
     size_t columns);
 
-/* Add the rows of a batch to the measures. Labels and values are NULL if the rows have none. */
-void sgp_loss_measure(struct sgp_measures *measures, const float *outputs, const uint32_t *labels,
-    const float *values, size_t rows);
+/* Add the rows of a batch to the measures. Labels and values are NULL if the rows have none. Values
+ * are in the units of the label columns. Outputs are those of the model, and what they stand for is
+ * finite. */
+void sgp_loss_measure(struct sgp_measures *measures, const struct sgp_loss_settings *settings,
+    const float *outputs, const uint32_t *labels, const float *values, size_t rows);
 
 /* predictions = the meaning of the outputs: the probabilities of the classes, the probability of a
- * 1 for each output, or the outputs themselves. May be the same array. */
-void sgp_loss_predict(
-    enum sgp_loss loss, float *predictions, const float *outputs, size_t rows, size_t columns);
+ * 1 for each output, or numbers in the units of the label columns. May be the same array. */
+void sgp_loss_predict(enum sgp_loss loss, const struct sgp_loss_settings *settings,
+    float *predictions, const float *outputs, size_t rows, size_t columns);
 
 #endif

@@ -8,6 +8,7 @@
 #include "names.h"
 #include "network.h"
 #include "scaling.h"
+#include "target_scale.h"
 
 #include <errno.h>
 #include <math.h>
@@ -22,7 +23,9 @@ struct sgp_predictor {
     char *name; /* of the file, for messages */
     struct sgp_model model;
     struct sgp_network network;
-    struct sgp_scaling *scaling; /* NULL: the file names no columns */
+    struct sgp_scaling *scaling;            /* NULL: the file names no columns */
+    struct sgp_target_scale *target_scales; /* of the outputs; NULL: they are numbers as they are */
+    uint32_t target_scale_count;
     char **classes;
     uint32_t class_count;
     char **labels;
@@ -122,6 +125,30 @@ static int read_outputs(struct sgp_predictor *predictor, struct sgp_error *error
     return 0;
 }
 
+/* Read how outputs become numbers of the label columns. */
+static int read_targets(struct sgp_predictor *predictor, struct sgp_error *error)
+{
+    const char *text = sgp_model_file_tag(predictor->file, "targets");
+    struct sgp_error why = {0};
+    if (!text)
+        return 0;
+    if (predictor->classes)
+        return fail_tag(predictor, "targets", "does not go with classes", error);
+    json_t *list = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    int code = sgp_target_scales_parse(
+        list, "tag 'targets'", &why, &predictor->target_scales, &predictor->target_scale_count);
+    json_decref(list);
+    if (code < 0)
+        return sgp_fail(error, SGP_E_FILE, "%s: %s", predictor->name, why.text);
+    struct sgp_loss_settings settings = predictor->model.loss_settings;
+    settings.target_scales = predictor->target_scales;
+    settings.target_scale_count = predictor->target_scale_count;
+    code = sgp_model_set_loss(&predictor->model, &settings, &why);
+    return code < 0
+               ? sgp_fail(error, SGP_E_FILE, "%s: tag 'targets': %s", predictor->name, why.text)
+               : 0;
+}
+
 static int read_columns(struct sgp_predictor *predictor, struct sgp_error *error)
 {
     const char *text = sgp_model_file_tag(predictor->file, "columns");
@@ -136,6 +163,8 @@ static int read_columns(struct sgp_predictor *predictor, struct sgp_error *error
     int code = sgp_scaling_parse(text, strlen(text), "columns", &why, &predictor->scaling);
     if (code < 0)
         return sgp_fail(error, SGP_E_FILE, "%s: tag '%s'", predictor->name, why.text);
+    if (predictor->scaling->targets) /* rows would be scored in other units */
+        return fail_tag(predictor, "columns", "has targets, which the tag 'targets' tells", error);
     if (sgp_scaling_features(predictor->scaling) != predictor->model.inputs)
         return fail_tag(
             predictor, "columns", "does not make as many features as the model takes", error);
@@ -168,6 +197,7 @@ void sgp_predictor_destroy(struct sgp_predictor *predictor)
         return;
     sgp_network_finish(&predictor->network);
     sgp_scaling_destroy(predictor->scaling);
+    sgp_target_scales_free(predictor->target_scales, predictor->target_scale_count);
     sgp_names_free(predictor->classes, predictor->class_count);
     sgp_names_free(predictor->labels, predictor->label_count);
     sgp_model_file_destroy(predictor->file);
@@ -191,6 +221,8 @@ int sgp_predictor_create(struct sgp_model_file *file, const char *name, struct s
         code = read_model(predictor, error);
     if (code == 0)
         code = read_outputs(predictor, error);
+    if (code == 0)
+        code = read_targets(predictor, error);
     if (code == 0)
         code = read_columns(predictor, error);
     if (code == 0)
@@ -267,11 +299,15 @@ static int take_block(void *context, const struct sgp_dataset *block, struct sgp
         block->rows * model->inputs * sizeof(float));
     const float *outputs =
         sgp_network_forward(&predictor->network, predictor->file->values, 1.0, block->rows);
+    const struct sgp_loss_settings *settings = &model->loss_settings;
+    sgp_loss_predict(
+        model->loss, settings, predictor->predictions, outputs, block->rows, model->outputs);
     int code = check_outputs(run, outputs, block->rows, model->outputs, error);
+    if (code == 0) /* numbers may be far greater in the units of their columns */
+        code = check_outputs(run, predictor->predictions, block->rows, model->outputs, error);
     if (code < 0)
         return code;
-    sgp_loss_measure(run->measures, outputs, block->labels, block->values, block->rows);
-    sgp_loss_predict(model->loss, predictor->predictions, outputs, block->rows, model->outputs);
+    sgp_loss_measure(run->measures, settings, outputs, block->labels, block->values, block->rows);
     const struct sgp_predictions predictions = {
         .first = run->rows, .rows = block->rows, .outputs = predictor->predictions};
     run->rows += block->rows;

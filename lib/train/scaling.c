@@ -13,8 +13,10 @@
 #include "atomic_file.h"
 #include "source.h"
 #include "table.h"
+#include "target_scale.h"
 
-#define FORMAT_VERSION 1
+#define FORMAT_COLUMNS 1
+#define FORMAT_TARGETS 2 /* columns and targets */
 
 void sgp_scaling_columns_free(struct sgp_scaling_column *columns, uint32_t column_count)
 {
@@ -32,6 +34,7 @@ void sgp_scaling_destroy(struct sgp_scaling *scaling)
     if (!scaling)
         return;
     sgp_scaling_columns_free(scaling->columns, scaling->column_count);
+    sgp_target_scales_free(scaling->targets, scaling->target_count);
     free(scaling->name);
     free(scaling);
 }
@@ -54,6 +57,21 @@ void sgp_scaling_columns(const struct sgp_scaling *scaling, char *ret_text, size
 uint32_t sgp_scaling_features(const struct sgp_scaling *scaling)
 {
     return scaling->features;
+}
+
+const struct sgp_target_scale *sgp_scaling_targets(
+    const struct sgp_scaling *scaling, uint32_t *ret_count)
+{
+    *ret_count = scaling->target_count;
+    return scaling->targets;
+}
+
+void sgp_scaling_take_targets(
+    struct sgp_scaling *scaling, struct sgp_target_scale *targets, uint32_t target_count)
+{
+    sgp_assert(!scaling->targets);
+    scaling->targets = targets;
+    scaling->target_count = target_count;
 }
 
 uint64_t sgp_scaling_digest(const struct sgp_scaling *scaling)
@@ -227,15 +245,10 @@ static int column_parse(const json_t *object, size_t number, const char *where,
     return 0;
 }
 
-static int root_parse(
-    const json_t *root, const char *name, struct sgp_error *error, struct sgp_scaling **ret_scaling)
+/* Read the array "columns". */
+static int columns_parse(
+    const json_t *list, const char *name, struct sgp_error *error, struct sgp_scaling **ret_scaling)
 {
-    const json_t *list = json_object_get(root, "columns");
-    if (json_integer_value(json_object_get(root, "sgp_scaling")) != FORMAT_VERSION ||
-        !json_is_array(list))
-        return sgp_fail(error, SGP_E_DATA,
-            "%s: not a scaling file; {\"sgp_scaling\": %d, \"columns\": [...]} would be right",
-            name, FORMAT_VERSION);
     const size_t count = json_array_size(list);
     if (count == 0 || count > SGP_COLUMNS_MAX)
         return sgp_fail(error, SGP_E_LIMIT, "%s: %zu columns; 1 to %u would be right", name, count,
@@ -251,6 +264,37 @@ static int root_parse(
         }
     }
     return sgp_scaling_create(columns, (uint32_t)count, name, error, ret_scaling);
+}
+
+/* Format 1 may have "targets" that were computed, but by which nothing was scaled. */
+bool sgp_scaling_scales_targets(const json_t *root)
+{
+    return json_integer_value(json_object_get(root, "sgp_scaling")) == FORMAT_TARGETS;
+}
+
+static int root_parse(
+    const json_t *root, const char *name, struct sgp_error *error, struct sgp_scaling **ret_scaling)
+{
+    const json_t *list = json_object_get(root, "columns");
+    const json_int_t format = json_integer_value(json_object_get(root, "sgp_scaling"));
+    struct sgp_target_scale *targets = NULL;
+    uint32_t target_count = 0;
+    if ((format != FORMAT_COLUMNS && format != FORMAT_TARGETS) || !json_is_array(list))
+        return sgp_fail(error, SGP_E_DATA,
+            "%s: not a scaling file; {\"sgp_scaling\": %d, \"columns\": [...]} would be right",
+            name, FORMAT_COLUMNS);
+    int status = columns_parse(list, name, error, ret_scaling);
+    if (status < 0 || !sgp_scaling_scales_targets(root))
+        return status;
+    status = sgp_target_scales_parse(
+        json_object_get(root, "targets"), name, error, &targets, &target_count);
+    if (status == 0) {
+        sgp_scaling_take_targets(*ret_scaling, targets, target_count);
+        return 0;
+    }
+    sgp_scaling_destroy(*ret_scaling);
+    *ret_scaling = NULL;
+    return status;
 }
 
 int sgp_scaling_parse(const char *text, size_t size, const char *name, struct sgp_error *error,
@@ -318,7 +362,8 @@ static json_t *column_json(const struct sgp_scaling_column *column)
     return json_pack("{s:s, s:o}", "name", column->name, "values", values);
 }
 
-json_t *sgp_scaling_json(
+/* The columns as an array. */
+static json_t *columns_json(
     const struct sgp_scaling *scaling, const char *where, struct sgp_error *error)
 {
     json_t *list = json_array();
@@ -331,26 +376,55 @@ json_t *sgp_scaling_json(
             return NULL;
         }
     }
-    json_t *root = json_pack("{s:i, s:o}", "sgp_scaling", FORMAT_VERSION, "columns", list);
-    if (!root)
+    return list;
+}
+
+static json_t *root_json(
+    const struct sgp_scaling *scaling, bool targets, const char *where, struct sgp_error *error)
+{
+    json_t *columns = columns_json(scaling, where, error);
+    if (!columns)
+        return NULL;
+    json_t *root = json_pack(
+        "{s:i, s:o}", "sgp_scaling", targets ? FORMAT_TARGETS : FORMAT_COLUMNS, "columns", columns);
+    if (!root) {
         (void)sgp_fail(error, -ENOMEM, "%s: out of memory", where);
+    } else if (targets &&
+               json_object_set_new(root, "targets",
+                   sgp_target_scales_json(scaling->targets, scaling->target_count)) < 0) {
+        json_decref(root);
+        root = NULL;
+        (void)sgp_fail(error, SGP_E_DATA,
+            "%s: the targets cannot be written: the name of a label column is not UTF-8", where);
+    }
     return root;
 }
 
-int sgp_scaling_text(const struct sgp_scaling *scaling, bool lines, const char *where,
-    struct sgp_error *error, char **ret_text)
+json_t *sgp_scaling_json(
+    const struct sgp_scaling *scaling, const char *where, struct sgp_error *error)
 {
-    struct sgp_error why = {0};
-    json_t *root = sgp_scaling_json(scaling, where, &why);
-    if (!root)
-        return sgp_fail(error, why.code, "%s", why.text);
-    char *text = json_dumps(
-        root, (lines ? JSON_INDENT(1) : JSON_COMPACT) | JSON_REAL_PRECISION(SGP_REAL_DIGITS));
+    return root_json(scaling, scaling->target_count > 0, where, error);
+}
+
+/* The text of a root, which is released. */
+static int root_text(
+    json_t *root, size_t flags, const char *where, struct sgp_error *error, char **ret_text)
+{
+    char *text = json_dumps(root, flags | JSON_REAL_PRECISION(SGP_REAL_DIGITS));
     json_decref(root);
     if (!text)
         return sgp_fail(error, -ENOMEM, "%s: out of memory", where);
     *ret_text = text;
     return 0;
+}
+
+int sgp_scaling_columns_text(
+    const struct sgp_scaling *scaling, const char *where, struct sgp_error *error, char **ret_text)
+{
+    struct sgp_error why = {0};
+    json_t *root = root_json(scaling, false, where, &why);
+    return root ? root_text(root, JSON_COMPACT, where, error, ret_text)
+                : sgp_fail(error, why.code, "%s", why.text);
 }
 
 int sgp_dataset_columns(
@@ -379,7 +453,11 @@ int sgp_scaling_write(const struct sgp_scaling *scaling, const char *path, struc
 {
     char *text = NULL;
     struct sgp_atomic_file file;
-    int status = sgp_scaling_text(scaling, true, path, error, &text);
+    struct sgp_error why = {0};
+    json_t *root = sgp_scaling_json(scaling, path, &why);
+    if (!root)
+        return sgp_fail(error, why.code, "%s", why.text);
+    int status = root_text(root, JSON_INDENT(1), path, error, &text);
     if (status < 0)
         return status;
     status = sgp_atomic_open(&file, path, SGP_ATOMIC_PUBLIC, error);

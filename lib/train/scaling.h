@@ -20,6 +20,8 @@ struct sgp_scaling {
     struct sgp_scaling_column *columns;
     uint32_t column_count;
     uint32_t features;
+    struct sgp_target_scale *targets; /* of label columns of numbers; NULL: they are not scaled */
+    uint32_t target_count;
 };
 
 /* Take over an array of columns, and check it: names and values distinct, deviations above 0,
@@ -28,16 +30,23 @@ struct sgp_scaling {
 int sgp_scaling_create(struct sgp_scaling_column *columns, uint32_t column_count, const char *where,
     struct sgp_error *error, struct sgp_scaling **ret_scaling);
 
+/* Give a scaling its targets, of which there were none. It owns them from now on. */
+void sgp_scaling_take_targets(
+    struct sgp_scaling *scaling, struct sgp_target_scale *targets, uint32_t target_count);
+
 /* Create a scaling from the JSON text of a scaling file. */
 int sgp_scaling_parse(const char *text, size_t size, const char *name, struct sgp_error *error,
     struct sgp_scaling **ret_scaling);
 
+/* Whether the content of a scaling file scales label columns by its "targets": format 2. */
+bool sgp_scaling_scales_targets(const json_t *root);
+
 /* The content of a scaling file; the caller releases it. NULL: *error says why, as
- * sgp_scaling_text. A double needs SGP_REAL_DIGITS digits to be read back equal. */
-#define SGP_REAL_DIGITS 17
+ * sgp_scaling_columns_text. */
 json_t *sgp_scaling_json(
     const struct sgp_scaling *scaling, const char *where, struct sgp_error *error);
 
+/* Of its columns; see sgp_target_scales_digest. */
 uint64_t sgp_scaling_digest(const struct sgp_scaling *scaling);
 
 /* For qsort: the order by bytes of an array of `char *`. */

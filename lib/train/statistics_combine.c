@@ -6,6 +6,7 @@
 #include "counted.h"
 #include "measures/wide.h"
 #include "scaling.h"
+#include "target_scale.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -253,7 +254,31 @@ static int column_make(
     return 0;
 }
 
-static int scaling_make(struct total *total, struct sgp_scaling **ret_scaling)
+/* The label columns of numbers as the targets of the scaling. */
+static int targets_make(const struct total *total, struct sgp_scaling *scaling)
+{
+    const struct sgp_statistics *first = total->first;
+    const uint32_t count = first->label_count;
+    if (count == 0 || first->labels[0].kind != SGP_STATISTICS_NUMBERS)
+        return 0;
+    struct sgp_target_scale *targets = calloc(count, sizeof *targets);
+    bool whole = targets != NULL;
+    for (uint32_t i = 0; whole && i < count; i++) {
+        const struct sgp_statistics_column *label = &first->labels[i];
+        targets[i] = (struct sgp_target_scale){.name = strdup(label->name),
+            .mean = sgp_wide_mean(label->count, label->sum),
+            .deviation = deviation_of(label)};
+        whole = targets[i].name != NULL;
+    }
+    if (!whole) {
+        sgp_target_scales_free(targets, count);
+        return no_memory(total);
+    }
+    sgp_scaling_take_targets(scaling, targets, count);
+    return 0;
+}
+
+static int columns_make(const struct total *total, struct sgp_scaling **ret_scaling)
 {
     struct sgp_statistics *first = total->first;
     struct sgp_scaling_column *columns = calloc(first->column_count, sizeof *columns);
@@ -263,13 +288,21 @@ static int scaling_make(struct total *total, struct sgp_scaling **ret_scaling)
         if (code == 0 && column_make(&first->columns[i], &columns[i]) < 0)
             code = no_memory(total);
     }
-    for (uint32_t i = 0; i < first->label_count && code == 0; i++)
-        code = settle(total, &first->labels[i], true, &total->counted[first->column_count + i]);
     if (code == 0)
         return sgp_scaling_create(columns, first->column_count, WHERE, total->error, ret_scaling);
     if (columns)
         sgp_scaling_columns_free(columns, first->column_count);
     return code;
+}
+
+/* On failure, too, the caller destroys *ret_scaling. */
+static int scaling_make(const struct total *total, struct sgp_scaling **ret_scaling)
+{
+    struct sgp_statistics *first = total->first;
+    int code = columns_make(total, ret_scaling);
+    for (uint32_t i = 0; i < first->label_count && code == 0; i++)
+        code = settle(total, &first->labels[i], true, &total->counted[first->column_count + i]);
+    return code == 0 ? targets_make(total, *ret_scaling) : code;
 }
 
 /* ---- its text ---- */
@@ -290,19 +323,6 @@ static json_t *classes_json(const struct sgp_statistics_column *label, bool *fai
     return classes;
 }
 
-/* Mean and deviation of label columns of numbers. */
-static json_t *targets_json(const struct sgp_statistics *first, bool *failed)
-{
-    json_t *targets = json_array();
-    for (uint32_t i = 0; i < first->label_count; i++) {
-        const struct sgp_statistics_column *label = &first->labels[i];
-        json_t *target = json_pack("{s:s, s:f, s:f}", "name", label->name, "mean",
-            sgp_wide_mean(label->count, label->sum), "deviation", deviation_of(label));
-        *failed = json_array_append_new(targets, target) < 0 || *failed;
-    }
-    return targets;
-}
-
 /* Add what only a scaling of all nodes says; false without memory. */
 static bool add_keys(const struct total *total, json_t *root)
 {
@@ -317,8 +337,6 @@ static bool add_keys(const struct total *total, json_t *root)
     set(root, "rows", json_integer((json_int_t)rows), &failed);
     if (first->label_count > 0 && first->labels[0].kind == SGP_STATISTICS_CLASSES)
         set(root, "classes", classes_json(&first->labels[0], &failed), &failed);
-    else if (first->label_count > 0)
-        set(root, "targets", targets_json(first, &failed), &failed);
     set(root, "members", members, &failed);
     return !failed;
 }

@@ -6,7 +6,7 @@
 #include "counted.h"
 #include "csv.h"
 #include "measures/wide.h"
-#include "scaling.h"
+#include "target_scale.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -49,7 +49,7 @@ static void compute_and_read(const uint8_t *data, size_t size)
     sgp_assert(file != NULL);
     struct sgp_error error = {.code = 0};
     struct sgp_scaling *scaling = NULL;
-    int status = sgp_csv_compute_scaling(file, "csv", NULL, &error, &scaling);
+    int status = sgp_csv_compute_scaling(file, "csv", NULL, NULL, &error, &scaling);
     sgp_assert(status <= 0 && (status == 0) == (scaling != NULL) && error.code == status);
     fclose(file);
     if (scaling) {

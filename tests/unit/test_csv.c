@@ -286,6 +286,101 @@ Test(csv, scaling_orders_scales_and_spreads)
     sgp_scaling_destroy(scaling);
 }
 
+#define TARGETS(format, targets)                                                                   \
+    "{\"sgp_scaling\": " format                                                                    \
+    ", \"columns\": [{\"name\": \"a\", \"mean\": 0, \"deviation\": 1}],"                           \
+    "\"targets\": [" targets "]}"
+#define TARGET(name, mean, deviation)                                                              \
+    "{\"name\": \"" name "\", \"mean\": " mean ", \"deviation\": " deviation "}"
+
+/* The first label of `text`, read with a scaling; *ret_digest tells how its rows are scaled. */
+static float first_value(
+    const char *json, const char *text, struct sgp_csv_options options, uint64_t *ret_digest)
+{
+    struct sgp_scaling *scaling = scaling_of(json);
+    options.scaling = scaling;
+    struct sgp_dataset *dataset = expect_rows(text, &options, 2, 1);
+    const float value = dataset->values ? dataset->values[0] : (float)dataset->labels[0];
+    *ret_digest = sgp_dataset_scaling_digest(dataset);
+    sgp_dataset_destroy(dataset);
+    sgp_scaling_destroy(scaling);
+    return value;
+}
+
+Test(csv, label_columns_of_numbers_are_scaled)
+{
+    static const char *const digits[] = {"0", "1"};
+    static const char scaled[] = TARGETS("2", TARGET("y", "152.25", "77"));
+    static const char text[] = "a,y\n1,229.25\n2,75.25\n", bits[] = "a,y\n1,1\n2,0\n";
+    struct sgp_csv_options options = plain;
+    uint64_t digest, plain_digest, other;
+    cr_assert(eq(flt, first_value(scaled, text, options, &digest), 1));
+    /* Format 1 has its former meaning, also with targets that somebody computed. */
+    cr_assert(eq(flt,
+        first_value(TARGETS("1", TARGET("y", "152.25", "77")), text, options, &plain_digest),
+        229.25f));
+    cr_assert(ne(u64, digest, plain_digest), "two nodes must see that they scale differently");
+    first_value(TARGETS("2", TARGET("y", "152.25", "78")), text, options, &other);
+    cr_assert(ne(u64, digest, other));
+    /* One label column may have another name. */
+    cr_assert(
+        eq(flt, first_value(TARGETS("2", TARGET("z", "152.25", "77")), text, options, &other), 1));
+    cr_assert(eq(u64, digest, other));
+    /* Classes, and columns of 0 and 1, are not scaled. */
+    options.bits = true;
+    cr_assert(eq(flt, first_value(scaled, bits, options, &other), 1));
+    cr_assert(eq(u64, plain_digest, other));
+    options = (struct sgp_csv_options){
+        .label = "y", .class_names = digits, .class_count = 2, .missing = SGP_MISSING_ERROR};
+    cr_assert(eq(flt, first_value(scaled, bits, options, &other), 1));
+    cr_assert(eq(u64, plain_digest, other));
+}
+
+Test(csv, constant_and_distant_labels_are_scaled_exactly)
+{
+    uint64_t digest;
+    cr_assert(eq(flt,
+        first_value(TARGETS("2", TARGET("y", "1e9", "1")), "a,y\n1,1e9\n2,1e9\n", plain, &digest),
+        0));
+    /* 1e12 + 3 is no 32-bit number, and what is left of it when it is scaled is one. */
+    cr_assert(eq(flt,
+        first_value(TARGETS("2", TARGET("y", "1e12", "2")), "a,y\n1,1000000000003\n2,1e12\n", plain,
+            &digest),
+        1.5f));
+}
+
+Test(csv, several_label_columns_are_those_of_the_scaling)
+{
+    struct sgp_scaling *scaling =
+        scaling_of(TARGETS("2", TARGET("y", "1", "2") "," TARGET("z", "-1", "4")));
+    struct sgp_csv_options options = plain;
+    options.scaling = scaling;
+    options.label = "y, z";
+    struct sgp_dataset *dataset = expect_rows("z,a,y\n3,0,3\n", &options, 1, 1);
+    expect_floats(dataset->values, (float[]){1, 1}, 2);
+    sgp_dataset_destroy(dataset);
+    options.label = "z, y";
+    expect_error("z,a,y\n3,0,3\n", &options, SGP_E_DATA,
+        "t.csv:1: label = z, y, but the targets of the scaling file s.json are y, z; write a "
+        "scaling file with this label (sgpctl scaling --label z, y)");
+    options.label = "y";
+    expect_error("z,a,y\n3,0,3\n", &options, SGP_E_DATA,
+        "t.csv:1: label = y, but the targets of the scaling file s.json are y, z; write a scaling "
+        "file with this label (sgpctl scaling --label y)");
+    sgp_scaling_destroy(scaling);
+}
+
+Test(csv, a_label_that_is_too_large_once_scaled_is_refused)
+{
+    struct sgp_scaling *scaling = scaling_of(TARGETS("2", TARGET("y", "0", "1e-10")));
+    struct sgp_csv_options options = plain;
+    options.scaling = scaling;
+    expect_error("a,y\n1,1e30\n", &options, SGP_E_DATA,
+        "t.csv:2: column 'y': '1e30' is too large once scaled; look at the targets of the scaling "
+        "file");
+    sgp_scaling_destroy(scaling);
+}
+
 Test(csv, a_value_of_the_scaling_may_be_called_as_a_missing_one)
 {
     struct sgp_scaling *scaling = scaling_of(
@@ -391,16 +486,24 @@ Test(scaling, is_computed_written_and_read_back)
     struct sgp_scaling *made = NULL;
     struct sgp_scaling *read = NULL;
     error = (struct sgp_error){.code = 0};
-    cr_assert(eq(int, sgp_scaling_compute(csv_path, "y", &error, &made), 0), "%s", error.text);
+    cr_assert(
+        eq(int, sgp_scaling_compute(csv_path, "y", NULL, &error, &made), 0), "%s", error.text);
     cr_assert(eq(u32, made->column_count, 3));
     cr_assert(eq(dbl, made->columns[0].mean, 3));
     cr_assert(epsilon_eq(dbl, made->columns[0].deviation, sqrt(14.0 / 3), 1e-15));
     cr_assert(eq(u32, made->columns[1].value_count, 2));
     cr_assert(eq(str, made->columns[1].values[0], "a"));
     cr_assert(eq(dbl, made->columns[2].deviation, 1));
+    uint32_t targets;
+    const struct sgp_target_scale *target = sgp_scaling_targets(made, &targets);
+    cr_assert(eq(u32, targets, 1));
+    cr_assert(eq(str, target->name, "y"));
+    cr_assert(eq(dbl, target->mean, 2.5));
+    cr_assert(epsilon_eq(dbl, target->deviation, sqrt(1.25), 1e-15));
     cr_assert(eq(int, sgp_scaling_write(made, path, &error), 0), "%s", error.text);
     cr_assert(eq(int, sgp_scaling_read(path, &error, &read), 0), "%s", error.text);
     cr_assert(eq(u64, sgp_scaling_digest(made), sgp_scaling_digest(read)));
+    cr_assert(eq(dbl, sgp_scaling_targets(read, &targets)->deviation, target->deviation));
     struct sgp_dataset *dataset = NULL;
     const struct sgp_csv_options options = {
         .label = "y", .scaling = read, .missing = SGP_MISSING_MEAN};
@@ -433,6 +536,16 @@ Test(scaling, says_what_is_wrong)
         "s.json: not a scaling file; {\"sgp_scaling\": 1, \"columns\": [...]} would be right");
     expect_scaling_error("{\n\"sgp_scaling\" 1}", SGP_E_DATA,
         "s.json:2: ':' expected near '1'; a scaling file is JSON");
+    expect_scaling_error(TARGETS("2", ""), SGP_E_DATA,
+        "s.json: \"targets\" must be an array of 1 to 65536 label columns");
+    expect_scaling_error(TARGETS("3", TARGET("y", "0", "1")), SGP_E_DATA,
+        "s.json: not a scaling file; {\"sgp_scaling\": 1, \"columns\": [...]} would be right");
+    expect_scaling_error(TARGETS("2", TARGET("y", "0", "0")), SGP_E_DATA,
+        "s.json: target 'y' has mean 0 and deviation 0; a finite mean and a deviation above 0 "
+        "would be right");
+    expect_scaling_error(TARGETS("2", "{\"mean\": 1, \"deviation\": 2}"), SGP_E_DATA,
+        "s.json: target 1 is not right; {\"name\": \"...\", \"mean\": M, \"deviation\": D} would "
+        "be");
     expect_scaling_error(COLUMN(""), SGP_E_LIMIT, "s.json: 0 columns; 1 to 65536 would be right");
     expect_scaling_error(COLUMN("{\"mean\": 1}"), SGP_E_DATA,
         "s.json: column 1 has no name; {\"name\": \"...\", \"mean\": M, \"deviation\": D} or "

@@ -672,6 +672,61 @@ Test(learner, learns_several_labels)
     sgp_dataset_destroy(dataset);
 }
 
+/* Two columns of numbers in deviations from their means: the loss has no unit, and what leaves has
+ * those of the columns. */
+Test(learner, scaled_numbers_leave_in_their_units)
+{
+    enum { N = 300 };
+    float features[N * 2], values[N * 2], predictions[N * 2];
+    struct sgp_target_scale scales[] = {{.name = "a", .mean = 152.25, .deviation = 77},
+        {.name = "b", .mean = -3, .deviation = 0.01}};
+    struct sgp_random random;
+    struct sgp_dataset *dataset = NULL;
+    struct sgp_learner *learner = NULL;
+    struct sgp_evaluation evaluation;
+    struct sgp_measures measures;
+    double value;
+    sgp_random_init(&random, 5, 0);
+    for (size_t i = 0; i < N; i++) {
+        features[2 * i] = (float)sgp_random_normal(&random);
+        features[2 * i + 1] = (float)sgp_random_normal(&random);
+        values[2 * i] = 0.6f * features[2 * i] - 0.8f * features[2 * i + 1];
+        values[2 * i + 1] = (float)sgp_random_normal(&random);
+    }
+    cr_assert(eq(int, sgp_dataset_create_memory(features, NULL, values, N, 2, 0, 2, &dataset), 0));
+    dataset->scaled_targets = true;
+    struct sgp_learner_settings settings = settings_of("dense 2", SGP_LOSS_MSE, dataset, 20);
+    struct sgp_loss_settings loss = sgp_loss_defaults;
+    loss.target_scales = scales;
+    loss.target_scale_count = 2;
+    cr_assert(eq(int, sgp_model_set_loss(&settings.model, &loss, NULL), 0));
+    settings.evaluation = dataset;
+    cr_assert(eq(int, sgp_learner_create(&settings, NULL, &learner), 0));
+    struct sgp_trainer *trainer = sgp_learner_trainer(learner);
+    train(trainer, 1, 300);
+    cr_assert(eq(int, trainer->methods->measure(trainer, 1, &evaluation, &measures), 0));
+    sgp_learner_predict(learner, 1, features, N, predictions);
+    double squares[2] = {0, 0}, scaled[2] = {0, 0};
+    for (size_t i = 0; i < (size_t)N * 2; i++) {
+        const struct sgp_target_scale *scale = &scales[i % 2];
+        const double truth = scale->mean + scale->deviation * (double)values[i];
+        const double error = (double)predictions[i] - truth;
+        squares[i % 2] += error * error / N;
+        scaled[i % 2] += error * error / N / scale->deviation / scale->deviation;
+    }
+    cr_assert(lt(dbl, scaled[0], 1e-6), "the first follows from the features");
+    cr_assert(epsilon_eq(dbl, scaled[1], 1, 0.2), "the second is chance: its mean is all there is");
+    cr_assert(epsilon_eq(dbl, evaluation.loss, (scaled[0] + scaled[1]) / 2, 1e-4));
+    for (uint32_t c = 0; c < 2; c++) {
+        cr_assert(sgp_measures_squared_error(&measures, c, &value));
+        const double rounding = 1e-9 * scales[c].deviation * scales[c].deviation;
+        cr_assert(epsilon_eq(dbl, value, squares[c], 1e-3 * squares[c] + rounding));
+    }
+    sgp_measures_finish(&measures);
+    trainer->methods->destroy(trainer);
+    sgp_dataset_destroy(dataset);
+}
+
 Test(learner, refuses_truths_that_a_loss_does_not_take)
 {
     const float row[FEATURES] = {0}, values[CLASSES] = {1, 0, 0.5f};

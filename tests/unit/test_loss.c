@@ -239,11 +239,11 @@ Test(loss, great_outputs_stay_finite)
     sum = sgp_loss_batch(SGP_LOSS_HUBER, &sgp_loss_defaults, delta, outputs, NULL, values, 1, 3);
     cr_assert(epsilon_eq(dbl, sum.loss, (9999.5 + 10000.5 + 0.5) / 3, 1e-9));
     float far[3];
-    sgp_loss_predict(SGP_LOSS_BINARY_CROSS_ENTROPY, far, outputs, 1, 3);
+    sgp_loss_predict(SGP_LOSS_BINARY_CROSS_ENTROPY, &sgp_loss_defaults, far, outputs, 1, 3);
     cr_assert(eq(flt, far[0], 1.0f));
     cr_assert(eq(flt, far[1], 0.0f));
     cr_assert(eq(flt, far[2], 0.5f));
-    sgp_loss_predict(SGP_LOSS_CROSS_ENTROPY, far, outputs, 1, 3);
+    sgp_loss_predict(SGP_LOSS_CROSS_ENTROPY, &sgp_loss_defaults, far, outputs, 1, 3);
     cr_assert(eq(flt, far[0], 1.0f));
     cr_assert(eq(flt, far[2], 0.0f));
 }
@@ -336,6 +336,40 @@ Test(loss, what_zeros_lose)
     cr_assert(eq(int, sgp_loss_of_zeros(SGP_LOSS_MSE, &sgp_loss_defaults, rows, &loss), 0));
     cr_assert(epsilon_eq(dbl, loss, 0.25, 1e-12));
     sgp_dataset_destroy(rows);
+}
+
+/* ---- scaled label columns ---- */
+
+Test(loss, numbers_leave_in_the_units_of_their_columns)
+{
+    struct sgp_target_scale scales[] = {{.name = "a", .mean = 152.25, .deviation = 77},
+        {.name = "b", .mean = -1e9, .deviation = 1}};
+    struct sgp_loss_settings settings = sgp_loss_defaults;
+    settings.target_scales = scales;
+    settings.target_scale_count = 2;
+    const float outputs[] = {1, 0, -0.5f, 64}, values[] = {229.25f, -1e9f, 100, -1e9f + 128};
+    float numbers[4];
+    sgp_loss_predict(SGP_LOSS_MSE, &settings, numbers, outputs, 2, 2);
+    const float expected[] = {229.25f, -1e9f, 113.75f, -1e9f + 64};
+    for (size_t i = 0; i < 4; i++)
+        cr_assert(eq(flt, numbers[i], expected[i]));
+    struct sgp_measures measures;
+    double value;
+    cr_assert(eq(int, sgp_measures_init(&measures, SGP_MEASURES_NUMBERS, 2), 0));
+    sgp_loss_measure(&measures, &settings, outputs, NULL, values, 2);
+    cr_assert(eq(u64, measures.rows, 2));
+    cr_assert(sgp_measures_squared_error(&measures, 0, &value));
+    cr_assert(eq(dbl, value, 13.75 * 13.75 / 2));
+    cr_assert(sgp_measures_absolute_error(&measures, 1, &value));
+    cr_assert(eq(dbl, value, 32));
+    sgp_measures_finish(&measures);
+    /* Training does not know the units. */
+    float delta[4];
+    const struct sgp_loss_sum sum =
+        sgp_loss_batch(SGP_LOSS_MSE, &settings, delta, outputs, NULL, outputs, 2, 2);
+    cr_assert(eq(dbl, sum.loss, 0));
+    cr_assert(eq(u64, sgp_loss_digest(SGP_LOSS_MSE, &settings),
+        sgp_loss_digest(SGP_LOSS_MSE, &sgp_loss_defaults)));
 }
 
 /* ---- what is refused ---- */

@@ -17,7 +17,7 @@
 static int open_model(const char *const *tags, const float *values, uint64_t outputs,
     uint64_t inputs, struct sgp_error *error, struct sgp_predictor **ret_predictor)
 {
-    struct sgp_file_tag list[8];
+    struct sgp_file_tag list[10];
     uint32_t count = 0;
     for (; tags[2 * count]; count++)
         list[count] = (struct sgp_file_tag){tags[2 * count], tags[2 * count + 1]};
@@ -91,6 +91,74 @@ Test(predictor, numbers_are_scored_column_by_column)
     seen = (struct seen){0};
     cr_assert(eq(int, run(predictor, "c,y,a\nu,1,1\n", &seen, &error, &measures), 0));
     cr_assert(eq(u64, measures.rows, 0), "one of two label columns is none");
+    sgp_measures_finish(&measures);
+    sgp_predictor_destroy(predictor);
+}
+
+#define TARGETS                                                                                    \
+    "[{\"name\":\"y\",\"mean\":100,\"deviation\":8},"                                              \
+    "{\"name\":\"z\",\"mean\":-1,\"deviation\":0.5}]"
+
+Test(predictor, scaled_outputs_are_numbers_of_their_columns)
+{
+    static const char *const tags[] = {"layers", "dense 2", "loss", "mse", "inputs", "3", "columns",
+        COLUMNS, "label", "y, z", "targets", TARGETS, NULL, NULL};
+    const float values[] = {1, 0, 0, 0, 10, 20, 1, 0};
+    struct sgp_predictor *predictor = NULL;
+    struct sgp_error error = {0};
+    struct sgp_measures measures = {0};
+    double value;
+    struct seen seen = {0};
+    cr_assert(eq(int, open_model(tags, values, 2, 3, &error, &predictor), 0), "%s", error.text);
+    const char *text = "z,c,y,a\n4,u,109,1\n8,v,116,3\n";
+    cr_assert(eq(int, run(predictor, text, &seen, &error, &measures), 0), "%s", error.text);
+    const float expected[] = {108, 4, 116, 9};
+    for (size_t i = 0; i < 4; i++)
+        cr_assert(eq(flt, seen.outputs[i], expected[i]));
+    cr_assert(sgp_measures_squared_error(&measures, 0, &value));
+    cr_assert(eq(dbl, value, 0.5));
+    cr_assert(sgp_measures_absolute_error(&measures, 1, &value));
+    cr_assert(eq(dbl, value, 0.5));
+    sgp_measures_finish(&measures);
+    sgp_predictor_destroy(predictor);
+}
+
+static void expect_targets_refused(const char *tag, const char *text, const char *message)
+{
+    const bool columns = strcmp(tag, "columns") == 0;
+    const char *const tags[] = {"layers", "dense 2", "loss", "mse", "inputs", "3", tag, text,
+        columns ? NULL : "columns", COLUMNS, NULL, NULL};
+    const float values[8] = {0};
+    struct sgp_predictor *predictor = NULL;
+    struct sgp_error error = {0};
+    cr_assert(eq(int, open_model(tags, values, 2, 3, &error, &predictor), SGP_E_FILE));
+    cr_assert(eq(str, error.text, (char *)(uintptr_t)message));
+}
+
+Test(predictor, targets_that_do_not_fit_are_refused)
+{
+    expect_targets_refused("targets", "[{\"name\":\"y\",\"mean\":1,\"deviation\":8}]",
+        "m: tag 'targets': 1 label columns are scaled, but the model ends in 2 outputs; end the "
+        "layers with 'dense 1'");
+    expect_targets_refused("targets", "1",
+        "m: tag 'targets': \"targets\" must be an array of 1 to 65536 label columns");
+    expect_targets_refused("columns",
+        "{\"sgp_scaling\":2,\"columns\":[{\"name\":\"a\",\"mean\":1,\"deviation\":2},"
+        "{\"name\":\"c\",\"values\":[\"u\",\"v\"]}],\"targets\":" TARGETS "}",
+        "m: tag 'columns' has targets, which the tag 'targets' tells");
+}
+
+Test(predictor, a_number_beyond_floats_is_refused)
+{
+    static const char *const tags[] = {"layers", "dense 1", "loss", "mse", "inputs", "1", "targets",
+        "[{\"name\":\"y\",\"mean\":0,\"deviation\":1e38}]", NULL, NULL};
+    const float values[] = {1, 0};
+    struct sgp_predictor *predictor = NULL;
+    struct sgp_error error = {0};
+    struct sgp_measures measures = {0};
+    struct seen seen = {0};
+    cr_assert(eq(int, open_model(tags, values, 1, 1, &error, &predictor), 0), "%s", error.text);
+    cr_assert(eq(int, run(predictor, "a\n7\n", &seen, &error, &measures), SGP_E_NOT_FINITE));
     sgp_measures_finish(&measures);
     sgp_predictor_destroy(predictor);
 }

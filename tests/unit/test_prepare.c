@@ -717,6 +717,59 @@ Test(prepare, columns_of_very_unlike_size)
     config_finish(&config);
 }
 
+#define ALL_COLUMNS                                                                                \
+    "\"columns\": [{\"name\": \"a\", \"mean\": 0, \"deviation\": 1}], "                            \
+    "\"targets\": [{\"name\": \"b\", \"mean\": 75.5, \"deviation\": 50}]"
+
+Test(prepare, a_label_of_numbers_is_scaled_by_its_file)
+{
+    const struct parts parts = {.model = "layers = dense 1\nloss = huber",
+        .data = "train = rows.csv\nlabel = b\ntest = rows.csv\nscale = scale.json"};
+    struct sgp_error error = {0};
+    struct config config;
+    struct prepared p;
+    write_file("scale.json", "{\"sgp_scaling\": 2, " ALL_COLUMNS "}");
+    cr_assert(eq(int, build(parts, &config, &p, &error), 0), "%s", error.text);
+    cr_assert(eq(u32, p.warning_count, 0), "%s", p.warnings[0]);
+    cr_assert(eq(u32, p.model.loss_settings.target_scale_count, 1));
+    cr_assert(eq(str, p.targets_text, "[{\"name\":\"b\",\"mean\":75.5,\"deviation\":50.0}]"));
+    cr_assert(eq(str, p.columns_text,
+        "{\"sgp_scaling\":1,\"columns\":[{\"name\":\"a\",\"mean\":0.0,\"deviation\":1.0}]}"));
+    const uint64_t scaled = p.fingerprint.scaling;
+    prepared_finish(&p);
+    config_finish(&config);
+    /* Targets of format 1 were computed, but never used. */
+    write_file("scale.json", "{\"sgp_scaling\": 1, " ALL_COLUMNS "}");
+    cr_assert(eq(int, build(parts, &config, &p, &error), 0), "%s", error.text);
+    cr_assert(p.model.loss_settings.target_scales == NULL);
+    cr_assert(eq(ptr, p.targets_text, NULL));
+    cr_assert(ne(u64, p.fingerprint.scaling, scaled));
+    expect_warning(&p,
+        "n.conf:12: [data] label: its numbers reach 147.5 and are not scaled; training wants "
+        "numbers near 1: write a scaling file with --label, see sgpd.conf(5)");
+    prepared_finish(&p);
+    config_finish(&config);
+}
+
+Test(prepare, a_relay_learns_from_its_scaling_what_outputs_mean)
+{
+    const struct parts parts = {.node = "name = n0",
+        .train = "algorithm = backup",
+        .model = "layers = dense 1\nloss = mse",
+        .data = "scale = scale.json",
+        .network = "listen = 10.0.0.1:7311"};
+    struct sgp_error error = {0};
+    struct config config;
+    struct prepared p;
+    write_file("fleet.dot", owned);
+    write_file("scale.json", "{\"sgp_scaling\": 2, " ALL_COLUMNS "}");
+    cr_assert(eq(int, build(parts, &config, &p, &error), 0), "%s", error.text);
+    cr_assert(eq(u32, p.model.inputs, 1));
+    cr_assert(eq(dbl, p.model.loss_settings.target_scales->deviation, 50));
+    prepared_finish(&p);
+    config_finish(&config);
+}
+
 Test(prepare, a_model_that_does_not_fit_the_data)
 {
     expect_refusal((struct parts){.model = "layers = dense 3"}, SGP_E_CONFIG,

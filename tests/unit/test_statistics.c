@@ -284,11 +284,75 @@ Test(statistics, labels_of_numbers_are_targets_and_no_features)
 {
     const struct sgp_statistics_options labels = {.label = "\"y, 1\",z", .min_count = 1};
     expect_tables((const char *[]){"z,x,\"y, 1\"\n4,0,1\n", "\"y, 1\",x,z\n3,0,4\n"}, 2, &labels,
-        "{\"sgp_scaling\":1,\"columns\":["
-        "{\"name\":\"x\",\"mean\":0.0,\"deviation\":1.0}],\"rows\":2,\"targets\":["
+        "{\"sgp_scaling\":2,\"columns\":["
+        "{\"name\":\"x\",\"mean\":0.0,\"deviation\":1.0}],\"targets\":["
         "{\"name\":\"y, 1\",\"mean\":2.0,\"deviation\":1.0},"
-        "{\"name\":\"z\",\"mean\":4.0,\"deviation\":1.0}],\"members\":{\"a\":1,\"b\":1}}",
+        "{\"name\":\"z\",\"mean\":4.0,\"deviation\":1.0}],\"rows\":2,"
+        "\"members\":{\"a\":1,\"b\":1}}",
         NULL);
+}
+
+/* The label of the diabetes data of scikit-learn (Efron et al. 2004, "Least Angle Regression"). */
+static const uint16_t diabetes[] = {151, 75, 141, 206, 135, 97, 138, 63, 110, 310, 101, 69, 179,
+    185, 118, 171, 166, 144, 97, 168, 68, 49, 68, 245, 184, 202, 137, 85, 131, 283, 129, 59, 341,
+    87, 65, 102, 265, 276, 252, 90, 100, 55, 61, 92, 259, 53, 190, 142, 75, 142, 155, 225, 59, 104,
+    182, 128, 52, 37, 170, 170, 61, 144, 52, 128, 71, 163, 150, 97, 160, 178, 48, 270, 202, 111, 85,
+    42, 170, 200, 252, 113, 143, 51, 52, 210, 65, 141, 55, 134, 42, 111, 98, 164, 48, 96, 90, 162,
+    150, 279, 92, 83, 128, 102, 302, 198, 95, 53, 134, 144, 232, 81, 104, 59, 246, 297, 258, 229,
+    275, 281, 179, 200, 200, 173, 180, 84, 121, 161, 99, 109, 115, 268, 274, 158, 107, 83, 103, 272,
+    85, 280, 336, 281, 118, 317, 235, 60, 174, 259, 178, 128, 96, 126, 288, 88, 292, 71, 197, 186,
+    25, 84, 96, 195, 53, 217, 172, 131, 214, 59, 70, 220, 268, 152, 47, 74, 295, 101, 151, 127, 237,
+    225, 81, 151, 107, 64, 138, 185, 265, 101, 137, 143, 141, 79, 292, 178, 91, 116, 86, 122, 72,
+    129, 142, 90, 158, 39, 196, 222, 277, 99, 196, 202, 155, 77, 191, 70, 73, 49, 65, 263, 248, 296,
+    214, 185, 78, 93, 252, 150, 77, 208, 77, 108, 160, 53, 220, 154, 259, 90, 246, 124, 67, 72, 257,
+    262, 275, 177, 71, 47, 187, 125, 78, 51, 258, 215, 303, 243, 91, 150, 310, 153, 346, 63, 89, 50,
+    39, 103, 308, 116, 145, 74, 45, 115, 264, 87, 202, 127, 182, 241, 66, 94, 283, 64, 102, 200,
+    265, 94, 230, 181, 156, 233, 60, 219, 80, 68, 332, 248, 84, 200, 55, 85, 89, 31, 129, 83, 275,
+    65, 198, 236, 253, 124, 44, 172, 114, 142, 109, 180, 144, 163, 147, 97, 220, 190, 109, 191, 122,
+    230, 242, 248, 249, 192, 131, 237, 78, 135, 244, 199, 270, 164, 72, 96, 306, 91, 214, 95, 216,
+    263, 178, 113, 200, 139, 139, 88, 148, 88, 243, 71, 77, 109, 272, 60, 54, 221, 90, 311, 281,
+    182, 321, 58, 262, 206, 233, 242, 123, 167, 63, 197, 71, 168, 140, 217, 121, 235, 245, 40, 52,
+    104, 132, 88, 69, 219, 72, 201, 110, 51, 277, 63, 118, 69, 273, 258, 43, 198, 242, 232, 175, 93,
+    168, 275, 293, 281, 72, 140, 189, 181, 209, 136, 261, 113, 131, 174, 257, 55, 84, 42, 146, 212,
+    233, 91, 111, 152, 120, 67, 310, 94, 183, 66, 173, 72, 49, 64, 48, 178, 104, 132, 220, 57};
+#define PATIENTS (sizeof diabetes / sizeof *diabetes)
+
+/* The rows of one of `nodes` nodes, each nodes-th or a piece. */
+static char *patients(uint32_t node, uint32_t nodes, bool pieces)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *file = open_memstream(&text, &bytes);
+    fprintf(file, "x,y\n");
+    for (uint32_t i = 0; i < PATIENTS; i++)
+        if ((pieces ? i * nodes / (uint32_t)PATIENTS : i % nodes) == node)
+            fprintf(file, "%u,%u\n", i, diabetes[i]);
+    fclose(file);
+    return text;
+}
+
+Test(statistics, the_scale_of_a_label_does_not_depend_on_who_has_which_rows)
+{
+    static const uint32_t cuts[] = {1, 3, 4, 7};
+    for (uint32_t cut = 0; cut < 8; cut++) {
+        const uint32_t nodes = cuts[cut / 2];
+        char *texts[7];
+        for (uint32_t i = 0; i < nodes; i++) {
+            char *table = patients(i, nodes, cut % 2);
+            texts[i] = told(table, &(struct sgp_statistics_options){.label = "y"});
+            free(table);
+        }
+        struct sgp_scaling *scaling;
+        uint32_t count;
+        free(combined((const char *const *)texts, nodes, &scaling));
+        const struct sgp_target_scale *target = sgp_scaling_targets(scaling, &count);
+        cr_assert(eq(u32, count, 1));
+        cr_assert(eq(dbl, target->mean, 0x1.3044580944581p+7));
+        cr_assert(eq(dbl, target->deviation, 0x1.3405e23ec581cp+6));
+        sgp_scaling_destroy(scaling);
+        for (uint32_t i = 0; i < nodes; i++)
+            free(texts[i]);
+    }
 }
 
 /* The table of rows first, first + step, ... below 420. */
@@ -397,9 +461,9 @@ Test(statistics, options_that_differ_are_refused)
     char *texts[] = {
         told("x,y\n" ROWS_5("1,1\n"), &numbers), told("x,target\n" ROWS_5("1,3\n"), &target)};
     expect_combined((const char *const *)texts, 2,
-        "{\"sgp_scaling\":1,\"columns\":[{\"name\":\"x\",\"mean\":1.0,\"deviation\":1.0}],"
-        "\"rows\":10,\"targets\":[{\"name\":\"y\",\"mean\":2.0,\"deviation\":1.0}],"
-        "\"members\":{\"a\":5,\"b\":5}}");
+        "{\"sgp_scaling\":2,\"columns\":[{\"name\":\"x\",\"mean\":1.0,\"deviation\":1.0}],"
+        "\"targets\":[{\"name\":\"y\",\"mean\":2.0,\"deviation\":1.0}],"
+        "\"rows\":10,\"members\":{\"a\":5,\"b\":5}}");
     free(texts[0]);
     free(texts[1]);
 }
