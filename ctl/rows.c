@@ -4,6 +4,8 @@
 
 #include "train/names.h"
 
+#include "sgp/statistics.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,6 +124,12 @@ static bool is_class(const struct ctl_rows *rows, const char *value)
     return false;
 }
 
+/* Whether the rows of a class are left out if no node has more of them. */
+static bool is_untold(const struct ctl_rows *rows, const struct sgp_column_value *value)
+{
+    return rows->common && value->rows < SGP_STATISTICS_MIN_COUNT;
+}
+
 int ctl_rows_name_classes(struct ctl_rows *rows, const char *names, struct sgp_error *error)
 {
     struct sgp_error why = {0};
@@ -130,7 +138,7 @@ int ctl_rows_name_classes(struct ctl_rows *rows, const char *names, struct sgp_e
     if (code < 0)
         return sgp_fail(error, code, "--classes: %s", why.text);
     for (uint32_t i = 0; i < label->value_count; i++)
-        if (!is_class(rows, label->values[i].text))
+        if (!is_class(rows, label->values[i].text) && !is_untold(rows, &label->values[i]))
             return sgp_fail(error, SGP_E_CONFIG,
                 "--classes: %s has rows of the class '%.80s' in column '%.80s'; name it, too",
                 rows->file, label->values[i].text, label->name);

@@ -29,7 +29,8 @@ enum ctl_exit ctl_rows_read(struct ctl *ctl, const char *file, const char *label
 void ctl_rows_finish(struct ctl_rows *rows);
 
 /* Name the classes of the label, separated by blanks or commas: other machines may have rows of
- * classes that these rows lack. SGP_E_CONFIG if a row has another class, -ENOMEM. */
+ * classes that these rows lack. SGP_E_CONFIG if a row has another class, -ENOMEM. If `common`, it
+ * may be one of fewer rows than are told to other machines. */
 int ctl_rows_name_classes(struct ctl_rows *rows, const char *names, struct sgp_error *error);
 
 /* Whether the label names classes. */

@@ -262,7 +262,26 @@ static int prepare_scaling(struct prepared *p, struct sgp_error *error)
         return code;
     code =
         scaling_read(config, is_relay(p), &why, &p->scaling_alone, &p->scaling_text, &p->scaling);
+    if (code == 0 && p->scaling_text)
+        code = scaling_classes(p->scaling_text, &why, &p->told_classes, &p->told_class_count);
     return code < 0 ? prepare_fail_file(config, code, &why, error) : 0;
+}
+
+/* What too few rows of any node have to be told. */
+static void warn_about_agreed(struct prepared *p, const struct sgp_csv_agreed *agreed)
+{
+    const char *train = p->config->train;
+    if (agreed->strange > 0)
+        prepared_warn(p,
+            "%s: %" PRIu64 " values of columns of words are not in the scaling of the fleet, and "
+            "count as missing; too few rows of any node have them (min_count)",
+            train, agreed->strange);
+    if (agreed->left_out > 0)
+        prepared_warn(p,
+            "%s: %" PRIu64 " rows are left out, the first in line %" PRIu64 ": their class is not "
+            "in [data] classes, and too few rows of any node have it to be told (min_count); name "
+            "it in classes on every node, or remove the rows",
+            train, agreed->left_out, agreed->left_out_line);
 }
 
 static int prepare_data(struct prepared *p, struct sgp_error *error)
@@ -281,6 +300,8 @@ static int prepare_data(struct prepared *p, struct sgp_error *error)
     code = count_classes(p, error);
     if (code < 0)
         return code;
+    struct sgp_csv_agreed agreed = {
+        .classes = (const char *const *)p->told_classes, .class_count = p->told_class_count};
     const struct sgp_data_options options = {.train = config->train,
         .labels = given(config->labels),
         .test = given(config->test),
@@ -290,7 +311,7 @@ static int prepare_data(struct prepared *p, struct sgp_error *error)
         .class_names = (const char *const *)p->class_names,
         .class_count = p->class_count,
         .scaling = p->scaling,
-        .tolerant = scaling_is_of_fleet(config),
+        .agreed = scaling_is_of_fleet(config) ? &agreed : NULL,
         .missing = config->missing,
         .shards = config->shards,
         .holdout = config->holdout,
@@ -300,11 +321,8 @@ static int prepare_data(struct prepared *p, struct sgp_error *error)
     code = sgp_data_load(&options, &why, &p->data);
     if (code == SGP_E_CONFIG)
         return config_fail(config, CONFIG_ID_TRAIN, error, code, "%s", why.text);
-    if (code == 0 && p->data.strange > 0)
-        prepared_warn(p,
-            "%s: %" PRIu64 " values of columns of words are not in the scaling of the fleet, and "
-            "count as missing; too few rows of any node have them (min_count)",
-            config->train, p->data.strange);
+    if (code == 0)
+        warn_about_agreed(p, &agreed);
     return code < 0 ? prepare_fail_file(config, code, &why, error) : 0;
 }
 
@@ -736,6 +754,7 @@ void prepared_finish(struct prepared *p)
     free(p->columns_text);
     free(p->targets_text);
     sgp_names_free(p->class_names, p->class_count);
+    sgp_names_free(p->told_classes, p->told_class_count);
     *p = (struct prepared){0};
 }
 

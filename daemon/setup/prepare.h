@@ -41,6 +41,8 @@ struct prepared {
     struct sgp_data data;
     struct sgp_scaling *scaling; /* NULL: features are used unchanged */
     char *scaling_text;          /* of a scaling of the fleet; NULL: the scaling is none of it */
+    char **told_classes;         /* in it: the classes that some node has told; or NULL */
+    uint32_t told_class_count;
     bool scaling_alone; /* of this node's rows alone; all nodes have still to agree on another */
     struct sgp_model model;
     struct sgp_learner_settings settings; /* refers to the three above */

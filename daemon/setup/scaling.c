@@ -3,6 +3,7 @@
 #include "scaling.h"
 
 #include "train/atomic_file.h"
+#include "train/names.h"
 #include "train/scaling.h"
 
 #include "sgp/statistics.h"
@@ -148,12 +149,17 @@ static int scale_alone(const struct config *config, struct sgp_error *error, cha
 static int read_kept(
     const char *path, struct sgp_error *error, uint64_t *ret_version, char **ret_text)
 {
-    json_error_t where;
-    json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &where);
-    const json_t *version = json_object_get(root, VERSION_KEY);
-    struct stat status;
-    if (root == NULL && stat(path, &status) < 0 && errno == ENOENT)
+    FILE *file = fopen(path, "re");
+    if (file == NULL && errno == ENOENT)
         return 0;
+    if (file == NULL)
+        return sgp_fail(error, -errno,
+            "%s: the scaling on which the nodes have agreed cannot be read: %s; let the user of "
+            "sgpd read this file and its directory",
+            path, strerror(errno));
+    json_t *root = json_loadf(file, JSON_REJECT_DUPLICATES, NULL);
+    (void)fclose(file);
+    const json_t *version = json_object_get(root, VERSION_KEY);
     if (!json_is_integer(version) || json_integer_value(version) < 0) {
         json_decref(root);
         return sgp_fail(error, SGP_E_FILE,
@@ -190,7 +196,35 @@ int scaling_read(const struct config *config, bool relay, struct sgp_error *erro
                           *ret_alone ? config->train : path, error, ret_scaling);
 }
 
-/* ---- class weights ---- */
+/* ---- classes ---- */
+
+int scaling_classes(
+    const char *text, struct sgp_error *error, char ***ret_names, uint32_t *ret_count)
+{
+    json_t *root = json_loads(text, 0, NULL);
+    json_t *classes = json_object_get(root, "classes");
+    char **names = calloc(json_object_size(classes) + 1, sizeof *names);
+    uint32_t count = 0;
+    bool whole = root != NULL && names != NULL;
+    const char *name;
+    json_t *rows;
+    json_object_foreach(classes, name, rows)
+    {
+        if (!whole)
+            break;
+        names[count] = strdup(name);
+        whole = names[count] != NULL;
+        count += whole;
+    }
+    json_decref(root);
+    if (whole && count > 0) {
+        *ret_names = names;
+        *ret_count = count;
+        return 0;
+    }
+    sgp_names_free(names, count);
+    return whole ? 0 : sgp_fail(error, -ENOMEM, "out of memory");
+}
 
 /* Whether a told class is the class of this name: 0.0 is the class 0. */
 static bool is_class(const char *told, const char *name)

@@ -42,6 +42,11 @@ int scaling_combine(const struct sgp_survey *survey, const struct sgp_topology *
 int scaling_read(const struct config *config, bool relay, struct sgp_error *error, bool *ret_alone,
     char **ret_text, struct sgp_scaling **ret_scaling);
 
+/* The classes in the text of a scaling, which some node has told. The caller calls sgp_names_free.
+ * NULL and 0: there are none. 0 or -ENOMEM with *error. */
+int scaling_classes(
+    const char *text, struct sgp_error *error, char ***ret_names, uint32_t *ret_count);
+
 /* [model] class_weights = balanced: rows / (classes * rows of the class), by the rows of all nodes
  * in the text of a scaling, of which they are told. A class that no node has told weighs as much as
  * the rarest class that was told. Names are in the order of the outputs. The caller frees

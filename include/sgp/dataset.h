@@ -204,6 +204,18 @@ void sgp_scaling_columns(const struct sgp_scaling *scaling, char *ret_text, size
 /* Free; NULL is fine. */
 void sgp_scaling_destroy(struct sgp_scaling *scaling);
 
+/* What nodes that have agreed on a scaling tolerate, since a value or a class of few rows is not
+ * told to others. */
+struct sgp_csv_agreed {
+    /* The classes that some node has told. If there are any, a row of another class that
+     * `class_names` does not name is left out. */
+    const char *const *classes;
+    uint32_t class_count;
+    uint64_t left_out;      /* out: these rows, */
+    uint64_t left_out_line; /* out: and the line of the first of them */
+    uint64_t strange;       /* out: values that the scaling does not name; their features are 0 */
+};
+
 struct sgp_csv_options {
     /* Name of the label column; NULL: rows without labels. Several names, separated by commas, make
      * as many values in this order. A name that contains a comma must be in "quotes", in which a
@@ -218,9 +230,7 @@ struct sgp_csv_options {
     /* The rows are for a trained model. If some label columns are missing, all are left out.
      * Messages name the model instead of the configuration. */
     bool for_model;
-    /* NULL: a value of a column of words that the scaling does not name is an error. Otherwise its
-     * features are 0, and it is counted here. */
-    uint64_t *strange;
+    struct sgp_csv_agreed *agreed; /* NULL: the scaling is none on which nodes have agreed */
 };
 
 /* Read a CSV file as in RFC 4180: comma, "quotes" with "" for a quote, CRLF or LF. The first line
@@ -281,10 +291,10 @@ struct sgp_data_options {
     const char *const *class_names;
     uint32_t class_count; /* with class_names NULL: their number (IDX), 0 = from the labels */
     const struct sgp_scaling *scaling; /* NULL: numbers are not scaled; borrowed */
-    bool tolerant; /* a value that the scaling does not name is no error: its features are 0 */
-    enum sgp_missing missing; /* 0 means SGP_MISSING_ERROR */
-    struct sgp_shards shards; /* kind 0 means round-robin */
-    double holdout;           /* of the node's own rows, in [0, 1); used only without `test` */
+    struct sgp_csv_agreed *agreed;     /* see struct sgp_csv_options; its counts begin at 0 */
+    enum sgp_missing missing;          /* 0 means SGP_MISSING_ERROR */
+    struct sgp_shards shards;          /* kind 0 means round-robin */
+    double holdout; /* of the node's own rows, in [0, 1); used only without `test` */
     uint32_t node_index;
     uint32_t node_count;
     uint64_t seed; /* of the fleet; it determines the shards */
@@ -296,7 +306,6 @@ struct sgp_data {
     uint64_t file_rows;        /* of the training file, without the dropped rows */
     uint64_t own_rows;         /* this node's part of file_rows, held-out rows included */
     uint64_t digest;           /* of all rows of the file as read; 0 if the node keeps all rows */
-    uint64_t strange;          /* values that the scaling does not name, if that was tolerated */
 };
 
 /* Read the files that the options name, keep the rows of this node, and hold out or read the

@@ -43,10 +43,11 @@ int sgp_csv_header_read(
     struct sgp_csv *csv, struct sgp_error *error, struct sgp_csv_header *ret_header);
 void sgp_csv_header_finish(struct sgp_csv_header *header);
 
-/* The index of the column with a name, or SGP_E_DATA with the existing columns. If the name is from
- * a scaling file, the error also lists that file's columns; otherwise the scaling is NULL. */
+/* The index of the column with a name, or SGP_E_DATA with the existing columns. */
 int64_t sgp_csv_header_find(const struct sgp_csv_header *header, const struct sgp_csv *csv,
-    const char *name, const struct sgp_scaling *scaling, struct sgp_error *error);
+    const char *name, struct sgp_error *error);
+/* The names of the columns as one text, which may end in "...". */
+void sgp_csv_header_list(const struct sgp_csv_header *header, char *list, size_t bytes);
 
 /* As sgp_csv_next. The row must have as many fields as there are names. */
 int sgp_csv_row(struct sgp_csv *csv, const struct sgp_csv_header *header, struct sgp_error *error);

@@ -115,24 +115,61 @@ static int bind_plain(struct reading *reading, struct sgp_error *error)
     return 0;
 }
 
+#define AGREE_AGAIN "to agree on other columns, stop all nodes, remove %s on each, and start them"
+
+/* Report that the table lacks a column of the scaling. */
+static int fail_absent(const struct reading *reading, const char *name, struct sgp_error *error)
+{
+    const struct sgp_scaling *scaling = reading->options->scaling;
+    const char *table = reading->csv.source.name;
+    char list[SGP_TEXT_BYTES / 4];
+    char theirs[SGP_TEXT_BYTES / 4];
+    sgp_csv_header_list(&reading->header, list, sizeof list);
+    sgp_scaling_columns(scaling, theirs, sizeof theirs);
+    if (reading->options->agreed)
+        return sgp_fail(error, SGP_E_DATA,
+            "%s:1: there is no column '%.80s', on which the nodes have agreed (%s); the columns "
+            "are %s; correct the table, or, " AGREE_AGAIN,
+            table, name, theirs, list, scaling->name);
+    return sgp_fail(error, SGP_E_DATA,
+        "%s:1: there is no column '%.80s', which the scaling file %s names (%s); the columns are "
+        "%s; write a scaling file of this table, or correct [data] scale",
+        table, name, scaling->name, theirs, list);
+}
+
+/* Report that the scaling has the label as a feature. */
+static int fail_label(const struct reading *reading, const char *name, struct sgp_error *error)
+{
+    const char *scaling = reading->options->scaling->name;
+    if (reading->options->agreed)
+        return sgp_fail(error, SGP_E_DATA,
+            "%s:1: column '%.80s' is the label, and the nodes have agreed on it as a feature; "
+            "correct [data] label, or, " AGREE_AGAIN,
+            reading->csv.source.name, name, scaling);
+    return sgp_fail(error, SGP_E_DATA,
+        "%s:1: column '%.80s' is the label and cannot be a feature; take it out of the scaling "
+        "file %s (sgpctl scaling --label %.80s leaves it out)",
+        reading->csv.source.name, name, scaling, name);
+}
+
 /* Bind the columns that the scaling names, in its order. */
 static int bind_scaled(struct reading *reading, struct sgp_error *error)
 {
-    const struct sgp_scaling *scaling = reading->options->scaling;
+    const struct sgp_csv_options *options = reading->options;
+    const struct sgp_scaling *scaling = options->scaling;
     reading->bindings = calloc(scaling->column_count, sizeof *reading->bindings);
     if (!reading->bindings)
         return no_memory(reading, error);
     for (uint32_t i = 0; i < scaling->column_count; i++) {
         const struct sgp_scaling_column *column = &scaling->columns[i];
-        int64_t field = sgp_csv_header_find(&reading->header, &reading->csv, column->name,
-            reading->options->for_model ? NULL : scaling, error);
+        struct sgp_error absent = {0};
+        int64_t field = sgp_csv_header_find(&reading->header, &reading->csv, column->name, &absent);
+        if (field < 0 && !options->for_model)
+            return fail_absent(reading, column->name, error);
         if (field < 0)
-            return (int)field;
+            return sgp_fail(error, (int)field, "%s", absent.text);
         if (reading->is_label[field])
-            return sgp_fail(error, SGP_E_DATA,
-                "%s:1: column '%.80s' is the label and cannot be a feature; take it out of the "
-                "scaling file %s (sgpctl scaling --label %.80s leaves it out)",
-                reading->csv.source.name, column->name, scaling->name, column->name);
+            return fail_label(reading, column->name, error);
         struct binding *binding = &reading->bindings[reading->binding_count++];
         *binding = (struct binding){
             .field = (uint32_t)field, .feature = reading->parts.features, .scaling = column};
@@ -219,8 +256,8 @@ static int bind_columns(struct reading *reading, struct sgp_error *error)
     if (!reading->label_fields)
         return no_memory(reading, error);
     for (uint32_t i = 0; i < reading->label_count; i++) {
-        int64_t field = sgp_csv_header_find(
-            &reading->header, &reading->csv, reading->label_names[i], NULL, error);
+        int64_t field =
+            sgp_csv_header_find(&reading->header, &reading->csv, reading->label_names[i], error);
         if (field < 0)
             return (int)field;
         if (reading->is_label[field])
@@ -270,6 +307,11 @@ static int bind_targets(struct reading *reading, struct sgp_error *error)
         return 0;
     for (uint32_t i = 0; i < scaling->target_count; i++)
         sgp_list_add(list, sizeof list, scaling->targets[i].name);
+    if (!has_targets(reading) && options->agreed)
+        return sgp_fail(error, SGP_E_DATA,
+            "%s:1: label = %.80s, but the nodes have agreed on %s; correct [data] label, "
+            "or, " AGREE_AGAIN,
+            reading->csv.source.name, options->label, list, scaling->name);
     if (!has_targets(reading))
         return sgp_fail(error, SGP_E_DATA,
             "%s:1: label = %.80s, but the targets of the scaling file %s are %s; write a scaling "
@@ -366,8 +408,8 @@ static int feature_read(const struct reading *reading, const struct binding *bin
     /* A scaled mean is 0, and a missing category sets no feature: the zeros are already there. */
     if (sgp_csv_missing(field))
         return missing_handle(reading, binding->field, error);
-    if (binding->entries && reading->options->strange) {
-        ++*reading->options->strange;
+    if (binding->entries && reading->options->agreed) {
+        reading->options->agreed->strange++;
         return 0;
     }
     if (binding->entries)
@@ -406,6 +448,33 @@ static bool class_find(const struct reading *reading, const char *field, uint32_
     return true;
 }
 
+/* Whether some node has told the class of a field: 0.0 is the class 0. */
+static bool is_told(const struct sgp_csv_agreed *agreed, const char *field)
+{
+    double number, told;
+    const bool is_number = sgp_csv_number(field, &number);
+    for (uint32_t i = 0; i < agreed->class_count; i++)
+        if (strcmp(agreed->classes[i], field) == 0 ||
+            (is_number && sgp_csv_number(agreed->classes[i], &told) && told == number))
+            return true;
+    return false;
+}
+
+/* A label that is none of the classes: 1 to leave its row out, or an error. */
+static int stray_label(const struct reading *reading, uint32_t index, struct sgp_error *error)
+{
+    struct sgp_csv_agreed *agreed = reading->options->agreed;
+    if (agreed && agreed->class_count > 0 &&
+        !is_told(agreed, sgp_csv_field(&reading->csv, index))) {
+        if (agreed->left_out++ == 0)
+            agreed->left_out_line = reading->csv.line;
+        return 1;
+    }
+    return column_fail(reading, index, error, "is not among the classes",
+        reading->options->for_model ? "give one that the model knows"
+                                    : "list every class in classes = ...");
+}
+
 /* Read label column `i` of the record into row `rows`. Returns as feature_read. */
 static int label_read(struct reading *reading, uint32_t i, struct sgp_error *error)
 {
@@ -418,9 +487,7 @@ static int label_read(struct reading *reading, uint32_t i, struct sgp_error *err
     if (sgp_csv_missing(field))
         return missing_handle(reading, index, error);
     if (reading->classes)
-        return column_fail(reading, index, error, "is not among the classes",
-            reading->options->for_model ? "give one that the model knows"
-                                        : "list every class in classes = ...");
+        return stray_label(reading, index, error);
     double number;
     if (!sgp_csv_number(field, &number))
         return column_fail(reading, index, error, "is not a number",

@@ -80,24 +80,23 @@ int sgp_csv_header_read(
     return 0;
 }
 
-int64_t sgp_csv_header_find(const struct sgp_csv_header *header, const struct sgp_csv *csv,
-    const char *name, const struct sgp_scaling *scaling, struct sgp_error *error)
+void sgp_csv_header_list(const struct sgp_csv_header *header, char *list, size_t bytes)
 {
-    char list[SGP_TEXT_BYTES / 4] = "";
-    char theirs[SGP_TEXT_BYTES / 4];
-    for (uint32_t i = 0; i < header->count; i++) {
+    list[0] = '\0';
+    for (uint32_t i = 0; i < header->count; i++)
+        sgp_list_add(list, bytes, header->names[i]);
+}
+
+int64_t sgp_csv_header_find(const struct sgp_csv_header *header, const struct sgp_csv *csv,
+    const char *name, struct sgp_error *error)
+{
+    char list[SGP_TEXT_BYTES / 4];
+    for (uint32_t i = 0; i < header->count; i++)
         if (strcmp(header->names[i], name) == 0)
             return i;
-        sgp_list_add(list, sizeof list, header->names[i]);
-    }
-    if (!scaling)
-        return sgp_fail(error, SGP_E_DATA, "%s:1: there is no column '%.80s'; the columns are %s",
-            csv->source.name, name, list);
-    sgp_scaling_columns(scaling, theirs, sizeof theirs);
-    return sgp_fail(error, SGP_E_DATA,
-        "%s:1: there is no column '%.80s', which the scaling file %s names (%s); the columns are "
-        "%s; write a scaling file of this table, or correct [data] scale",
-        csv->source.name, name, scaling->name, theirs, list);
+    sgp_csv_header_list(header, list, sizeof list);
+    return sgp_fail(error, SGP_E_DATA, "%s:1: there is no column '%.80s'; the columns are %s",
+        csv->source.name, name, list);
 }
 
 int sgp_csv_row(struct sgp_csv *csv, const struct sgp_csv_header *header, struct sgp_error *error)

@@ -39,7 +39,7 @@ static int options_check(const struct sgp_data_options *options, struct sgp_erro
 
 /* Read one table. For IDX, class_count may already be known from the training labels. */
 static int table_read(const struct sgp_data_options *options, const char *path,
-    const char *label_path, uint32_t class_count, struct sgp_data *data, struct sgp_error *error,
+    const char *label_path, uint32_t class_count, struct sgp_error *error,
     struct sgp_dataset **ret_dataset)
 {
     if (options->labels)
@@ -50,7 +50,7 @@ static int table_read(const struct sgp_data_options *options, const char *path,
         .class_names = options->class_names,
         .class_count = options->class_count,
         .scaling = options->scaling,
-        .strange = options->tolerant ? &data->strange : NULL,
+        .agreed = options->agreed,
         .missing = options->missing ? options->missing : SGP_MISSING_ERROR};
     return sgp_dataset_read_csv(path, &csv, error, ret_dataset);
 }
@@ -98,7 +98,7 @@ static int find_test(
         return 0;
     }
     int status = table_read(
-        options, options->test, options->test_labels, train->classes, data, error, &data->test);
+        options, options->test, options->test_labels, train->classes, error, &data->test);
     if (status < 0)
         return status;
     const struct sgp_dataset *test = data->test;
@@ -124,7 +124,7 @@ int sgp_data_load(
         return status;
     struct sgp_data data = {.train = NULL};
     status = table_read(
-        options, options->train, options->labels, options->class_count, &data, error, &data.train);
+        options, options->train, options->labels, options->class_count, error, &data.train);
     if (status == 0)
         status = keep_own(options, error, &data);
     if (status == 0)

@@ -75,8 +75,7 @@ static int bind_label(
     if (!reading->label_fields)
         return no_memory(reading, error);
     for (uint32_t i = 0; i < count; i++) {
-        const int64_t field =
-            sgp_csv_header_find(&reading->header, &reading->csv, names[i], NULL, error);
+        const int64_t field = sgp_csv_header_find(&reading->header, &reading->csv, names[i], error);
         if (field < 0)
             return (int)field;
         if (reading->roles[field] == ROLE_LABEL)

@@ -338,6 +338,55 @@ class ScaleFleet(FleetTest):
             told = json.load(file)
         self.assertEqual(told, {"sgp_scaling": 1, "columns": json.loads(f.scale_bytes(0))["columns"]})
 
+    def test_rows_of_a_class_that_nobody_told_are_left_out(self):
+        """Fewer than MIN_COUNT rows of n1 alone are of the class `odd`, which no configuration names."""
+        f = self.sites(2)
+        rows = f.tables[1]
+        f.write_table(1, [dict(row, label="odd") if number in (3, 50, 51) else row for number, row in enumerate(rows)])
+        f.start()
+        self.finish(f, range(2))
+        self.assertNotIn(b"odd", f.scale_bytes(0))
+        self.assertIn("rows1.csv: 3 rows are left out, the first in line 5: their class is not in [data] classes", f.nodes[1].log())
+        self.assertRegex(f.nodes[1].log(), r'event=start .*data="97 rows')
+        self.assertNotIn("left out", f.nodes[0].log())
+
+    def test_a_class_that_is_told_must_be_named(self):
+        f = self.sites(2)
+        f.write_table(1, [dict(row, label="odd") if number < MIN_COUNT else row for number, row in enumerate(f.tables[1])])
+        f.start()
+        f.wait("n1 to end", lambda: f.nodes[1].process.poll() is not None)
+        self.assertIn("'odd' is not among the classes; list every class", f.nodes[1].log())
+
+    def test_a_scaling_of_other_columns(self):
+        """The table has lost a column since the nodes agreed: their agreement is named, and no key of the configuration."""
+        f = self.sites(2, options={"train.when_done": "exit"})
+        f.start()
+        for node in f.nodes:
+            self.assertEqual(node.process.wait(fleet.PATIENCE), 0)
+        f.write_table(0, [{k: v for k, v in row.items() if k != "gap"} for row in f.tables[0]])
+        f.nodes[0].start()
+        self.assertNotEqual(f.nodes[0].process.wait(fleet.PATIENCE), 0)
+        [line] = [line for line in f.nodes[0].log().splitlines() if "'gap'" in line]
+        self.assertRegex(line, r"rows0.csv:1: there is no column 'gap', on which the nodes have agreed \(near, far, gap.*; correct "
+                         r"the table, or, to agree on other columns, stop all nodes, remove \S+/n0/scale.json on each")
+        self.assertNotIn("[data] scale", line)
+
+    def test_a_scaling_that_cannot_be_read(self):
+        f = self.sites(2)
+        os.mkdir(f.nodes[0].directory)
+        path = os.path.join(f.nodes[0].directory, "scale.json")
+        os.symlink("scale.json", path)  # ELOOP, also for root, who may read everything
+        status, text = f.check()
+        self.assertEqual(text.count("\n"), 1, text)
+        self.assertNotEqual(status, 0)
+        self.assertIn(path + ": the scaling on which the nodes have agreed cannot be read: Too many levels of symbolic links; let "
+                      "the user of sgpd read", text)
+        if os.getuid() != 0:
+            os.remove(path)
+            with open(path, "w", encoding="ascii"):
+                os.chmod(path, 0)
+            self.assertIn("cannot be read: Permission denied; let", f.check()[1])
+
     def test_an_order_to_stop_ends_the_wait(self):
         f = self.sites(2)
         f.start([0])

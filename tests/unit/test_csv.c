@@ -381,6 +381,49 @@ Test(csv, a_label_that_is_too_large_once_scaled_is_refused)
     sgp_scaling_destroy(scaling);
 }
 
+Test(csv, a_row_of_a_class_that_nobody_told_is_left_out)
+{
+    static const char *const names[] = {"0", "1"}, *const told[] = {"0", "1", "2", "many"};
+    struct sgp_csv_agreed agreed = {.classes = told, .class_count = 4};
+    struct sgp_csv_options options = {.label = "y",
+        .class_names = names,
+        .class_count = 2,
+        .missing = SGP_MISSING_ERROR,
+        .agreed = &agreed};
+    struct sgp_dataset *dataset = expect_rows("a,y\n1,0\n2,7\n3,1.0\n4,few\n5,7\n", &options, 2, 1);
+    cr_assert(eq(u64, agreed.left_out, 3));
+    cr_assert(eq(u64, agreed.left_out_line, 3));
+    expect_floats(dataset->floats, (float[]){1, 3}, 2);
+    sgp_dataset_destroy(dataset);
+    /* A class that some node has told needs an output. */
+    expect_error("a,y\n1,0\n2,2.0\n", &options, SGP_E_DATA,
+        "t.csv:3: column 'y': '2.0' is not among the classes; list every class in classes = ...");
+    expect_error("a,y\n1,many\n", &options, SGP_E_DATA,
+        "t.csv:2: column 'y': 'many' is not among the classes; list every class in classes = ...");
+    agreed.class_count = 0;
+    expect_error("a,y\n2,7\n", &options, SGP_E_DATA,
+        "t.csv:2: column 'y': '7' is not among the classes; list every class in classes = ...");
+}
+
+Test(csv, other_columns_than_the_nodes_agreed_on)
+{
+    struct sgp_csv_agreed agreed = {.class_count = 0};
+    struct sgp_scaling *scaling = scaling_of(SCALING);
+    struct sgp_csv_options options = plain;
+    options.scaling = scaling;
+    options.agreed = &agreed;
+    expect_error("c,y\nu,1\n", &options, SGP_E_DATA,
+        "t.csv:1: there is no column 'a', on which the nodes have agreed (c, a); the columns are "
+        "c, y; correct the table, or, to agree on other columns, stop all nodes, remove s.json on "
+        "each, and start them");
+    options.label = "a";
+    expect_error("a,c\n1,u\n", &options, SGP_E_DATA,
+        "t.csv:1: column 'a' is the label, and the nodes have agreed on it as a feature; correct "
+        "[data] label, or, to agree on other columns, stop all nodes, remove s.json on each, and "
+        "start them");
+    sgp_scaling_destroy(scaling);
+}
+
 Test(csv, a_value_of_the_scaling_may_be_called_as_a_missing_one)
 {
     struct sgp_scaling *scaling = scaling_of(
