@@ -10,6 +10,8 @@
 #define STEPS 1000u /* at least, also of few rows */
 #define BATCH 32u
 #define HOLDOUT 0.2
+#define RATE 0.02       /* of Nesterov's momentum */
+#define RATE_ADAM 0.005 /* of columns that are not scaled */
 
 /* ---- the answer ---- */
 
@@ -55,7 +57,6 @@ static enum ctl_exit take_numbers(struct ctl_draft *draft)
     struct ctl *ctl = draft->ctl;
     const struct ctl_given *given = draft->given;
     draft->batch = BATCH;
-    draft->rate = 0.005;
     draft->holdout = HOLDOUT;
     enum ctl_exit status = ctl_option_u64(ctl, &given[NEW_BATCH], 1, 1000000, &draft->batch);
     if (status == CTL_DONE)
@@ -75,6 +76,16 @@ static enum ctl_exit take_epochs(struct ctl_draft *draft)
     return ctl_option_u64(draft->ctl, &draft->given[NEW_EPOCHS], 1, 1000000, &draft->epochs);
 }
 
+/* Momentum is linear in the gradients, so nodes with unlike rows come to the model of all rows. Adam
+ * divides each node's by their own size, and does not; but it learns from columns of any size. */
+static enum ctl_exit choose_rule(struct ctl_draft *draft)
+{
+    draft->scaled = ctl_draft_scales_all(draft);
+    if (!draft->given[NEW_RATE].given)
+        draft->rate = draft->scaled ? RATE : RATE_ADAM;
+    return CTL_DONE;
+}
+
 static enum ctl_exit config_new(struct ctl *ctl, int argc, char **argv)
 {
     struct ctl_draft draft = {.ctl = ctl};
@@ -90,6 +101,8 @@ static enum ctl_exit config_new(struct ctl *ctl, int argc, char **argv)
         status = take_epochs(&draft);
     if (status == CTL_DONE)
         status = ctl_draft_find_scale(&draft);
+    if (status == CTL_DONE)
+        status = choose_rule(&draft);
     if (status == CTL_DONE)
         status = ctl_draft_write(&draft);
     if (status == CTL_DONE)
@@ -124,7 +137,8 @@ static const struct ctl_option config_new_options[NEW_COUNT + 1] = {
         .summary = "passes over the rows. Default: 20, or as many as make 1000 steps"},
     [NEW_BATCH] = {"--batch", .value = "ROWS", .summary = "rows of a step. Default: 32"},
     [NEW_RATE] = {"--learning-rate", .value = "RATE",
-        .summary = "step size of Adam. Default: 0.005"},
+        .summary = "step size. Default: 0.02 with momentum; 0.005 with Adam, which is taken if "
+                   "columns or the label are not scaled"},
     [NEW_ALGORITHM] = {"--algorithm", .value = "NAME",
         .summary = "how nodes train together. Default: the first that the topology file takes",
         .words = "sgp osgp agp dpsgd adpsgd backup downpour cyclic"},

@@ -57,6 +57,7 @@ struct ctl_draft {
     uint64_t epochs, batch;
     double rate, holdout;
     bool scale_made;
+    bool scaled; /* the features, and a label of numbers, are near 1 */
 };
 
 /* ---- config_new_questions.c ---- */
@@ -77,6 +78,9 @@ enum ctl_exit ctl_draft_find_scale(struct ctl_draft *draft);
 /* Whether draft->scale is a path, or CTL_SCALE_FLEET. */
 bool ctl_draft_has_scale_file(const struct ctl_draft *draft);
 bool ctl_draft_has_scale_of_fleet(const struct ctl_draft *draft);
+
+/* Whether all columns that the model learns from are scaled, and a label of numbers too. */
+bool ctl_draft_scales_all(const struct ctl_draft *draft);
 
 /* Check the text, compute the scaling file unless there is one, and write the configuration. */
 enum ctl_exit ctl_draft_write(struct ctl_draft *draft);

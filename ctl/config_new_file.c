@@ -91,6 +91,23 @@ static enum ctl_exit make_scale(struct ctl_draft *draft)
     return CTL_DONE;
 }
 
+/* A scaling file that is there may be of a format that scales no label. */
+bool ctl_draft_scales_all(const struct ctl_draft *draft)
+{
+    struct sgp_scaling *scaling = NULL;
+    struct sgp_error ignored = {0}; /* the daemon reports the file */
+    uint32_t targets = 0;
+    if (strcmp(draft->scale, "none") == 0)
+        return false;
+    if (ctl_draft_has_scale_of_fleet(draft) || ctl_rows_classify(&draft->rows) ||
+        access(draft->scale, F_OK) != 0)
+        return true;
+    if (sgp_scaling_read(draft->scale, &ignored, &scaling) == 0)
+        (void)sgp_scaling_targets(scaling, &targets);
+    sgp_scaling_destroy(scaling);
+    return targets > 0;
+}
+
 /* ---- the configuration ---- */
 
 /* Read the text as a daemon would, so that no value breaks out of its line. */

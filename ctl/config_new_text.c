@@ -17,6 +17,20 @@ static void put_model(const struct ctl_draft *draft, FILE *file)
         (void)fprintf(file, "; what is made small: the mean square of the error\nloss = mse\n");
 }
 
+static void put_optimizer(const struct ctl_draft *draft, FILE *file)
+{
+    (void)fprintf(file, "\n[optimizer]\n; the rule of a step; the same on every node\n");
+    if (draft->scaled)
+        (void)fprintf(file,
+            "kind = nesterov\nmomentum = 0.9\n"
+            "; holds weights small, so that few rows are not learned by heart\n"
+            "weight_decay = 0.01\n"
+            "; the size of a step: it falls towards the end of training\nschedule = cosine\n");
+    else
+        (void)fprintf(file, "kind = adam\n; the size of a step\n");
+    (void)fprintf(file, "learning_rate = %g\n", draft->rate);
+}
+
 void ctl_draft_put(const struct ctl_draft *draft, FILE *file)
 {
     const struct ctl_data_options data = {.scale = draft->scale,
@@ -40,8 +54,7 @@ void ctl_draft_put(const struct ctl_draft *draft, FILE *file)
     put_model(draft, file);
     (void)fputc('\n', file);
     ctl_rows_put_data(&draft->rows, &data, file);
-    (void)fprintf(file,
-        "\n[optimizer]\n; rule and size of a step\nkind = adam\nlearning_rate = %g\n", draft->rate);
+    put_optimizer(draft, file);
     (void)fprintf(
         file, "\n[network]\n; where neighbours reach this node\nlisten = %s\n", draft->listen);
     if (draft->given[NEW_SOCKET].given)

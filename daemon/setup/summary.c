@@ -128,6 +128,17 @@ static void print_noise(FILE *stream, const struct prepared *p)
             sgp_optimizer_name(optimizer->kind), optimizer->noise_fraction);
 }
 
+/* How label columns of numbers are scaled. */
+static void print_targets(FILE *stream, const struct prepared *p)
+{
+    const struct sgp_loss_settings *settings = &p->model.loss_settings;
+    for (uint32_t i = 0; settings->target_scales && i < settings->target_scale_count; i++) {
+        const struct sgp_target_scale *scale = &settings->target_scales[i];
+        (void)fprintf(stream, "%-10s (%.80s - %.6g) / %.6g is what the model learns\n",
+            i == 0 ? "label" : "", scale->name, scale->mean, scale->deviation);
+    }
+}
+
 void prepared_print(FILE *stream, const struct prepared *p)
 {
     char layers[SGP_MODEL_TEXT_BYTES] = "";
@@ -163,6 +174,7 @@ void prepared_print(FILE *stream, const struct prepared *p)
         (void)fprintf(stream,
             "scaling    of these rows alone, for this check; the nodes agree on it when they "
             "start\n");
+    print_targets(stream, p);
     char blas[SGP_BLAS_TEXT_BYTES];
     sgp_blas_text(&p->blas, blas);
     (void)fprintf(stream, "blas       %s\n", blas);

@@ -142,6 +142,32 @@ def test_stray_text_is_named_with_its_line():
         check(home)
 
 
+def test_a_label_of_numbers_is_scaled():
+    """By the scaling file that is written. One that is there, of a format that scales no label, is used as it is, with Adam."""
+    with folder() as home:
+        def rule(file):
+            with open(home + "/" + file, encoding="utf-8") as text:
+                return [line.strip() for line in text if line.startswith(("kind", "weight_decay", "schedule", "learning_rate"))]
+        momentum = ["kind = nesterov", "weight_decay = 0.01", "schedule = cosine", "learning_rate = 0.02"]
+        adam = ["kind = adam", "learning_rate = 0.005"]
+        new(home, label="age")
+        with open(home + "/scale.json", encoding="utf-8") as file:
+            scale = json.load(file)
+        [target] = scale["targets"]
+        assert scale["sgp_scaling"] == 2 and target["name"] == "age" and 48 < target["mean"] < 52, scale
+        assert rule("n0.conf") == momentum
+        assert "label      (age - " in check(home), check(home)
+        scale["sgp_scaling"] = 1
+        with open(home + "/scale.json", "w", encoding="utf-8") as file:
+            json.dump(scale, file)
+        new(home, "--force", label="age")
+        assert rule("n0.conf") == adam
+        new(home, "--scale", "none", "--ignore", "sex", label="age", file="n1.conf")
+        assert rule("n1.conf") == adam
+        new(home, "--scale", "fleet", label="age", file="n2.conf")
+        assert rule("n2.conf") == momentum
+
+
 def test_a_new_configuration_passes_the_check():
     with folder() as home:
         told, silent = new(home)

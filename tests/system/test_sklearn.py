@@ -113,7 +113,7 @@ def test_digits():
 
 
 def test_breast_cancer():
-    compare_classes("load_breast_cancer", 0.02)  # two rows of 114
+    compare_classes("load_breast_cancer", 0.01)  # one row of 114
 
 
 def test_wine():
@@ -121,15 +121,15 @@ def test_wine():
 
 
 def test_diabetes():
-    """Beside ridge regression: numbers that nobody scales, so sorted rows cost much."""
+    """Beside ridge regression: numbers far from 1, which the nodes agree to scale."""
     needs_sklearn()
     table = datasets.load_diabetes()
     fitted, rows, labels = reference(table, linear_model.Ridge())
     theirs = float(((fitted.predict(rows) - labels) ** 2).mean())
-    for by_label, most in ((False, 1.03), (True, 1.4)):
+    for by_label in (False, True):
         ours = measures(table, by_label, lambda number: "%r" % float(number))["squared_error"]
         print("# sorted %s: squared error %.1f, ridge regression of all rows %.1f" % (by_label, ours, theirs))
-        assert ours <= most * theirs, (by_label, ours, theirs)
+        assert ours <= 1.03 * theirs, (by_label, ours, theirs)
 
 
 # ---- measures of the whole fleet, beside those of scikit-learn ----
