@@ -76,8 +76,9 @@ static enum ctl_exit take_epochs(struct ctl_draft *draft)
     return ctl_option_u64(draft->ctl, &draft->given[NEW_EPOCHS], 1, 1000000, &draft->epochs);
 }
 
-/* Momentum is linear in the gradients, so nodes with unlike rows come to the model of all rows. Adam
- * divides each node's by their own size, and does not; but it learns from columns of any size. */
+/* Momentum is linear in the gradients, so nodes with unlike rows come to the model of all rows.
+ * Adam divides each node's by their own size, and does not; but it learns from columns of any
+ * size. */
 static enum ctl_exit choose_rule(struct ctl_draft *draft)
 {
     draft->scaled = ctl_draft_scales_all(draft);

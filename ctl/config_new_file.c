@@ -67,7 +67,7 @@ enum ctl_exit ctl_draft_find_scale(struct ctl_draft *draft)
     return CTL_DONE;
 }
 
-/* Compute the scaling file of these rows, unless there is one. A label of numbers is scaled, too. */
+/* Compute the scaling file of these rows, unless there is one. A label of numbers is scaled. */
 static enum ctl_exit make_scale(struct ctl_draft *draft)
 {
     struct sgp_scaling *scaling = NULL;

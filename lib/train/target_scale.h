@@ -21,8 +21,8 @@ int sgp_target_scale_check(
 
 void sgp_target_scales_free(struct sgp_target_scale *scales, uint32_t count); /* NULL is fine */
 
-/* What sgp_target_scales_parse reads, and its text in one line, which the caller frees. NULL without
- * memory, or with a name that is not UTF-8. */
+/* What sgp_target_scales_parse reads, and its text in one line, which the caller frees. NULL
+ * without memory, or with a name that is not UTF-8. */
 json_t *sgp_target_scales_json(const struct sgp_target_scale *scales, uint32_t count);
 char *sgp_target_scales_text(const struct sgp_target_scale *scales, uint32_t count);
 
