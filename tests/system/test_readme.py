@@ -99,7 +99,7 @@ class ModelFile(TlsTest):
     def test_the_lines_of_the_page_predict_as_the_daemon_does(self):
         """docs/MODELS.md as it stands, on a model that a daemon exported: two layers, and classes with blanks."""
         with open(os.path.join(os.path.dirname(PAGE), "docs/MODELS.md"), encoding="utf-8") as file:
-            [code, _] = re.findall(r"```python\n(.*?)```", file.read(), re.DOTALL)  # the other: test_layers.py
+            code, units, _ = re.findall(r"```python\n(.*?)```", file.read(), re.DOTALL)  # the last: test_layers.py
         f = self.fleet(2, options={"model.layers": "dense 5 tanh, dense 7 relu, dense 4 sigmoid, dense 2",
                                    "data.classes": '"the ""neg"" one" pos'})
         with open(f.rows, encoding="ascii") as file:
@@ -122,6 +122,10 @@ class ModelFile(TlsTest):
             exec(compile(code, "docs/MODELS.md", "exec"), here)
         self.assertEqual(here["x"].shape, (400, 2))
         self.assertLess(abs(here["x"] - answer["outputs"]).max(), 1e-5)
+        here["x"][:] = 2
+        here["tags"] = {"targets": '[{"name": "a", "mean": 10, "deviation": 3}, {"name": "b", "mean": -1, "deviation": 0.5}]'}
+        exec(compile(units, "docs/MODELS.md", "exec"), here)
+        self.assertEqual(here["x"][0].tolist(), [16, 0])
         self.assertEqual(printed.getvalue().splitlines(), answer["labels"])
         self.assertEqual(set(answer["labels"]), {'the "neg" one', "pos"})
 
