@@ -223,9 +223,9 @@ static double add_rounding(
 {
     struct sgp_sim *sim = host->sim;
     double *rounding = sim->rounding + slice.first, finite = 0;
-    const float *befores = sim->before + slice.first, *afters = sim->after + slice.first;
+    const float *earlier = sim->before + slice.first, *later = sim->after + slice.first;
     for (uint64_t i = 0; i < slice.count; i++) {
-        double before = (double)befores[i], after = (double)afters[i];
+        double before = (double)earlier[i], after = (double)later[i];
         double meant = fraction * (double)share[i], moved = after - before;
         double bound = FLOAT_ROUNDING * (fabs(before) + fabs(after) + fabs(meant)) + FLT_MIN;
         finite += (after - after) + (meant - meant);
