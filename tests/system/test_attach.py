@@ -394,6 +394,23 @@ class Faults(AttachTest):
         self.assertTrue(all(20 <= number < 200 for number in self.each(2, act)))
         f.wait_state("finished")
 
+    def test_an_end_takes_a_cycle(self):
+        """After the last steps there are as many rounds as it takes to tell everybody. In these, exact averages come about."""
+        cycle, steps = [[(0, 1), (1, 0), (2, 3), (3, 2)], [(0, 2), (2, 0), (1, 3), (3, 1)]], 12
+        f = self.daemons(4, cycle)
+
+        def act(i):
+            model = self.model()
+            with sgp.attach(model, name=self.path(f, i), timeout=fleet.PATIENCE) as node:
+                for _ in range(steps):
+                    model["a"] += i + 1
+                    node.mix()
+            return model["a"]
+        for values in self.each(4, act):
+            for value in values:
+                self.assertAlmostEqual(value, steps * 2.5, places=4)
+        self.assertEqual([status["round"] for status in f.quiet()], [steps + len(cycle) + 1] * 4)
+
     def test_what_the_daemon_refuses(self):
         import numpy
         f = self.daemons(1, [[]])
