@@ -26,6 +26,7 @@ struct writer {
     size_t seen;       /* values */
     size_t kept, ends; /* values that are sent, and the bytes up to their end */
     bool full;         /* a value did not fit */
+    bool cut;          /* a value that is sent did not */
 };
 
 /* The packer of msgpack-c calls this for every few bytes. A negative result ends the packing. */
@@ -56,7 +57,8 @@ static int put(void *context, const struct sgp_form_field *field, void *place)
         return 0;
     writer->kept = writer->seen;
     writer->ends = writer->count;
-    return writer->full ? -ENOBUFS : 0;
+    writer->cut = writer->full;
+    return 0;
 }
 
 /* Write the array's header before its values, for which there is place for a short one. Returns the
@@ -78,7 +80,7 @@ int sgp_wire_encode(
     const struct sgp_message *message, uint8_t *frame, size_t capacity, size_t *ret_bytes)
 {
     const struct sgp_form *form = sgp_message_form(message->type);
-    if (form == NULL || sgp_message_conflict(message) != NULL)
+    if (form == NULL)
         return -EINVAL;
     if (capacity < SGP_WIRE_HEADER_BYTES + HEADER_SHORT)
         return -ENOBUFS;
@@ -88,10 +90,9 @@ int sgp_wire_encode(
     if (writer.capacity > SGP_WIRE_BODY_MAX)
         writer.capacity = SGP_WIRE_BODY_MAX;
     msgpack_packer_init(&writer.packer, &writer, append);
-    int code = sgp_form_walk(form, message, put, &writer);
-    if (code < 0)
-        return code;
-    size_t body_bytes = put_header(&writer);
+    if (sgp_form_walk(form, message, put, &writer) < 0 || sgp_message_conflict(message) != NULL)
+        return -EINVAL;
+    size_t body_bytes = writer.cut ? 0 : put_header(&writer);
     if (body_bytes == 0)
         return -ENOBUFS;
     struct sgp_wire_header header = {.version = SGP_WIRE_VERSION,

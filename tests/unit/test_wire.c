@@ -648,6 +648,7 @@ Test(wire, a_message_out_of_range_is_not_sent)
     WITH(9, message.share.weight = (double)NAN);
     WITH(9, message.share.weight = (double)INFINITY);
     WITH(9, message.share.weight = -1e-300);
+    WITH(9, message.share.coding = (enum sgp_coding)99);
     WITH(9, message.share.payload_bytes = 11);
     WITH(9, message.share.payload_bytes = 0);
     WITH(8, message.share.weight = 0.5);
