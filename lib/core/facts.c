@@ -60,13 +60,21 @@ sgp_round sgp_core_train_end(const struct sgp_node *node)
     return start_from(node, end);
 }
 
-/* At an open end a fleet mixes without steps for a cycle before all nodes know of the end. So it
- * compares at once, and mixes on only if models differ. */
+/* Whether the node has mixed without steps for a cycle when training ends, because all nodes had to
+ * hear of an open end. At its own pace, a node may have done so alone. */
+static bool mixes_before(const struct sgp_node *node)
+{
+    return !node->config.open && !sgp_core_at_own_pace(node) &&
+           sgp_core_own_end(node) + node->config.topology->rounds_per_cycle <=
+               sgp_core_train_end(node);
+}
+
+/* A node that has mixed compares at once, and mixes on only if models differ. */
 sgp_round sgp_core_last(const struct sgp_node *node)
 {
     const struct sgp_topology *topology = node->config.topology;
     bool mixes = !node->role->counts_steps; /* otherwise all nodes have the owner's model by then */
-    sgp_round final = mixes && !node->fleet.endless ? (sgp_round)node->config.final_cycles : 0;
+    sgp_round final = mixes && !mixes_before(node) ? (sgp_round)node->config.final_cycles : 0;
     sgp_round last = sgp_core_train_end(node) + final * topology->rounds_per_cycle;
     last = mixes && node->ending.mixes > last ? node->ending.mixes : last;
     return start_from(node, last);
