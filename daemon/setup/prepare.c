@@ -279,8 +279,8 @@ static void warn_about_agreed(struct prepared *p, const struct sgp_csv_agreed *a
     if (agreed->left_out > 0)
         prepared_warn(p,
             "%s: %" PRIu64 " rows are left out, the first in line %" PRIu64 ": their class is not "
-            "in [data] classes, and too few rows of any node have it to be told (min_count); name "
-            "it in classes on every node, or remove the rows",
+            "in [data] classes, and no node had enough rows of it to tell (min_count) when the "
+            "nodes agreed; name it in classes on every node, or remove the rows",
             train, agreed->left_out, agreed->left_out_line);
 }
 
@@ -344,13 +344,36 @@ static int prepare_columns(struct prepared *p, struct sgp_error *error)
     if (p->columns_text && strlen(p->columns_text) > COLUMNS_BYTES_MAX) {
         free(p->columns_text);
         free(p->targets_text);
-        p->columns_text = NULL;
+        p->columns_text = p->targets_text = NULL;
     }
     return code == -ENOMEM ? sgp_fail(error, code, "%s: out of memory", p->config->train) : 0;
 }
 
-#define REACH 1000        /* the most that columns may differ by, and be from 1 */
-#define TARGETS_REACH 100 /* the same of numbers to predict: the first steps begin at 0 */
+#define REACH 1000         /* the most that columns may differ by, and be from 1 */
+#define TARGETS_REACH 100  /* the same of numbers to predict: the first steps begin at 0 */
+#define TARGETS_DIGITS 1e5 /* a mean of so many deviations leaves them two digits of a float */
+
+/* A label of another name may be the same column of another machine, or another column. */
+static void warn_about_scale(struct prepared *p)
+{
+    uint32_t count;
+    const struct sgp_target_scale *scales = sgp_scaling_targets(p->scaling, &count);
+    const struct config *config = p->config;
+    if (count == 1 && strcmp(scales->name, config->label) != 0)
+        prepared_warn(p,
+            "%s:%u: [data] label = %s is scaled by mean and deviation of %s; if that is another "
+            "column, write a scaling file with --label %s, or let all nodes agree again",
+            config->file, config->lines[CONFIG_ID_LABEL], config->label, scales->name,
+            config->label);
+    for (uint32_t i = 0; i < count; i++)
+        if (fabs(scales[i].mean) > TARGETS_DIGITS * scales[i].deviation)
+            prepared_warn(p,
+                "%s:%u: [data] label: the mean of %s is %.12g and its deviation %.4g, too far "
+                "apart "
+                "for outputs of seven digits; subtract a constant from the column",
+                config->file, config->lines[CONFIG_ID_LABEL], scales[i].name, scales[i].mean,
+                scales[i].deviation);
+}
 
 /* Numbers to predict that are far from 0 and not scaled: many steps go by to reach them. */
 static int warn_about_targets(struct prepared *p, struct sgp_error *error)
@@ -358,6 +381,8 @@ static int warn_about_targets(struct prepared *p, struct sgp_error *error)
     const struct sgp_dataset *train = p->data.train;
     const bool numbers = !is_relay(p) && train->classes == 0 && train->targets > 0;
     (void)error; /* no step here can fail */
+    if (numbers && train->scaled_targets)
+        warn_about_scale(p);
     if (!numbers || train->scaled_targets)
         return 0;
     const float most = sgp_dataset_targets_reach(train);

@@ -82,6 +82,20 @@ static int keep_own(
     return 0;
 }
 
+/* Nodes tell of their training rows alone, so each class of a test table must be named. */
+static int read_test(const struct sgp_data_options *options, uint32_t classes,
+    struct sgp_error *error, struct sgp_dataset **ret_test)
+{
+    struct sgp_csv_agreed *agreed = options->agreed;
+    const uint32_t told = agreed ? agreed->class_count : 0;
+    if (agreed)
+        agreed->class_count = 0;
+    int status = table_read(options, options->test, options->test_labels, classes, error, ret_test);
+    if (agreed)
+        agreed->class_count = told;
+    return status;
+}
+
 /* Read the test table, which must be like the training table, or hold out training rows. */
 static int find_test(
     const struct sgp_data_options *options, struct sgp_error *error, struct sgp_data *data)
@@ -97,8 +111,7 @@ static int find_test(
         sgp_dataset_destroy(train);
         return 0;
     }
-    int status = table_read(
-        options, options->test, options->test_labels, train->classes, error, &data->test);
+    int status = read_test(options, train->classes, error, &data->test);
     if (status < 0)
         return status;
     const struct sgp_dataset *test = data->test;

@@ -678,6 +678,41 @@ Test(data, the_digest_is_of_the_whole_table_and_only_of_one_that_is_cut)
     }
 }
 
+static void write_rows(char *path, const char *text)
+{
+    FILE *file = fdopen(mkstemp(path), "wb");
+    fputs(text, file);
+    fclose(file);
+}
+
+/* Nodes tell the classes of training rows, so an unnamed class of a test table is a slip. */
+Test(data, a_test_table_has_no_class_that_is_not_named)
+{
+    static const char *const told[] = {"red", "green", "blue"};
+    struct sgp_csv_agreed agreed = {.classes = told, .class_count = 3};
+    char train[] = "/tmp/sgp-data-XXXXXX", test[] = "/tmp/sgp-data-XXXXXX";
+    write_rows(train, "a,y\n1,red\n2,Red\n3,blue\n");
+    write_rows(test, "a,y\n1,red\n2,blue\n3,Red\n");
+    struct sgp_data_options options = {.train = train,
+        .test = test,
+        .label = "y",
+        .class_names = colours,
+        .class_count = 3,
+        .agreed = &agreed,
+        .shards = {.kind = SGP_SHARD_NONE},
+        .node_count = 1};
+    struct sgp_data data;
+    char text[128];
+    error = (struct sgp_error){.code = 0};
+    cr_assert(eq(int, sgp_data_load(&options, &error, &data), SGP_E_DATA));
+    (void)snprintf(text, sizeof text, "%s:4: column 'y': 'Red' is not among the classes", test);
+    cr_assert(strstr(error.text, text) == error.text, "%s", error.text);
+    cr_assert(eq(u64, agreed.left_out, 1));
+    cr_assert(eq(u64, agreed.left_out_line, 3));
+    unlink(train);
+    unlink(test);
+}
+
 Test(data, loads_shards_and_holds_out)
 {
     char path[] = "/tmp/sgp-data-XXXXXX";

@@ -738,6 +738,19 @@ Test(prepare, a_label_of_numbers_is_scaled_by_its_file)
     const uint64_t scaled = p.fingerprint.scaling;
     prepared_finish(&p);
     config_finish(&config);
+    /* The label of another name may be another column, and a float has seven digits. */
+    write_file("scale.json",
+        "{\"sgp_scaling\": 2, \"columns\": [{\"name\": \"a\", \"mean\": 0, \"deviation\": 1}], "
+        "\"targets\": [{\"name\": \"tax\", \"mean\": 1764150000, \"deviation\": 69}]}");
+    cr_assert(eq(int, build(parts, &config, &p, &error), 0), "%s", error.text);
+    expect_warning(&p,
+        "n.conf:12: [data] label = b is scaled by mean and deviation of tax; if that is another "
+        "column, write a scaling file with --label b, or let all nodes agree again");
+    expect_warning(&p,
+        "n.conf:12: [data] label: the mean of tax is 1764150000 and its deviation 69, too far "
+        "apart for outputs of seven digits; subtract a constant from the column");
+    prepared_finish(&p);
+    config_finish(&config);
     /* Targets of format 1 were computed, but never used. */
     write_file("scale.json", "{\"sgp_scaling\": 1, " ALL_COLUMNS "}");
     cr_assert(eq(int, build(parts, &config, &p, &error), 0), "%s", error.text);
