@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Mapping, Optional, Union
 from .attachment import Alone, Seat, Seated, identify
 from .entry import entered, housed, model_of
 from .errors import Error, NoDaemon, TrainingWarning
-from .node import Node, Scaler
+from .node import Node, Scaler, optimizers_of
 from .protocol import socket_of
 from .questions import Evaluate, Predict
 
@@ -76,9 +76,9 @@ def attach(model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
     Returns the Node, a context manager: a clean end calls finish() and waits for the fleet; an exception detaches.
 
     Raises NoDaemon; AlreadyFinished; Busy (another program is attached); LayoutMismatch (the node, or a neighbour, trains
-    another model); Refused (the daemon refuses for another reason); Error (a model that cannot be sent);
+    another model); Refused (the daemon refuses for another reason); Error (a model that cannot be sent, or no optimizer);
     TimeoutError (it names the nodes that are missing); ValueError (`buffers` or `params` is another word)."""
-    shared = model_of(model, buffers, params)
+    shared, optimizers = model_of(model, buffers, params), optimizers_of(optimizer)
     try:
         path = socket_of(name)
         fleet, memory = entered(path, shared, rounds=rounds, reconnect=reconnect, fresh=fresh, timeout=timeout,
@@ -87,8 +87,8 @@ def attach(model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
         if required:
             raise
         warn_alone(error)
-        return Node(Alone(rounds), shared, housed(shared), optimizer, scaler=scaler, fresh=fresh)
-    return Node(fleet, shared, memory, optimizer, scaler=scaler, fresh=fresh)
+        return Node(Alone(rounds), shared, housed(shared), optimizers, scaler=scaler, fresh=fresh)
+    return Node(fleet, shared, memory, optimizers, scaler=scaler, fresh=fresh)
 
 
 def join(*, name: Optional[str] = None, required: bool = True, timeout: Optional[float] = None) -> Node:

@@ -53,8 +53,12 @@ class Tally:
 
 
 def optimizers_of(given: Any) -> Tuple[Any, ...]:
-    """What attach() was given for optimizers: one, several as a list or tuple, or None."""
-    return tuple(given) if isinstance(given, (list, tuple)) else () if given is None else (given,)
+    """What attach() was given for optimizers: one, several as a list or tuple, or None. Error if one of them is none."""
+    found = tuple(given) if isinstance(given, (list, tuple)) else () if given is None else (given,)
+    for one in found:
+        if not hasattr(one, "param_groups"):
+            raise Error(f"an optimizer that is a {type(one).__name__} has no param_groups; give an optimizer, or a list of them")
+    return found
 
 
 class Scaler(Protocol):
@@ -101,13 +105,13 @@ class Node:
         self._check_owner()
         if not isinstance(self._fleet, Seated) or self._detached:
             raise Error(f"{self.name}: a node gets one model, and this one has had it; join again with sgp.join()")
-        shared = model_of(model, buffers, params)
+        shared, optimizers = model_of(model, buffers, params), optimizers_of(optimizer)
         if self._path is None:
             self._fleet, self._memory = Alone(rounds), housed(shared)
         else:
             self._fleet, self._memory = entered(self._path, shared, rounds=rounds, reconnect=reconnect, fresh=fresh,
                                                 timeout=timeout, on_evaluate=on_evaluate, on_predict=on_predict)
-        self._model, self._optimizers, self._points.fresh = shared, optimizers_of(optimizer), fresh
+        self._model, self._optimizers, self._points.fresh = shared, optimizers, fresh
         self._use_scaler(scaler)
         self._follow(self._fleet.first)
         return self

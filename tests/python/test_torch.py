@@ -129,6 +129,13 @@ class TorchTest(unittest.TestCase):
         node.mix()
         torch.testing.assert_close(flat(model), flat(other))
 
+    def test_what_is_no_optimizer(self):
+        model = network()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+        for given, kind in (({"all": optimizer}, "dict"), ([optimizer, 0.5], "float"), ({"all": optimizer}.values(), "dict_values")):
+            with self.assertRaisesRegex(sgp.Error, f"an optimizer that is a {kind} has no param_groups; give an optimizer, or a list"):
+                self.attach(model, given)
+
     def test_several_optimizers(self):
         """All are kept in a unit and forget their momentum at a jump; the learning rate is that of the first."""
         def halves(model):
