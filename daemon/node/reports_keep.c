@@ -7,6 +7,7 @@
 #include "sgp/loss.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct saving { /* a file that is being written in libuv's pool */
     uv_work_t work;
@@ -14,6 +15,16 @@ struct saving { /* a file that is being written in libuv's pool */
     struct view_reports *copy;
     struct sgp_error error;
 };
+
+/* Whether measures are of this kind. A relay has no rows to know it by. */
+static bool is_kind(const struct daemon *daemon, enum sgp_measures_kind kind)
+{
+    const struct prepared *prepared = daemon->prepared;
+    const struct sgp_dataset *rows = prepared->data.train;
+    const enum sgp_loss loss = prepared->model.loss;
+    return (kind == sgp_loss_measures(loss, false) && (rows == NULL || rows->classes == 0)) ||
+           (kind == sgp_loss_measures(loss, true) && (rows == NULL || rows->classes > 0));
+}
 
 /* A report of a later form, or with a stamp far ahead of the clock, is left. */
 int reports_judge(void *context, const struct sgp_bulletin *bulletin)
@@ -27,16 +38,17 @@ int reports_judge(void *context, const struct sgp_bulletin *bulletin)
     if (code < 0)
         return code == SGP_E_DATA ? SGP_E_PROTOCOL : 0;
     const struct sgp_measures *measures = &report.measures;
-    const bool fits = report.state != SGP_REPORT_MEASURED ||
-                      (measures->outputs == model->outputs &&
-                          (measures->kind == sgp_loss_measures(model->loss, false) ||
-                              measures->kind == sgp_loss_measures(model->loss, true)));
+    const bool fits =
+        report.state != SGP_REPORT_MEASURED ||
+        (measures->outputs == model->outputs && is_kind(reports->daemon, measures->kind));
     sgp_measures_finish(&report.measures);
     return fits ? 1 : SGP_E_PROTOCOL;
 }
 
+/* The report of this node is measured again, since its rows may be others now. */
 void reports_restore(struct reports *reports)
 {
+    const char *self = reports->daemon->config->name;
     const struct sgp_sink *sink = &reports->daemon->log->sink;
     struct sgp_error error = {0};
     struct view_reports *kept = NULL;
@@ -45,7 +57,7 @@ void reports_restore(struct reports *reports)
     for (uint32_t i = 0; kept != NULL && i < kept->count; i++) {
         const struct view_report *report = &kept->reports[i];
         const struct sgp_bulletin bulletin = {.stamp = report->stamp, .text = report->text};
-        if (reports_judge(reports, &bulletin) > 0)
+        if (strcmp(report->name, self) != 0 && reports_judge(reports, &bulletin) > 0)
             (void)sgp_survey_restore(reports->survey, report->name, report->stamp, report->text);
     }
     view_reports_free(kept);

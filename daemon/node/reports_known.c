@@ -33,14 +33,17 @@ bool reports_all_chosen(const struct reports *reports, const struct choice *choi
     return true;
 }
 
+/* A node that has finished knows the last label. Who tells another is another run, or lies. */
 sgp_round reports_last_label(const struct reports *reports)
 {
+    const struct moment moment = reports_moment(reports->daemon);
     sgp_round last = SGP_ROUND_NONE;
     struct sgp_report head;
     for (uint32_t i = 0; i < sgp_survey_members(reports->survey); i++) {
         const char *text = sgp_survey_figures(reports->survey, i);
         if (text != NULL && sgp_report_head(text, &head) == 0 && head.final &&
-            head.run == reports->daemon->run.number && head.label > last)
+            head.run == reports->daemon->run.number && head.label > last &&
+            (!moment.finished || head.label == moment.label))
             last = head.label;
     }
     return last;

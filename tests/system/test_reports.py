@@ -236,8 +236,8 @@ class Final(ReportTest):
         f.wait("the file", lambda: os.path.exists(path))
         for node in f.nodes:
             self.assertEqual(node.end(), 0)
-        f.nodes[0].start()  # alone: what it shows comes from its file
-        self.assertEqual(f.wait("a report", lambda: f.report(0)), before)
+        f.nodes[0].start()  # alone: what it shows of others comes from its file, and it measures its own rows again
+        self.assertEqual(f.wait("all reports", lambda: (lambda report: report and report["told"] == 3 and report)(f.report(0))), before)
         f.nodes[0].end(signal.SIGKILL)
         with open(path, "w", encoding="ascii") as file:
             file.write("{ damaged")
@@ -246,6 +246,17 @@ class Final(ReportTest):
         self.assertEqual(after["rows"], before["rows"])
         self.assertAlmostEqual(after["measures"]["log_loss"], before["measures"]["log_loss"], delta=1e-4)
         self.assertIn("not the reports of a fleet", f.nodes[0].log())
+
+    def test_other_rows_are_measured_after_a_restart(self):
+        f = self.tables(2)
+        f.start()
+        before = self.finished(f)[0]
+        for node in f.nodes:
+            self.assertEqual(node.end(), 0)
+        f.tests[1] = f.tests[1][:-20]
+        f.write_table("test1.csv", f.tests[1])
+        f.start()
+        f.wait("the rows of now", lambda: (f.report(1) or {}).get("rows") == before["rows"] - 20)
 
     def test_the_next_run_begins_without_it(self):
         f = self.tables(2)
@@ -367,8 +378,8 @@ class Now(ReportTest):
 class Foreign(ReportTest):
     """n1 is no daemon of ours: it shares no line with lib/survey or lib/measures."""
 
-    def start(self):
-        self.f = self.tables(2, options={"train.epochs": "1000000", "train.start": "1"})
+    def start(self, epochs="1000000"):
+        self.f = self.tables(2, options={"train.epochs": epochs, "train.start": "1"})
         self.listener = socket.create_server(("127.0.0.1", self.f.ports[1]))
         self.listener.settimeout(fleet.PATIENCE)
         self.addCleanup(self.listener.close)
@@ -434,6 +445,7 @@ class Foreign(ReportTest):
         one = "1" + 48 * "0"
         for bad in ({"text": head + "2 2 " + scores},                                   # a model of two outputs
                     {"text": head + "4 3 1 " + " ".join(3 * [one + "0", one + 48 * "0", one, one + 48 * "0"])},  # of numbers
+                    {"text": head + "4 3 1" + 12 * " 0"},                                # ... which numbers may have
                     {"text": head + "1 3 2 1 0 0 0 1 0 0 0 0"},                          # it ends early
                     {"text": head + "1 3 68719476737"},                                  # more rows than anybody has
                     {"text": head + "1 3 18446744073709551616"},
@@ -458,6 +470,19 @@ class Foreign(ReportTest):
         self.answer(self.bulletin("1 %s 5 0 2" % run, stamp))
         self.assertIn(("n1", stamp), self.wish(stamp)[1])
         self.assertEqual(self.f.nodes[0].end(), 0)
+
+    def test_a_last_label_that_nobody_has_come_to(self):
+        """A report of it leaves those of the fleet's own end in place."""
+        self.start(epochs="3")
+        self.f.wait_state("finished", [0])
+        told = self.f.wait("its report", lambda: (lambda report: report and report["told"] == 1 and report)(self.f.report(0)))
+        run = self.f.nodes[0].status()["run"]
+        stamp = int(time.time() * 1000)
+        self.wish(stamp)
+        self.answer(self.bulletin("1 %s 1000000000 1 2" % run, stamp))
+        self.assertIn(("n1", stamp), self.wish(stamp)[1])
+        self.assertEqual(self.f.report(0)["rounds"], told["rounds"])
+        self.assertEqual(self.states(self.f.report(0)), self.states(told))
 
     def test_what_leaves_a_machine(self):
         """Counts alone: no value of a row, and no row of the training table."""
