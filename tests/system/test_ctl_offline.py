@@ -338,16 +338,18 @@ def test_columns_of_a_table_are_scaled_by_a_file():
     with tempfile.TemporaryDirectory() as directory:
         rows, scale = os.path.join(directory, "rows.csv"), os.path.join(directory, "scale.json")
         with open(rows, "w", encoding="ascii") as file:
-            file.write("age,colour,y\n30,red,1\n40,blue,0\n,red,1\n")
-        assert ctl("scaling", rows, scale, "--label", "y")[0] == scale + ": 3 features\n"
+            file.write("age,colour,y\n30,red,1\n40,blue,0\n,red,2\n")
+        assert ctl("scaling", rows, scale, "--label", "colour")[0] == scale + ": 2 features\n"
+        assert ctl("scaling", rows, scale, "--label", "y")[0] == scale + ": 3 features, 1 scaled label column\n"
         with open(scale, encoding="ascii") as file:
-            assert json.load(file) == {"sgp_scaling": 1, "columns": [
-                {"name": "age", "mean": 35.0, "deviation": 5.0}, {"name": "colour", "values": ["blue", "red"]}]}
+            assert json.load(file) == {"sgp_scaling": 2, "columns": [
+                {"name": "age", "mean": 35.0, "deviation": 5.0}, {"name": "colour", "values": ["blue", "red"]}],
+                "targets": [{"name": "y", "mean": 1.0, "deviation": (2 / 3) ** 0.5}]}
         out, err = ctl("scaling", rows, scale)
         assert out == scale + ": 4 features\n", out
         assert err == (f"sgpctl: without --label every column of {rows} is a feature (age, colour, y); if [data] label "
                        "names one of them, give it with --label\n"), err
-        assert json.loads(ctl("scaling", rows, scale, "--json")[0]) == {"file": scale, "features": 4}
+        assert json.loads(ctl("scaling", rows, scale, "--json")[0]) == {"file": scale, "features": 4, "targets": 0}
         _, err = ctl("scaling", rows, scale, "--label", "z", status=6)
         assert err == f"sgpctl: {rows}:1: there is no column 'z'; the columns are age, colour, y\n", err
         assert "cannot be written" in ctl("scaling", rows, directory + "/none/s.json", status=1)[1]
