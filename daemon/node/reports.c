@@ -118,7 +118,8 @@ void reports_reload(struct daemon *daemon)
     if (reports == NULL)
         return;
     if (use_file(reports) < 0) {
-        reports->peer_count = 0; /* the former members stay, and nobody is asked */
+        reports->peer_count =
+            0; /* the survey keeps the former members, and this node asks nobody */
         notes_error(daemon, "reports: no memory for the nodes of the new file");
     }
     look(reports);

@@ -28,11 +28,11 @@ struct sgp_form;
 struct sgp_form_field {
     const char *name; /* for messages about the field */
     enum sgp_form_kind kind;
-    uint16_t offset, count; /* count > 1: an array */
+    uint16_t offset, count; /* count > 1: an array; a PART is never one */
     uint32_t bytes;         /* of one value in memory */
     int64_t least;          /* a value must be in least..most */
     uint64_t most;
-    const struct sgp_form *part; /* PART: the form of each element */
+    const struct sgp_form *part; /* of a PART */
 };
 
 struct sgp_form {
