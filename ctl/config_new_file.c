@@ -67,13 +67,34 @@ enum ctl_exit ctl_draft_find_scale(struct ctl_draft *draft)
     return CTL_DONE;
 }
 
+/* A scaling file that is there belongs to another label if its target has another name. */
+static enum ctl_exit check_kept(const struct ctl_draft *draft)
+{
+    struct sgp_scaling *scaling = NULL;
+    struct sgp_error ignored = {0}; /* the daemon reports the file */
+    enum ctl_exit status = CTL_DONE;
+    uint32_t count = 0;
+    if (ctl_rows_classify(&draft->rows) || sgp_scaling_read(draft->scale, &ignored, &scaling) < 0)
+        return CTL_DONE;
+    const struct sgp_target_scale *targets = sgp_scaling_targets(scaling, &count);
+    if (count == 1 && strcmp(targets->name, draft->rows.label->name) != 0)
+        status = ctl_fail(draft->ctl, CTL_INVALID,
+            "%s scales the label %.80s, and --label is %.80s; name another scaling file with "
+            "--scale",
+            draft->scale, targets->name, draft->rows.label->name);
+    sgp_scaling_destroy(scaling);
+    return status;
+}
+
 /* Compute the scaling file of these rows, unless there is one. A label of numbers is scaled. */
 static enum ctl_exit make_scale(struct ctl_draft *draft)
 {
     struct sgp_scaling *scaling = NULL;
     struct sgp_error error = {0};
-    if (!ctl_draft_has_scale_file(draft) || access(draft->scale, F_OK) == 0)
+    if (!ctl_draft_has_scale_file(draft))
         return CTL_DONE;
+    if (access(draft->scale, F_OK) == 0)
+        return check_kept(draft);
     const bool classes = ctl_rows_classify(&draft->rows);
     char *label = classes ? NULL : ctl_rows_label(&draft->rows);
     char *left_out = ctl_rows_left_out(&draft->rows, classes);

@@ -143,7 +143,7 @@ def test_stray_text_is_named_with_its_line():
 
 
 def test_a_label_of_numbers_is_scaled():
-    """By the scaling file that is written. One that is there, of a format that scales no label, is used as it is, with Adam."""
+    """The written scaling file scales it. A file that scales no label stays, and Adam is taken; one of another label is refused."""
     with folder() as home:
         def rule(file):
             with open(home + "/" + file, encoding="utf-8") as text:
@@ -157,6 +157,13 @@ def test_a_label_of_numbers_is_scaled():
         assert scale["sgp_scaling"] == 2 and target["name"] == "age" and 48 < target["mean"] < 52, scale
         assert rule("n0.conf") == momentum
         assert "label      (age - " in check(home), check(home)
+        scale["targets"][0]["name"] = "weight"
+        with open(home + "/other.json", "w", encoding="utf-8") as file:
+            json.dump(scale, file)
+        _, err = new(home, "--scale", home + "/other.json", label="age", file="n9.conf", status=6)
+        assert err == f"sgpctl: {home}/other.json scales the label weight, and --label is age; name another scaling file with --scale\n", err
+        assert not os.path.exists(home + "/n9.conf")
+        scale["targets"][0]["name"] = "age"
         scale["sgp_scaling"] = 1
         with open(home + "/scale.json", "w", encoding="utf-8") as file:
             json.dump(scale, file)
