@@ -394,9 +394,11 @@ class Faults(AttachTest):
         self.assertTrue(all(20 <= number < 200 for number in self.each(2, act)))
         f.wait_state("finished")
 
+    PAIRS = [[(0, 1), (1, 0), (2, 3), (3, 2)], [(0, 2), (2, 0), (1, 3), (3, 1)]]  # one cycle averages exactly
+
     def test_an_end_takes_a_cycle(self):
         """After the last steps there are as many rounds as it takes to tell everybody. In these, exact averages come about."""
-        cycle, steps = [[(0, 1), (1, 0), (2, 3), (3, 2)], [(0, 2), (2, 0), (1, 3), (3, 1)]], 12
+        cycle, steps = self.PAIRS, 12
         f = self.daemons(4, cycle)
 
         def act(i):
@@ -410,6 +412,24 @@ class Faults(AttachTest):
             for value in values:
                 self.assertAlmostEqual(value, steps * 2.5, places=4)
         self.assertEqual([status["round"] for status in f.quiet()], [steps + len(cycle) + 1] * 4)
+
+    def test_an_early_stop_is_followed_by_final_cycles(self):
+        """No rounds without steps come before it, so nodes mix before they compare, and need not mix on."""
+        f = self.daemons(4, self.PAIRS)
+
+        def act(i):
+            model = self.model()
+            with sgp.attach(model, name=self.path(f, i), timeout=fleet.PATIENCE) as node:
+                for number in range(10000):
+                    if i == 0 and number == 20:
+                        node.stop("good enough")
+                    model["a"] += i + 1
+                    if node.mix().stop:
+                        return number
+        self.each(4, act)
+        f.wait_state("finished")
+        for node in f.nodes:
+            self.assertNotIn("event=mixes_on", node.log())
 
     def test_what_the_daemon_refuses(self):
         import numpy
