@@ -375,6 +375,13 @@ class Now(ReportTest):
         self.assertRegex(text, r"(?m)^  and reports of nodes, at most +3\d\d\.\d KiB$")
 
 
+def sure(rows, count=None):
+    """The measures of a model of three classes that says the first of all rows, for certain, and is right. `count`: another count
+    of rows in the confusion matrix."""
+    bins = "1 500 0 {0} 1 500 {0} 0 1 500 {0} 0".format(rows)
+    return f"1 3 {rows} {count or rows}{8 * ' 0'} {bins}{14 * ' 0 0 0'} {rows} {rows} {rows << 192:x} 0"
+
+
 class Foreign(ReportTest):
     """n1 is no daemon of ours: it shares no line with lib/survey or lib/measures."""
 
@@ -447,9 +454,9 @@ class Foreign(ReportTest):
                     {"text": head + "4 3 1 " + " ".join(3 * [one + "0", one + 48 * "0", one, one + 48 * "0"])},  # of numbers
                     {"text": head + "4 3 1" + 12 * " 0"},                                # ... which numbers may have
                     {"text": head + "1 3 2 1 0 0 0 1 0 0 0 0"},                          # it ends early
-                    {"text": head + "1 3 68719476737"},                                  # more rows than anybody has
+                    {"text": head + sure((1 << 36) + 1)},                                # more rows than anybody has
                     {"text": head + "1 3 18446744073709551616"},
-                    {"text": head + "1 3 2 18446744073709551615 3 0 0 0 0 0 0 0"},      # a sum that overflows
+                    {"text": head + sure(2, (1 << 64) - 1)},                             # a sum that overflows
                     {"text": "1 %s 0 0 2 more" % run},
                     {"text": "not a report"},
                     {"text": "1 %s 0 0 2" % run, "digest": 1},
@@ -465,10 +472,11 @@ class Foreign(ReportTest):
             self.wish(stamp)
             self.answer(self.bulletin(**{"stamp": stamp, **left}))
         self.assertEqual({author for author, _ in self.wish(stamp)[1]}, {"n0"})
-        stamp += 1
-        self.wish(stamp)
-        self.answer(self.bulletin("1 %s 5 0 2" % run, stamp))
-        self.assertIn(("n1", stamp), self.wish(stamp)[1])
+        for good in "1 %s 5 0 2" % run, head + sure(1 << 36):
+            stamp += 1
+            self.wish(stamp)
+            self.answer(self.bulletin(good, stamp))
+            self.assertIn(("n1", stamp), self.wish(stamp)[1])
         self.assertEqual(self.f.nodes[0].end(), 0)
 
     def test_a_last_label_that_nobody_has_come_to(self):
@@ -485,15 +493,24 @@ class Foreign(ReportTest):
         self.assertEqual(self.states(self.f.report(0)), self.states(told))
 
     def test_what_leaves_a_machine(self):
-        """Counts alone: no value of a row, and no row of the training table."""
+        """Counts and sums alone: after the head each word is a whole number, decimal or, of sums, hexadecimal."""
         self.start()
         stamp = int(time.time() * 1000)
         self.own_run(stamp)
         [text] = self.wish(stamp)[1].values()
         words = text.split()
-        self.assertEqual(sum(map(int, words[8:17])), 50)
-        for row in self.f.tests[0]:
-            self.assertNotIn(row["x"], words)
+        confusion = [int(word) for word in words[8:17]]
+        self.assertEqual(sum(confusion), 50)
+        self.assertEqual([sum(confusion[3 * i:3 * i + 3]) for i in range(3)],
+                         [sum(row["label"] == name for row in self.f.tests[0]) for name in CLASSES])
+        rest = iter(words[17:])
+        for _ in CLASSES:
+            used = [[int(next(rest)) for _ in range(3)] for _ in range(int(next(rest)))]
+            self.assertEqual(sum(others + own for _, others, own in used), 50)
+        parts = [(int(next(rest)), int(next(rest)), int(next(rest), 16)) for _ in range(15)]
+        self.assertEqual(sum(rows for rows, _, _ in parts), 50)
+        self.assertGreater(int(next(rest), 16), 0)  # the sum of the losses
+        self.assertEqual(list(rest), [])  # and nothing else
 
     def test_questions_that_break_the_rules(self):
         self.start()
@@ -506,7 +523,11 @@ class Foreign(ReportTest):
         self.addCleanup(stranger.close)
         stranger.send(PULL, "nobody", "n0", 0, MEASURES, 1)
         self.assertEqual(stranger.until_closed()[0], [GOODBYE])
-        self.assertEqual(self.wish((1 << 64) - 1), (PULL, {}))  # far beyond the clock: nobody measures
+        far = (1 << 64) - 1
+        self.assertEqual(self.wish(far), (PULL, {}))  # far beyond the clock: nobody measures
+        stamp = int(time.time() * 1000)
+        self.own_run(stamp)  # a later question is answered, and by then the former would have been
+        self.assertLess(max(told for _, told in self.wish(stamp)[1]), stamp + 24 * 3600 * 1000)
 
     def test_a_neighbour_that_does_not_know_measures(self):
         """As an earlier version of sgpd: it says goodbye, or hangs up."""
