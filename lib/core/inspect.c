@@ -205,7 +205,7 @@ void sgp_node_link_status(
         .retired = link->retired,
         .absent = link->liveness.absent,
         .slow = sgp_core_is_slow(node, link),
-        .overdue = sgp_core_is_late(link),
+        .overdue = sgp_core_is_late(link) && !node->role->collective,
         .peer_state = link->pulse.state,
         .round = heard ? link->pulse.round : SGP_ROUND_NONE,
         .promise = link->receiving.promise[0],

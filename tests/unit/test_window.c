@@ -113,6 +113,7 @@ Test(window, a_share_that_trickles_is_reported_and_keeps_its_connection)
                 .fraction = 1,
                 .slice = {0, PARAMETERS / 2},
                 .payload_bytes = PAYLOAD / 2}});
+    struct sgp_peer_status peer;
     uint32_t told = 0;
     for (sgp_time end = desk.now + 2 * SGP_SILENCE_MAX_NS; desk.now < end;) {
         desk.now += SGP_BEAT_NS;
@@ -124,10 +125,11 @@ Test(window, a_share_that_trickles_is_reported_and_keeps_its_connection)
         told += find_note(&desk, SGP_NOTE_TRICKLES) != NULL;
     }
     cr_assert(eq(u32, told, 2), "every 30 s, and not in each step");
-    deliver(&desk, 1, 0);
-    struct sgp_peer_status peer;
+    cr_assert(desk.node->role->collective && desk.node->layout.links[1].patience.trickles);
     sgp_node_link_status(desk.node, 1, &peer);
-    cr_assert(not(peer.overdue));
+    cr_assert(not(peer.overdue), "it is waited for all the same");
+    deliver(&desk, 1, 0);
+    cr_assert(not(desk.node->layout.links[1].patience.trickles));
     close_desk(&desk);
 }
 
@@ -671,6 +673,19 @@ Test(window, patience_keeps_no_buffer_from_a_share_of_the_cycle)
     cr_assert(in->patience.overdue, "it is in round 0 still");
     cr_assert(ne(u32, in->receiving.slot[0], SGP_SLOT_NONE));
     cr_assert(eq(i64, desk.node->layout.receives[in->receiving.slot[0]].share.round, 0));
+    close_desk(&desk);
+}
+
+/* A cycle waits for its targets as for its sources, however long the round of one of them lasts. */
+Test(window, a_target_of_the_cycle_is_waited_for_and_not_overdue)
+{
+    struct desk desk;
+    struct sgp_peer_status peer;
+    open_impatient(&desk);
+    struct sgp_core_link *out = sgp_core_find(desk.node, 3, SGP_OUT);
+    cr_assert(out->patience.overdue, "it is in round 0 still");
+    sgp_node_link_status(desk.node, (uint32_t)(out - desk.node->layout.links), &peer);
+    cr_assert(not(peer.overdue));
     close_desk(&desk);
 }
 
