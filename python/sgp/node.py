@@ -461,8 +461,8 @@ class Node:
         were not.
 
         A unit that is not whole is passed over, and a line of the logger "sgp" names it. With attach(fresh=True) there is nothing
-        to resume: units of the former run are moved to `directory`/NAME/former. Load only files that you have written yourself,
-        because a pickle may run anything.
+        to resume: units of the former run are moved to `directory`/NAME/former, or former-2 and so on if that exists. Load only
+        files that you have written yourself, because a pickle may run anything.
 
         `timeout` in seconds, for the other programs to come; None: no limit. Raises TimeoutError with the names of the missing
         nodes. Raises Error, on all nodes, if some have units and no round is common, and if the unit is of another model or of

@@ -92,11 +92,13 @@ class Units:
             self._sync()
 
     def set_aside(self) -> None:
-        """Another run begins: those of the former lie in a directory `former`."""
-        numbers = self._numbers()
-        former = os.path.join(self._directory, "former")
+        """Another run begins: those of each former run lie in a directory of their own, `former`, `former-2` and so on."""
+        numbers, former, runs = self._numbers(), os.path.join(self._directory, "former"), 1
+        while numbers and os.path.isdir(former):
+            runs += 1
+            former = os.path.join(self._directory, f"former-{runs}")
         if numbers:
-            os.makedirs(former, exist_ok=True)
+            os.makedirs(former)
         for number in numbers:
             os.replace(self._path(number), os.path.join(former, os.path.basename(self._path(number))))
 

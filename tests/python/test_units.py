@@ -83,6 +83,18 @@ class UnitsTest(unittest.TestCase):
         units.take(20, now=4)  # the daemons have lost their rounds
         self.assertEqual(units.sound(), [4])
 
+    def test_the_units_of_each_former_run_stay(self):
+        """Runs write units of the same rounds, since each begins in round 0."""
+        units = Units(self.folder)
+        for run in range(3):
+            units.write(10, {}, memoryview(b"%d" % run), keep=3)
+            units.set_aside()
+            self.assertEqual(units.sound(), [])
+        units.set_aside()
+        former = ("former", "former-2", "former-3")
+        self.assertEqual(sorted(os.listdir(self.folder)), list(former))
+        self.assertEqual([Units(os.path.join(self.folder, name)).read(10)[1] for name in former], [b"0", b"1", b"2"])
+
     def test_the_round_that_all_have(self):
         self.assertIsNone(agreed({"n0": [], "n1": []}))
         self.assertEqual(agreed({"n0": [30, 20, 10], "n1": [20, 10]}), 20)
