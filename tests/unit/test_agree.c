@@ -76,6 +76,31 @@ Test(agree, an_estimate_beyond_all_numbers_is_none_and_can_be_said)
     }
 }
 
+/* The rounds of mixing of a node whose fleet trains longer by a cycle or more. Where all go through the rounds together, it has
+ * mixed with the others meanwhile. At its own pace it may have done so alone: its steps, and not its shares, are what its label
+ * counts. */
+Test(agree, at_its_own_pace_a_node_mixes_after_the_end_whatever_it_did_before)
+{
+    static const struct {
+        const char *method;
+        sgp_round mixes;
+    } cases[] = {{"sgp", 0}, {"osgp", 0}, {"agp", 2}, {"adpsgd", 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sgp_topology *topology = pair();
+        struct sgp_node_config config = config_of(topology);
+        struct desk desk;
+        config.method = sgp_method_find(cases[i].method);
+        config.rounds = 10;
+        open_desk(&desk, topology, config);
+        post_type(&desk, SGP_EVENT_START);
+        desk.node->fleet.ends = 100; /* as n1 has said */
+        cr_expect(eq(i64, sgp_core_last(desk.node), 100 + cases[i].mixes), "%s", cases[i].method);
+        desk.node->fleet.ends = 10;
+        cr_expect(eq(i64, sgp_core_last(desk.node), 12), "%s: all end together", cases[i].method);
+        close_desk(&desk);
+    }
+}
+
 Test(agree, it_mixes_twice_as_long_each_time_while_they_differ)
 {
     struct desk desk;
