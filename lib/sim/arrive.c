@@ -48,7 +48,7 @@ static void down(
 {
     connection->ends[side] = SGP_SIM_END_CLOSED;
     if (side == SGP_SIM_TARGET)
-        sgp_sim_drop_payloads(sim, connection);
+        sgp_sim_drop_payloads(sim, connection, 0);
     struct sgp_event event = {
         .type = SGP_EVENT_DOWN, .link = link_at(sim, connection, side), .code = code};
     sgp_sim_post(sim, &sim->hosts[connection->hosts[side]], &event);
@@ -287,7 +287,7 @@ static void payload(struct sgp_sim *sim, struct sgp_sim_connection *connection)
     if (!can_hear(sim, connection, SGP_SIM_PAYLOAD, SGP_SIM_TARGET))
         return;
     if (connection->ends[SGP_SIM_TARGET] != SGP_SIM_END_OPEN) {
-        sgp_sim_drop_payloads(sim, connection);
+        sgp_sim_drop_payloads(sim, connection, 0);
         return;
     }
     struct sgp_sim_host *target = &sim->hosts[connection->hosts[SGP_SIM_TARGET]];

@@ -80,14 +80,60 @@ void sgp_sim_pipe_clear(struct sgp_sim_pipe *pipe)
     pipe->last = NULL;
 }
 
-void sgp_sim_drop_payloads(struct sgp_sim *sim, struct sgp_sim_connection *connection)
+static struct sgp_sim_host *card_of(
+    struct sgp_sim *sim, const struct sgp_sim_connection *connection)
 {
+    return sgp_sim_machine(&sim->hosts[connection->hosts[SGP_SIM_SOURCE]]);
+}
+
+/* The payloads of a connection that leave the card at `after` or later leave it `spare` earlier. */
+static void move_up(
+    struct sgp_sim *sim, struct sgp_sim_connection *connection, sgp_time after, sgp_time spare)
+{
+    for (uint32_t i = 0; i < connection->payload_count; i++) {
+        struct sgp_sim_payload *payload = &connection->payloads[i];
+        if (payload->from < after)
+            continue;
+        payload->from -= spare;
+        payload->sent -= spare;
+        payload->due -= spare;
+        if (payload->due < payload->announced)
+            payload->due = payload->announced;
+        if (i == 0 && payload->begun > 0) /* the target expects it later */
+            sgp_sim_network_push(sim, payload->due > sim->now ? payload->due : sim->now,
+                SGP_SIM_PAYLOAD, SGP_SIM_TARGET, connection);
+    }
+}
+
+static void free_card(struct sgp_sim *sim, const struct sgp_sim_connection *connection,
+    const struct sgp_sim_payload *dropped)
+{
+    struct sgp_sim_host *card = card_of(sim, connection);
+    sgp_time spare = dropped->sent - (dropped->from > sim->now ? dropped->from : sim->now);
+    if (spare <= 0)
+        return;
+    card->busy_until -= spare;
+    for (uint32_t i = 0; i < sim->connection_count; i++) {
+        struct sgp_sim_connection *other = sim->connections[i];
+        if (other && !other->broken && card_of(sim, other) == card)
+            move_up(sim, other, dropped->sent, spare);
+    }
+}
+
+void sgp_sim_drop_payloads(
+    struct sgp_sim *sim, struct sgp_sim_connection *connection, uint32_t kept)
+{
+    while (connection->payload_count > kept) {
+        connection->payload_count--;
+        free_card(sim, connection, &connection->payloads[connection->payload_count]);
+    }
+    if (kept > 0)
+        return;
     if (connection->slot != SGP_SLOT_NONE) {
         struct sgp_sim_host *target = &sim->hosts[connection->hosts[SGP_SIM_TARGET]];
         target->receives[connection->slot].state = SGP_SIM_RECEIVE_FREE;
     }
     connection->slot = SGP_SLOT_NONE;
-    connection->payload_count = 0;
 }
 
 static void destroy(struct sgp_sim_connection *connection)
@@ -104,7 +150,7 @@ static void sever(struct sgp_sim *sim, struct sgp_sim_connection *connection)
     connection->broken = true;
     sgp_sim_pipe_clear(&connection->pipes[0]);
     sgp_sim_pipe_clear(&connection->pipes[1]);
-    sgp_sim_drop_payloads(sim, connection);
+    sgp_sim_drop_payloads(sim, connection, 0);
 }
 
 void sgp_sim_tear(struct sgp_sim *sim, struct sgp_sim_connection *connection)

@@ -100,8 +100,8 @@ static sgp_time send_payload(struct sgp_sim *sim, struct sgp_sim_connection *con
     card->busy_until = card->busy_until > end ? card->busy_until : end;
     sgp_time due = end + sgp_sim_latency(sim, connection);
     due = due > announced ? due : announced;
-    connection->payloads[connection->payload_count++] =
-        (struct sgp_sim_payload){.snapshot = snapshot, .sent = end, .due = due};
+    connection->payloads[connection->payload_count++] = (struct sgp_sim_payload){
+        .snapshot = snapshot, .from = begin, .sent = end, .announced = announced, .due = due};
     return due;
 }
 
@@ -217,10 +217,7 @@ static void drop_unsent(struct sgp_sim *sim, struct sgp_sim_connection *connecti
     while (side == SGP_SIM_SOURCE && whole < connection->payload_count &&
            connection->payloads[whole].sent <= sim->now)
         whole++;
-    if (whole == 0)
-        sgp_sim_drop_payloads(sim, connection);
-    else
-        connection->payload_count = whole;
+    sgp_sim_drop_payloads(sim, connection, whole);
 }
 
 void sgp_sim_hang_up(

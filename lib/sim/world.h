@@ -313,7 +313,9 @@ struct sgp_sim_pipe { /* messages toward one side, first in, first out */
 struct sgp_sim_payload { /* a payload in transit */
     uint32_t snapshot;   /* snapshot of the source */
     sgp_time begun;      /* when it was announced at the target */
-    sgp_time sent;       /* when its last byte left the source */
+    sgp_time from;       /* when its first byte leaves the source */
+    sgp_time sent;       /* when its last byte has left the source */
+    sgp_time announced;  /* when the message before it arrives at the target, at the earliest */
     sgp_time due;        /* when it arrives at the target */
 };
 
@@ -613,8 +615,10 @@ void sgp_sim_network_finish(struct sgp_sim *sim);
 void sgp_sim_network_die(struct sgp_sim *sim, uint32_t host);
 void sgp_sim_give_up_dials(struct sgp_sim *sim, uint32_t host); /* pending dials are void */
 void sgp_sim_pipe_clear(struct sgp_sim_pipe *pipe);
-/* The target's buffer is free again, and the rest of the payloads is discarded. */
-void sgp_sim_drop_payloads(struct sgp_sim *sim, struct sgp_sim_connection *connection);
+/* Discard all payloads but the first `kept`. If none is kept, the target's buffer is free again. The
+ * source's network card is free for the payloads of other connections that wait for it. */
+void sgp_sim_drop_payloads(
+    struct sgp_sim *sim, struct sgp_sim_connection *connection, uint32_t kept);
 void sgp_sim_half_open(struct sgp_sim *sim, const struct sgp_sim_half_open *half_open);
 /* All messages in transit are lost, and each remaining end learns of the break at once. */
 void sgp_sim_tear(struct sgp_sim *sim, struct sgp_sim_connection *connection);

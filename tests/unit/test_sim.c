@@ -114,6 +114,61 @@ Test(sim, a_payload_takes_its_bytes_over_the_bandwidth)
     cr_assert(eq(i64, times[1] - times[0], 3 * SGP_MILLISECOND));
 }
 
+static struct sgp_sim_connection *under_way(
+    const struct fleet *fleet, uint32_t source, uint32_t target)
+{
+    for (uint32_t i = 0; i < fleet->sim->connection_count; i++) {
+        struct sgp_sim_connection *connection = fleet->sim->connections[i];
+        if (connection && connection->payload_count > 0 &&
+            connection->hosts[SGP_SIM_SOURCE] == source &&
+            connection->hosts[SGP_SIM_TARGET] == target)
+            return connection;
+    }
+    return NULL;
+}
+
+/* n0 gives to n1 and, behind that, to n2. The connection to n1 breaks. `announced`: n2 has heard of its payload by then, and looks
+ * for it at another time. */
+static void drop_first(bool announced)
+{
+    static const struct sgp_edge edges[] = {{0, 1, SGP_FRACTION_DEFAULT},
+        {0, 2, SGP_FRACTION_DEFAULT}, {1, 0, SGP_FRACTION_DEFAULT}, {2, 0, SGP_FRACTION_DEFAULT}};
+    struct fleet *fleet = fleet_of_edges(3, edges, 4);
+    struct sgp_sim_connection *first = NULL, *second = NULL;
+    sgp_time now = 0;
+    fleet->options.rounds = 5;
+    fleet->options.dimension = FLEET_DIMENSION_MAX;
+    fleet->options.bandwidth = 1000;
+    fleet_open(fleet);
+    while (first == NULL || second == NULL || (announced && second->payloads[0].begun == 0)) {
+        now += SGP_MILLISECOND;
+        cr_assert(zero(int, sgp_sim_run(fleet->sim, now, &fleet->error)));
+        first = under_way(fleet, 0, 1);
+        second = under_way(fleet, 0, 2);
+        cr_assert(lt(i64, now, 60 * SGP_SECOND));
+    }
+    const struct sgp_sim_payload *waits = &second->payloads[0];
+    const sgp_time spare = first->payloads[0].sent - fleet->sim->now, due = waits->due;
+    cr_assert(gt(i64, spare, 0));
+    cr_assert(eq(i64, waits->from, first->payloads[0].sent));
+    sgp_sim_tear(fleet->sim, first);
+    cr_assert(eq(i64, waits->from, fleet->sim->now));
+    cr_assert(eq(i64, fleet->sim->hosts[0].busy_until, waits->sent));
+    cr_assert(eq(i64, waits->due, due - spare));
+    cr_assert(zero(int, sgp_sim_run(fleet->sim, due - spare, &fleet->error)));
+    cr_assert(zero(u32, second->payload_count), "it has arrived by then");
+    cr_assert(
+        zero(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error)), "%s", fleet->error.text);
+    cr_assert(sgp_sim_done(fleet->sim));
+    fleet_destroy(fleet);
+}
+
+Test(sim, a_payload_that_is_dropped_leaves_the_network_card_to_the_next)
+{
+    drop_first(false);
+    drop_first(true);
+}
+
 Test(sim, everybody_waits_for_a_straggler_who_computes)
 {
     struct sgp_sim_straggler straggler = {2, 100};
