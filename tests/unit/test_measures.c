@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures: known figures, a slow reference, and sums that depend on no order. */
+#include "drawn_model.h"
 #include "measures/wide.h"
 
 #include <criterion/criterion.h>
@@ -258,24 +259,11 @@ struct table {
     uint32_t labels[ROWS];
 };
 
-static double draw(uint64_t *state)
-{
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (double)(*state >> 11) * 0x1p-53;
-}
-
-/* Outputs that know something of the label; `sure` makes them overconfident. */
 static void fill(struct table *table, double sure)
 {
     uint64_t state = 5;
-    for (uint32_t r = 0; r < ROWS; r++) {
-        table->labels[r] = (uint32_t)(draw(&state) * draw(&state) * CLASSES);
-        for (uint32_t c = 0; c < CLASSES; c++) {
-            const double noise = draw(&state) + draw(&state) + draw(&state) - 1.5;
-            table->outputs[r][c] =
-                (float)(sure * (3 * noise + (c == table->labels[r] ? 1.0 : 0.0)));
-        }
-    }
+    for (uint32_t r = 0; r < ROWS; r++)
+        table->labels[r] = draw_row(&state, sure, CLASSES, table->outputs[r], NULL);
 }
 
 static long double logit_of(const float *outputs, uint32_t class)
@@ -362,29 +350,6 @@ Test(measures, figures_are_those_of_a_slow_reference)
     }
 }
 
-struct scored {
-    float score;
-    bool own;
-};
-
-static int by_score(const void *left, const void *right)
-{
-    const float a = ((const struct scored *)left)->score, b = ((const struct scored *)right)->score;
-    return (a > b) - (a < b);
-}
-
-/* The same chance by ranks, of scores without ties. */
-static double auc_of_ranks(struct scored *rows, uint32_t count)
-{
-    double below = 0, won = 0;
-    qsort(rows, count, sizeof *rows, by_score);
-    for (uint32_t r = 0; r < count; r++) {
-        won += rows[r].own ? below : 0;
-        below += rows[r].own ? 0 : 1;
-    }
-    return won / (below * (count - below));
-}
-
 /* The scores are those of a hardly trained model up to those of a model that is far too sure. */
 Test(measures, the_auc_of_many_rows_is_close)
 {
@@ -397,10 +362,8 @@ Test(measures, the_auc_of_many_rows_is_close)
         uint64_t state = 3;
         cr_assert(eq(int, sgp_measures_init(&m, SGP_MEASURES_BITS, 1), 0));
         for (uint32_t r = 0; r < MANY; r++) {
-            const double noise = draw(&state) + draw(&state) + draw(&state) + draw(&state) - 2;
-            const bool own = draw(&state) < 0.3;
-            rows[r] = (struct scored){(float)(sure[s] * (2 * noise + own)), own};
-            sgp_measures_add_values(&m, &rows[r].score, &(float){own});
+            rows[r] = draw_scored(&state, sure[s]);
+            sgp_measures_add_values(&m, &rows[r].score, &(float){rows[r].own});
         }
         cr_assert(sgp_measures_auc(&m, 0, &value, &bound));
         cr_assert(

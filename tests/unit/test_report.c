@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reports as text: they come back to the bit, they add up, and texts that no rows have are
  * refused. */
+#include "drawn_model.h"
 #include "sgp/report.h"
 
 #include <criterion/criterion.h>
@@ -13,12 +14,6 @@
 #define ROWS 600u
 #define OUTPUTS 4u
 
-static double draw(uint64_t *state)
-{
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (double)(*state >> 11) * 0x1p-53;
-}
-
 static const enum sgp_measures_kind kinds[] = {
     SGP_MEASURES_LOGITS, SGP_MEASURES_SCORES, SGP_MEASURES_BITS, SGP_MEASURES_NUMBERS};
 #define KINDS (sizeof kinds / sizeof *kinds)
@@ -29,12 +24,9 @@ static void add_rows(struct sgp_measures *measures, double sure, uint32_t first,
     uint64_t state = 11;
     for (uint32_t r = 0; r < ROWS; r++) {
         float outputs[OUTPUTS], values[OUTPUTS];
-        const uint32_t label = (uint32_t)(draw(&state) * draw(&state) * OUTPUTS);
-        for (uint32_t c = 0; c < OUTPUTS; c++) {
-            const double noise = draw(&state) + draw(&state) + draw(&state) - 1.5;
-            outputs[c] = (float)(sure * (3 * noise + (c == label ? 1.0 : 0.0)));
-            values[c] = measures->kind == SGP_MEASURES_BITS ? (c == label) : (float)noise;
-        }
+        const uint32_t label = draw_row(&state, sure, OUTPUTS, outputs, values);
+        for (uint32_t c = 0; measures->kind == SGP_MEASURES_BITS && c < OUTPUTS; c++)
+            values[c] = c == label;
         if (r % by != first)
             continue;
         if (measures->kind <= SGP_MEASURES_SCORES)
@@ -133,28 +125,6 @@ Test(report, reports_add_up_to_the_measures_of_the_pooled_rows)
     }
 }
 
-struct scored {
-    float score;
-    bool own;
-};
-
-static int by_score(const void *left, const void *right)
-{
-    const float a = ((const struct scored *)left)->score, b = ((const struct scored *)right)->score;
-    return (a > b) - (a < b);
-}
-
-static double auc_of_ranks(struct scored *rows, uint32_t count)
-{
-    double below = 0, won = 0;
-    qsort(rows, count, sizeof *rows, by_score);
-    for (uint32_t r = 0; r < count; r++) {
-        won += rows[r].own ? below : 0;
-        below += rows[r].own ? 0 : 1;
-    }
-    return won / (below * (count - below));
-}
-
 /* Three nodes with rows of one class, of the other, and of both; the last model is far too sure. */
 Test(report, the_auc_of_several_nodes_is_that_of_all_rows)
 {
@@ -171,11 +141,9 @@ Test(report, the_auc_of_several_nodes_is_that_of_all_rows)
             cr_assert(eq(int, sgp_measures_init(&parts[p].measures, SGP_MEASURES_BITS, 1), 0));
         }
         for (uint32_t r = 0; r < MANY; r++) {
-            const double noise = draw(&state) + draw(&state) + draw(&state) + draw(&state) - 2;
-            const bool own = draw(&state) < 0.3;
-            rows[r] = (struct scored){(float)(sure[s] * (2 * noise + own)), own};
+            rows[r] = draw_scored(&state, sure[s]);
             sgp_measures_add_values(
-                &parts[r % 2 ? own : 2].measures, &rows[r].score, &(float){own});
+                &parts[r % 2 ? rows[r].own : 2].measures, &rows[r].score, &(float){rows[r].own});
         }
         cr_assert(eq(int, sgp_measures_init(&sum, SGP_MEASURES_BITS, 1), 0));
         for (size_t p = 0; p < 3; p++) {
