@@ -351,7 +351,7 @@ static int prepare_columns(struct prepared *p, struct sgp_error *error)
 
 #define REACH 1000         /* the most that columns may differ by, and be from 1 */
 #define TARGETS_REACH 100  /* the same of numbers to predict: the first steps begin at 0 */
-#define TARGETS_DIGITS 1e5 /* a mean of so many deviations leaves them two digits of a float */
+#define TARGETS_DIGITS 1e5 /* a mean of so many deviations leaves predictions two digits of them */
 
 /* A label of another name may be the same column of another machine, or another column. */
 static void warn_about_scale(struct prepared *p)
@@ -370,7 +370,7 @@ static void warn_about_scale(struct prepared *p)
             prepared_warn(p,
                 "%s:%u: [data] label: the mean of %s is %.12g and its deviation %.4g, too far "
                 "apart "
-                "for outputs of seven digits; subtract a constant from the column",
+                "for predictions of seven digits; subtract a constant from the column",
                 config->file, config->lines[CONFIG_ID_LABEL], scales[i].name, scales[i].mean,
                 scales[i].deviation);
 }

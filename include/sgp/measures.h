@@ -84,9 +84,10 @@ void sgp_measures_finish(struct sgp_measures *measures);
 void sgp_measures_add_label(struct sgp_measures *measures, const float *outputs, uint32_t label);
 void sgp_measures_add_values(
     struct sgp_measures *measures, const float *outputs, const float *values);
-/* The same of one column of a row of numbers. Column 0 counts the row. */
+/* The same of one column of a row of numbers, which a float32 may not tell apart, and whose sizes
+ * are below 2^128. Column 0 counts the row. */
 void sgp_measures_add_number(
-    struct sgp_measures *measures, uint32_t column, float output, float value);
+    struct sgp_measures *measures, uint32_t column, double output, double value);
 
 /* Add the counts of others, of the same kind and number of outputs (asserted). */
 void sgp_measures_add(struct sgp_measures *measures, const struct sgp_measures *others);

@@ -154,11 +154,11 @@ static void add_number(struct sgp_measures_number *number, double output, double
 }
 
 void sgp_measures_add_number(
-    struct sgp_measures *measures, uint32_t column, float output, float value)
+    struct sgp_measures *measures, uint32_t column, double output, double value)
 {
     sgp_assert(measures->kind == SGP_MEASURES_NUMBERS && column < measures->outputs);
     measures->rows += column == 0;
-    add_number(&measures->numbers[column], (double)output, (double)value);
+    add_number(&measures->numbers[column], output, value);
 }
 
 void sgp_measures_add_values(

@@ -343,6 +343,7 @@ static int bind_labels(struct reading *reading, struct sgp_error *error)
         return 0;
     }
     reading->parts.targets = reading->label_count;
+    reading->target_scales = reading->options->target_scales;
     if (reading->label_count > 1 || reading->options->bits)
         reading->parts.classes_digest =
             sgp_classes_digest((const char *const *)reading->label_names, reading->label_count);
@@ -499,8 +500,9 @@ static int label_read(struct reading *reading, uint32_t i, struct sgp_error *err
     const float value = reading->target_scales
                             ? sgp_target_scale_apply(&reading->target_scales[i], number)
                             : (float)number;
-    if (!isfinite(value))
-        return column_fail(reading, index, error, "is too large once scaled",
+    if (!isfinite(value) || !isfinite((float)number)) /* predictions and measures have its unit */
+        return column_fail(reading, index, error,
+            isfinite(value) ? "is too large" : "is too large once scaled",
             "look at the targets of the scaling file");
     reading->parts.values[row * reading->label_count + i] = value;
     return 0;

@@ -201,8 +201,8 @@ static int learner_train(struct sgp_trainer *trainer, double weight, uint32_t st
 
 /* --- using the model --- */
 
-/* Add the rows of a block to the measures, whose sums take finite numbers alone. The values of the
- * block become those of the label columns. Returns whether the numbers are finite. */
+/* Add the rows of a block to the measures, whose sums take finite numbers alone. Returns whether the
+ * numbers are finite. */
 static bool add_rows(
     struct sgp_learner *learner, const float *outputs, size_t rows, struct sgp_measures *measures)
 {
@@ -212,8 +212,6 @@ static bool add_rows(
         const struct sgp_target_scale *scale = scales ? &scales[i % model->outputs] : NULL;
         if (!isfinite(scale ? sgp_target_scale_restore(scale, outputs[i]) : outputs[i]))
             return false;
-        if (scale)
-            learner->values[i] = sgp_target_scale_restore(scale, learner->values[i]);
     }
     sgp_loss_measure(
         measures, &model->loss_settings, outputs, learner->labels, learner->values, rows);

@@ -346,18 +346,19 @@ struct sgp_loss_sum sgp_loss_batch(enum sgp_loss loss, const struct sgp_loss_set
 
 /* ---- in the units of the label columns ---- */
 
-static float restore(const struct sgp_loss_settings *settings, size_t column, float output)
+static double number_of(const struct sgp_loss_settings *settings, size_t column, float scaled)
 {
     return settings->target_scales
-               ? sgp_target_scale_restore(&settings->target_scales[column], output)
-               : output;
+               ? sgp_target_scale_number(&settings->target_scales[column], scaled)
+               : (double)scaled;
 }
 
 static void measure_numbers(struct sgp_measures *measures, const struct sgp_loss_settings *settings,
     const float *outputs, const float *values)
 {
     for (uint32_t c = 0; c < measures->outputs; c++)
-        sgp_measures_add_number(measures, c, restore(settings, c, outputs[c]), values[c]);
+        sgp_measures_add_number(
+            measures, c, number_of(settings, c, outputs[c]), number_of(settings, c, values[c]));
 }
 
 void sgp_loss_measure(struct sgp_measures *measures, const struct sgp_loss_settings *settings,
@@ -380,7 +381,7 @@ void sgp_loss_predict(enum sgp_loss loss, const struct sgp_loss_settings *settin
         float *row = predictions + r * columns;
         find(loss)->predict(row, outputs + r * columns, columns);
         for (size_t c = 0; settings->target_scales && c < columns; c++)
-            row[c] = restore(settings, c, row[c]);
+            row[c] = sgp_target_scale_restore(&settings->target_scales[c], row[c]);
     }
 }
 

@@ -23,9 +23,9 @@ struct sgp_loss_sum sgp_loss_batch(enum sgp_loss loss, const struct sgp_loss_set
     float *delta, const float *outputs, const uint32_t *labels, const float *values, size_t rows,
     size_t columns);
 
-/* Add the rows of a batch to the measures. Labels and values are NULL if the rows have none. Values
- * are in the units of the label columns. Outputs are those of the model, and what they stand for is
- * finite. */
+/* Add the rows of a batch to the measures, in the units of the label columns. Labels and values are
+ * NULL if the rows have none. Values are what the model learns, scaled if the settings have scales.
+ * Outputs are those of the model, and what they stand for is finite. */
 void sgp_loss_measure(struct sgp_measures *measures, const struct sgp_loss_settings *settings,
     const float *outputs, const uint32_t *labels, const float *values, size_t rows);
 

@@ -333,6 +333,7 @@ int sgp_predictor_run(struct sgp_predictor *predictor, FILE *file, const char *n
         .class_count = labelled ? predictor->class_count : 0,
         .bits = view.bits,
         .scaling = predictor->scaling,
+        .target_scales = predictor->target_scales,
         .missing = predictor->missing,
         .for_model = true};
     struct run run = {.predictor = predictor,

@@ -112,5 +112,10 @@ float sgp_target_scale_apply(const struct sgp_target_scale *scale, double number
 
 float sgp_target_scale_restore(const struct sgp_target_scale *scale, float output)
 {
-    return (float)(scale->mean + scale->deviation * (double)output);
+    return (float)sgp_target_scale_number(scale, output);
+}
+
+double sgp_target_scale_number(const struct sgp_target_scale *scale, float output)
+{
+    return scale->mean + scale->deviation * (double)output;
 }

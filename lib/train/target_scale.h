@@ -34,5 +34,8 @@ uint64_t sgp_target_scales_digest(
 /* What the model learns in place of a number of the column, and the number for an output. */
 float sgp_target_scale_apply(const struct sgp_target_scale *scale, double number);
 float sgp_target_scale_restore(const struct sgp_target_scale *scale, float output);
+/* The same before it is rounded to a float: of a column whose mean is large beside its deviation,
+ * the rounding may be larger than the errors of a model. */
+double sgp_target_scale_number(const struct sgp_target_scale *scale, float output);
 
 #endif

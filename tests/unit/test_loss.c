@@ -347,7 +347,7 @@ Test(loss, numbers_leave_in_the_units_of_their_columns)
     struct sgp_loss_settings settings = sgp_loss_defaults;
     settings.target_scales = scales;
     settings.target_scale_count = 2;
-    const float outputs[] = {1, 0, -0.5f, 64}, values[] = {229.25f, -1e9f, 100, -1e9f + 128};
+    const float outputs[] = {1, 0, -0.5f, 64}, values[] = {1, 0, -1.5f, 128};
     float numbers[4];
     sgp_loss_predict(SGP_LOSS_MSE, &settings, numbers, outputs, 2, 2);
     const float expected[] = {229.25f, -1e9f, 113.75f, -1e9f + 64};
@@ -359,7 +359,7 @@ Test(loss, numbers_leave_in_the_units_of_their_columns)
     sgp_loss_measure(&measures, &settings, outputs, NULL, values, 2);
     cr_assert(eq(u64, measures.rows, 2));
     cr_assert(sgp_measures_squared_error(&measures, 0, &value));
-    cr_assert(eq(dbl, value, 13.75 * 13.75 / 2));
+    cr_assert(eq(dbl, value, 77 * 77 / 2.0));
     cr_assert(sgp_measures_absolute_error(&measures, 1, &value));
     cr_assert(eq(dbl, value, 32));
     sgp_measures_finish(&measures);
@@ -370,6 +370,27 @@ Test(loss, numbers_leave_in_the_units_of_their_columns)
     cr_assert(eq(dbl, sum.loss, 0));
     cr_assert(eq(u64, sgp_loss_digest(SGP_LOSS_MSE, &settings),
         sgp_loss_digest(SGP_LOSS_MSE, &sgp_loss_defaults)));
+}
+
+/* A float32 near 1e8 is a multiple of 8. The errors of a model are far smaller, and have no mean. */
+Test(loss, a_large_mean_takes_nothing_from_the_measures)
+{
+    struct sgp_target_scale scale = {.name = "a", .mean = 1e8, .deviation = 1};
+    struct sgp_loss_settings settings = sgp_loss_defaults;
+    settings.target_scales = &scale;
+    settings.target_scale_count = 1;
+    const float outputs[] = {0.25f, -0.5f}, values[] = {0.5f, -0.25f};
+    struct sgp_measures measures;
+    double value;
+    cr_assert(eq(int, sgp_measures_init(&measures, SGP_MEASURES_NUMBERS, 1), 0));
+    sgp_loss_measure(&measures, &settings, outputs, NULL, values, 2);
+    cr_assert(sgp_measures_squared_error(&measures, 0, &value));
+    cr_assert(eq(dbl, value, 0.0625));
+    cr_assert(sgp_measures_absolute_error(&measures, 0, &value));
+    cr_assert(eq(dbl, value, 0.25));
+    cr_assert(sgp_measures_r2(&measures, 0, &value));
+    cr_assert(epsilon_eq(dbl, value, 1 - 0.125 / 0.28125, 1e-15));
+    sgp_measures_finish(&measures);
 }
 
 /* ---- what is refused ---- */

@@ -99,6 +99,28 @@ Test(predictor, numbers_are_scored_column_by_column)
     "[{\"name\":\"y\",\"mean\":100,\"deviation\":8},"                                              \
     "{\"name\":\"z\",\"mean\":-1,\"deviation\":0.5}]"
 
+/* Predictions have seven digits, and so few are left for the errors; the measures have all. */
+Test(predictor, measures_of_a_label_with_a_large_mean_are_not_rounded)
+{
+    static const char *const tags[] = {"layers", "dense 1", "loss", "mse", "inputs", "3", "columns",
+        COLUMNS, "label", "y", "targets", "[{\"name\":\"y\",\"mean\":1e8,\"deviation\":1}]", NULL,
+        NULL};
+    const float values[] = {0.5f, 0, 0, 0}; /* half of scaled a */
+    struct sgp_predictor *predictor = NULL;
+    struct sgp_error error = {0};
+    struct sgp_measures measures = {0};
+    double value;
+    struct seen seen = {0};
+    cr_assert(eq(int, open_model(tags, values, 1, 3, &error, &predictor), 0), "%s", error.text);
+    const char *text = "c,y,a\nu,100000000.25,1\nv,99999999.75,5\n";
+    cr_assert(eq(int, run(predictor, text, &seen, &error, &measures), 0), "%s", error.text);
+    cr_assert(eq(u64, measures.rows, 2));
+    cr_assert(sgp_measures_absolute_error(&measures, 0, &value));
+    cr_assert(eq(dbl, value, (0.25 + 1.25) / 2));
+    sgp_measures_finish(&measures);
+    sgp_predictor_destroy(predictor);
+}
+
 Test(predictor, scaled_outputs_are_numbers_of_their_columns)
 {
     static const char *const tags[] = {"layers", "dense 2", "loss", "mse", "inputs", "3", "columns",

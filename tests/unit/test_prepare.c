@@ -748,7 +748,7 @@ Test(prepare, a_label_of_numbers_is_scaled_by_its_file)
         "column, write a scaling file with --label b, or let all nodes agree again");
     expect_warning(&p,
         "n.conf:12: [data] label: the mean of tax is 1764150000 and its deviation 69, too far "
-        "apart for outputs of seven digits; subtract a constant from the column");
+        "apart for predictions of seven digits; subtract a constant from the column");
     prepared_finish(&p);
     config_finish(&config);
     /* Targets of format 1 were computed, but never used. */
