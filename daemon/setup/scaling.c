@@ -178,8 +178,10 @@ int scaling_read(const struct config *config, bool relay, struct sgp_error *erro
     char path[CONFIG_TEXT_BYTES];
     uint64_t version;
     scaling_path(config, path);
-    if (!scaling_is_of_fleet(config))
-        return sgp_scaling_read(path, error, ret_scaling);
+    if (!scaling_is_of_fleet(config)) {
+        const bool none = relay && access(path, F_OK) < 0 && errno == ENOENT;
+        return none ? 0 : sgp_scaling_read(path, error, ret_scaling);
+    }
     int code = read_kept(path, error, &version, ret_text);
     *ret_alone = code == 0;
     if (*ret_alone && relay && config->inputs > 0)

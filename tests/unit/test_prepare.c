@@ -783,6 +783,33 @@ Test(prepare, a_relay_learns_from_its_scaling_what_outputs_mean)
     config_finish(&config);
 }
 
+Test(prepare, a_relay_trains_without_the_file_of_its_scaling)
+{
+    struct parts parts = {.node = "name = n0",
+        .train = "algorithm = backup",
+        .model = "layers = dense 1\nloss = mse\ninputs = 3",
+        .data = "scale = none-such.json",
+        .network = "listen = 10.0.0.1:7311"};
+    struct sgp_error error = {0};
+    struct config config;
+    struct prepared p;
+    write_file("fleet.dot", owned);
+    cr_assert(eq(int, build(parts, &config, &p, &error), 0), "%s", error.text);
+    cr_assert(eq(u32, p.model.inputs, 3));
+    cr_assert(eq(ptr, (void *)p.model.loss_settings.target_scales, NULL));
+    expect_warning(&p, "n.conf:12: [data] scale: ");
+    expect_warning(&p, "this relay needs it only to predict in the units of the label");
+    prepared_finish(&p);
+    config_finish(&config);
+    char message[400];
+    (void)snprintf(message, sizeof message,
+        "n.conf:11: [data] scale: %s/none-such.json does not exist, and a relay has no rows to "
+        "count the inputs of the model; copy the file of the others, or add a line `inputs = N`",
+        directory);
+    parts.model = "layers = dense 1\nloss = mse";
+    expect_refusal(parts, -ENOENT, message);
+}
+
 Test(prepare, a_model_that_does_not_fit_the_data)
 {
     expect_refusal((struct parts){.model = "layers = dense 3"}, SGP_E_CONFIG,
