@@ -44,16 +44,21 @@ def moments(values):
     return float(mean), math.sqrt(variance) if variance else 1.0
 
 
-class Sites(Fleet):
-    """n daemons, each with a table of its own."""
+NO_ROWS = {key: None for key in ("data.train", "data.label", "data.classes", "data.holdout", "data.shards", "data.missing",
+                                 "data.categories")}
 
-    def __init__(self, n=4, **arguments):
+
+class Sites(Fleet):
+    """n daemons, each with a table of its own; the configuration of a relay names none."""
+
+    def __init__(self, n=4, relays=(), **arguments):
         options = {"data.scale": "fleet", "data.categories": "colour", "data.shards": "none", "data.missing": "mean",
                    "train.epochs": "3", "model.layers": "dense 4 relu, dense 2", **arguments.pop("options", {})}
         self.tables = {}
         self.version = 1
-        self.relays = []
-        own = {i: {"data.train": "rows%d.csv" % i, **arguments.get("own", {}).get(i, {})} for i in range(n)}
+        self.relays = list(relays)
+        own = {i: {**(NO_ROWS if i in relays else {"data.train": "rows%d.csv" % i}), **arguments.get("own", {}).get(i, {})}
+               for i in range(n)}
         super().__init__(n, **{**arguments, "options": options, "own": own})
         for i in range(n):
             self.write_table(i, list(rows_of(i, 60 + 40 * i)))
@@ -78,19 +83,6 @@ class Sites(Fleet):
     def reload(self, indices):
         for i in indices:
             self.nodes[i].kill(signal.SIGHUP)
-
-
-class Relayed(Sites):
-    """n3 has no rows, and all that others hear of each other goes through it."""
-
-    def __init__(self):
-        none = {key: None for key in ("data.train", "data.label", "data.classes", "data.holdout", "data.shards", "data.missing",
-                                      "data.categories")}
-        star = [[(0, 3), (1, 3), (2, 3)], [(3, 0), (3, 1), (3, 2)]]
-        super().__init__(4, phases=star, own={3: none})
-
-    def says_of(self, index):
-        return ", train=false" if index == 3 else ""
 
 
 class CipheredSites(Sites, TlsFleet):
@@ -153,8 +145,8 @@ class ScaleFleet(FleetTest):
             self.assertNotIn(RARE.encode(), f.scale_bytes(i))
 
     def test_a_relay_passes_on_and_learns_the_inputs(self):
-        f = Relayed()
-        self.addCleanup(f.close)
+        """All that others hear of each other goes through n3."""
+        f = self.sites(4, relays=[3], phases=[[(0, 3), (1, 3), (2, 3)], [(3, 0), (3, 1), (3, 2)]])
         f.start()
         self.finish(f, range(4))
         self.check_scaling(f, range(3))
