@@ -11,6 +11,7 @@ int awaiting_open(
     struct awaiting *awaiting, const struct view_actions *actions, struct sgp_error *error)
 {
     struct view_model model;
+    awaiting->socket = -1;
     int code = uv_loop_init(&awaiting->loop);
     if (code < 0)
         return sgp_fail(error, code, "%s", uv_strerror(code));
@@ -65,6 +66,8 @@ void awaiting_end(struct awaiting *awaiting, int result)
     awaiting->ended = true;
     awaiting->result = result;
     awaiting->close(awaiting);
+    if (result == 0)
+        awaiting->socket = control_keep(awaiting->control);
     control_close(awaiting->control, NULL, NULL);
     uv_close((uv_handle_t *)&awaiting->watchdog, NULL);
     for (size_t i = 0; i < sizeof awaiting->signals / sizeof *awaiting->signals; i++)

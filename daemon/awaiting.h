@@ -29,6 +29,13 @@ struct awaiting {
     sgp_time started;
     bool ended;
     int result;
+    int socket; /* with result 0: the control socket, for the node (control_keep); else -1 */
+};
+
+/* What a wait leaves open for the node. Negative: nothing. */
+struct opened {
+    int directory; /* the state directory (store/state_directory.h) */
+    int socket;    /* the control socket, on which clients wait (control_keep) */
 };
 
 /* Begin, with the fields above the line set. The control server offers these actions, and `context`

@@ -139,7 +139,7 @@ static int open_all(struct awaiting_model *awaiting, struct sgp_error *error)
 }
 
 int awaiting_model_wait(const struct config *config, struct prepared *prepared, struct log *log,
-    struct guest *ret_guest, struct sgp_error *error)
+    struct guest *ret_guest, int *ret_socket, struct sgp_error *error)
 {
     struct awaiting_model awaiting = {.wait = {.config = config,
                                           .prepared = prepared,
@@ -154,5 +154,7 @@ int awaiting_model_wait(const struct config *config, struct prepared *prepared, 
     sgp_log(&log->sink, SGP_LEVEL_INFO, "event=waiting for=program socket=\"%s\"", config->attach);
     awaiting_start(&awaiting.wait);
     notify_status(&awaiting.wait.notify, "waits for a program to attach and bring its model");
-    return awaiting_run(&awaiting.wait);
+    code = awaiting_run(&awaiting.wait);
+    *ret_socket = awaiting.wait.socket;
+    return code;
 }

@@ -9,9 +9,9 @@
 #include "setup/prepare.h"
 
 /* Wait for a program whose model the node can take: layout, finite values, memory. Other programs
- * are refused in one line. Returns 0 with *ret_guest and the model in *prepared; 1 if told to stop;
- * or negative with *error. */
+ * are refused in one line. Returns 0 with *ret_guest, the model in *prepared and the control socket
+ * (control_keep); 1 if told to stop; or negative with *error. */
 int awaiting_model_wait(const struct config *config, struct prepared *prepared, struct log *log,
-    struct guest *ret_guest, struct sgp_error *error);
+    struct guest *ret_guest, int *ret_socket, struct sgp_error *error);
 
 #endif

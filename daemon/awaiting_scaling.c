@@ -5,6 +5,7 @@
 
 #include "awaiting_scaling_inside.h"
 #include "setup/scaling.h"
+#include "store/state_directory.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -99,8 +100,16 @@ static int run(struct awaiting_scaling *awaiting, struct sgp_error *error)
     return code < 0 ? sgp_fail(error, code, "%s", awaiting->why.text) : code;
 }
 
-int awaiting_scaling_wait(
-    const struct config *config, struct log *log, bool *ret_began, struct sgp_error *error)
+/* A directory that cannot be written would be found after the wait, which may take long. */
+static int open_state_directory(const struct config *config, struct sgp_error *error)
+{
+    const int directory = state_directory_open(config->state_directory, error);
+    const int code = directory < 0 ? directory : scaling_try_to_keep(config, error);
+    return code < 0 ? code : directory;
+}
+
+int awaiting_scaling_wait(const struct config *config, struct log *log, bool *ret_began,
+    struct opened *ret_opened, struct sgp_error *error)
 {
     struct awaiting_scaling awaiting = {.wait = {.config = config,
                                             .log = log,
@@ -114,7 +123,13 @@ int awaiting_scaling_wait(
         return code;
     const int begun = begin(&awaiting, error);
     *ret_began = begun == 0;
-    code = begun == 0 ? run(&awaiting, error) : begun > 0 ? 0 : begun;
+    code = begun < 0 ? begun : 0;
+    if (begun == 0)
+        code = ret_opened->directory = open_state_directory(config, error);
+    if (begun == 0 && code >= 0) {
+        code = run(&awaiting, error);
+        ret_opened->socket = awaiting.wait.socket;
+    }
     sgp_survey_destroy(awaiting.survey);
     prepared_finish(&awaiting.place);
     free(awaiting.figures);

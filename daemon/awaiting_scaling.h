@@ -4,15 +4,15 @@
 #ifndef SGPD_AWAITING_SCALING_H
 #define SGPD_AWAITING_SCALING_H
 
-#include "setup/config.h"
-#include "util/log.h"
+#include "awaiting.h"
 
 #define AWAITING_SCALING_ASK_MS 1000u /* between questions to one neighbour */
 
 /* Tell, ask, vote, and wait until all nodes of the topology file agree. Returns 0 if the scaling is
  * in its file, at once if it was there before; 1 if told to stop; or negative with *error. Until
- * *ret_began, an error is one of configuration or data; later, of this machine. */
-int awaiting_scaling_wait(
-    const struct config *config, struct log *log, bool *ret_began, struct sgp_error *error);
+ * *ret_began, an error is one of configuration or data; later, of this machine. What a wait
+ * leaves open is in *ret_opened. */
+int awaiting_scaling_wait(const struct config *config, struct log *log, bool *ret_began,
+    struct opened *ret_opened, struct sgp_error *error);
 
 #endif

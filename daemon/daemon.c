@@ -27,15 +27,11 @@
 #include "sgp/version.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define FETCHED_NS (60 * SGP_SECOND) /* for a program to fetch the model */
 
@@ -167,51 +163,6 @@ static int cannot(struct sgp_error *error, int code, const char *what)
     return sgp_fail(error, code, "%s: %s", what, sgp_strerror(code));
 }
 
-/* A second process would replace the ledger, and the first process would commit to a file without a
- * name. The lock ends with the process. On a file system without locks, the directory is used
- * without a lock. */
-static int lock_state_directory(struct daemon *daemon, struct sgp_error *error)
-{
-    const char *directory = daemon->config->state_directory;
-    daemon->state_lock = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (daemon->state_lock < 0)
-        return sgp_fail(error, -errno, "%s: cannot be opened: %s; [node] state_directory names one",
-            directory, strerror(errno));
-    if (flock(daemon->state_lock, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
-        return sgp_fail(error, -EBUSY,
-            "%s: another sgpd uses this state directory; stop it, or give another [node] "
-            "state_directory",
-            directory);
-    return 0;
-}
-
-/* Remove temporary files of a killed process. They are incomplete and take space. */
-static void sweep_state_directory(const struct daemon *daemon)
-{
-    static const char *const names[] = {
-        "ledger", "checkpoint", "model.safetensors", "history.csv", "blas", "run", "report.json"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        char name[32];
-        (void)snprintf(name, sizeof name, "%s.new", names[i]);
-        (void)unlinkat(daemon->state_lock, name, 0);
-    }
-}
-
-static int open_state_directory(struct daemon *daemon, struct sgp_error *error)
-{
-    const char *directory = daemon->config->state_directory;
-    if (mkdir(directory, 0750) < 0 && errno != EEXIST)
-        return sgp_fail(error, -errno,
-            "%s: cannot be made: %s; make the directories above it, or give another [node] "
-            "state_directory",
-            directory, strerror(errno));
-    int code = lock_state_directory(daemon, error);
-    if (code < 0)
-        return code;
-    sweep_state_directory(daemon);
-    return history_open(&daemon->history, directory, error);
-}
-
 static int create_node(struct daemon *daemon, struct sgp_error *error)
 {
     const struct prepared *prepared = daemon->prepared;
@@ -267,7 +218,8 @@ static int create_node(struct daemon *daemon, struct sgp_error *error)
     return 0;
 }
 
-static int open_sockets(struct daemon *daemon, struct guest *guest, struct sgp_error *error)
+static int open_sockets(
+    struct daemon *daemon, const struct company *company, struct sgp_error *error)
 {
     const struct prepared *prepared = daemon->prepared;
     const struct listener_events events = {.context = daemon,
@@ -302,9 +254,12 @@ static int open_sockets(struct daemon *daemon, struct guest *guest, struct sgp_e
     struct view_model model;
     prepared_view_model(prepared, &model);
     model.agreed = bulletins_result(daemon);
-    code = control_open(
-        &daemon->loop, daemon->config->socket, &actions, &model, error, &daemon->control);
-    if (code == 0 && (code = program_open(daemon, guest, error)) < 0)
+    code = company->socket < 0
+               ? control_open(&daemon->loop, daemon->config->socket, &actions, &model, error,
+                     &daemon->control)
+               : control_open_on(company->socket, &daemon->loop, daemon->config->socket, &actions,
+                     &model, error, &daemon->control);
+    if (code == 0 && (code = program_open(daemon, company->guest, error)) < 0)
         control_close(daemon->control, NULL, NULL);
     if (code < 0) {
         listener_close(&daemon->listener);
@@ -340,15 +295,15 @@ static void start_timers(struct daemon *daemon)
 
 /* All steps that can fail. On failure no handle is open except those that the loop will still
  * close. */
-static int open_all(struct daemon *daemon, struct guest *guest, struct sgp_error *error)
+static int open_all(struct daemon *daemon, const struct company *company, struct sgp_error *error)
 {
     char layout[CONFIG_TEXT_BYTES];
     prepared_layout_path(daemon->config, layout);
-    int code = open_state_directory(daemon, error);
+    int code = history_open(&daemon->history, daemon->config->state_directory, error);
     if (code == 0)
         code = runs_open(daemon, error);
-    if (code == 0 && guest != NULL)
-        code = shared_write_layout(layout, &guest->shared, error);
+    if (code == 0 && company->guest != NULL)
+        code = shared_write_layout(layout, &company->guest->shared, error);
     if (code == 0)
         code = create_node(daemon, error);
     if (code < 0)
@@ -356,7 +311,7 @@ static int open_all(struct daemon *daemon, struct guest *guest, struct sgp_error
     code = worker_start(&daemon->worker, &daemon->loop);
     if (code < 0)
         return cannot(error, code, "the compute thread cannot be started");
-    code = open_sockets(daemon, guest, error);
+    code = open_sockets(daemon, company, error);
     if (code < 0)
         worker_stop(&daemon->worker);
     return code;
@@ -376,8 +331,6 @@ static void free_all(struct daemon *daemon)
     ledger_close(&daemon->ledger);
     history_close(&daemon->history);
     recorder_close(&daemon->recorder);
-    if (daemon->state_lock >= 0)
-        (void)close(daemon->state_lock);
 }
 
 /* DAEMON_AGAIN, or the exit status. */
@@ -393,13 +346,11 @@ static int end_run(struct daemon *daemon)
 int daemon_run(const struct config *config, struct prepared *prepared, struct log *log,
     const struct company *company)
 {
-    struct guest *guest = company->guest;
     struct daemon daemon = {
         .config = config,
         .beside = company->beside,
         .prepared = prepared,
         .log = log,
-        .state_lock = -1,
         .found.older = SGP_ROUND_NONE,
         .changed = true,
         .started = events_now(),
@@ -416,7 +367,7 @@ int daemon_run(const struct config *config, struct prepared *prepared, struct lo
         prepared->data.test != NULL ? prepared->data.test : prepared->data.train;
     figures_init(&daemon.figures, prepared->topology,
         judge != NULL ? figures_zero_loss(&prepared->model, judge) : NAN, daemon.started);
-    code = open_all(&daemon, guest, &error);
+    code = open_all(&daemon, company, &error);
     if (code == 0) {
         start_timers(&daemon);
         beside_open(&daemon);
@@ -429,7 +380,8 @@ int daemon_run(const struct config *config, struct prepared *prepared, struct lo
             config->listen, config->socket, (unsigned long long)prepared->parameters, rows, blas,
             sgp_version(), (unsigned long long)daemon.seed);
         events_post(&daemon, (struct sgp_event){.type = SGP_EVENT_START});
-        if (guest != NULL) /* the node restarts from this model, for whatever reason it ends */
+        if (company->guest !=
+            NULL) /* the node restarts from this model, for whatever reason it ends */
             (void)survive_checkpoint(&daemon);
         if (beside_is_ready(&daemon))
             notify_ready();

@@ -44,11 +44,13 @@
 struct company {
     struct guest *guest;   /* the program that brought its model */
     struct beside *beside; /* the colocated owner, which ends before the node does */
+    int socket;            /* the control socket, from control_keep; negative: it is not open yet */
 };
 
 #define DAEMON_AGAIN (-1) /* the node was reset: this program must restart */
 
-/* Run a prepared node. Returns the process's exit status, or DAEMON_AGAIN; failures are logged. */
+/* Run a prepared node, whose state directory is open (store/state_directory.h). Returns the
+ * process's exit status, or DAEMON_AGAIN; failures are logged. */
 int daemon_run(const struct config *config, struct prepared *prepared, struct log *log,
     const struct company *company);
 

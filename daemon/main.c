@@ -7,6 +7,7 @@
 #include "setup/scaling.h"
 #include "setup/site.h"
 #include "setup/unit.h"
+#include "store/state_directory.h"
 #include "awaiting_model.h"
 #include "awaiting_scaling.h"
 
@@ -114,34 +115,45 @@ static int check(const struct config *config, const struct prepared *prepared)
     return STATUS_DONE;
 }
 
+/* A later start may succeed. */
+static int fail(const struct sgp_error *error, const struct log *log)
+{
+    sgp_log(&log->sink, SGP_LEVEL_ERROR, "event=error error=\"%s\"", error->text);
+    return STATUS_FAILED;
+}
+
 static int run_awaiting_model(
     const struct config *config, struct prepared *prepared, struct log *log)
 {
     struct sgp_error error = {0};
     struct guest guest;
-    int code = awaiting_model_wait(config, prepared, log, &guest, &error);
-    if (code < 0) {
-        sgp_log(&log->sink, SGP_LEVEL_ERROR, "event=error error=\"%s\"", error.text);
-        return STATUS_FAILED;
-    }
+    struct company company = {.guest = &guest};
+    int code = awaiting_model_wait(config, prepared, log, &guest, &company.socket, &error);
+    if (code < 0)
+        return fail(&error, log);
     if (code > 0) {
         sgp_log(&log->sink, SGP_LEVEL_INFO, "event=end status=0");
         return STATUS_DONE;
     }
-    return daemon_run(config, prepared, log, &(struct company){.guest = &guest});
+    return daemon_run(config, prepared, log, &company);
 }
 
-static int run(
-    const struct config *config, struct prepared *prepared, struct log *log, struct beside *beside)
+static const struct opened nothing = {.directory = -1, .socket = -1};
+
+/* The state directory stays open until the process ends. */
+static int run(const struct config *config, struct prepared *prepared, struct log *log,
+    struct beside *beside, const struct opened *opened)
 {
     struct sgp_error error = {0};
+    const struct company company = {.beside = beside, .socket = opened->socket};
     if (!prepared->awaiting_model && prepared_learn(prepared, &error) < 0)
         return refuse(&error, false);
+    if (opened->directory < 0 && state_directory_open(config->state_directory, &error) < 0)
+        return fail(&error, log);
     for (uint32_t i = 0; i < prepared->warning_count; i++)
         sgp_log(&log->sink, SGP_LEVEL_WARNING, "event=warning text=\"%s\"", prepared->warnings[i]);
-    return prepared->awaiting_model
-               ? run_awaiting_model(config, prepared, log)
-               : daemon_run(config, prepared, log, &(struct company){.beside = beside});
+    return prepared->awaiting_model ? run_awaiting_model(config, prepared, log)
+                                    : daemon_run(config, prepared, log, &company);
 }
 
 /* ---- the owner colocated with a node that trains ---- */
@@ -159,7 +171,7 @@ static int run_owner(const struct config *config, struct prepared *owner, struct
     prepared_finish(trainer);
     struct log log;
     log_init(&log, config->log_level, config->name);
-    return run(config, owner, &log, NULL);
+    return run(config, owner, &log, NULL, &nothing);
 }
 
 /* Run both nodes, as they are prepared. The child process ends in this function, too. */
@@ -171,13 +183,11 @@ static int run_both(const struct config *config, struct prepared *prepared, stru
     /* the child reports errors: its directory is within */
     (void)mkdir(config->state_directory, 0750);
     int code = beside_fork(&error, &beside);
-    if (code < 0) {
-        sgp_log(&log->sink, SGP_LEVEL_ERROR, "event=error error=\"%s\"", error.text);
-        return STATUS_FAILED;
-    }
+    if (code < 0)
+        return fail(&error, log);
     if (code > 0)
         return run_owner(owner_config, owner, prepared);
-    int status = run(config, prepared, log, &beside);
+    int status = run(config, prepared, log, &beside, &nothing);
     beside_end(&beside);
     return status;
 }
@@ -227,23 +237,22 @@ static int fit_blas(char **arguments, const struct config *config, bool check,
 }
 
 /* Returns -1 to continue, or the exit status. */
-static int agree_on_scaling(const struct config *config, struct log *log)
+static int agree_on_scaling(const struct config *config, struct log *log, struct opened *ret_opened)
 {
     struct sgp_error error = {0};
     bool began;
     if (!scaling_is_of_fleet(config))
         return -1;
     early_stop_begin(true);
-    const int code = awaiting_scaling_wait(config, log, &began, &error);
+    const int code = awaiting_scaling_wait(config, log, &began, ret_opened, &error);
     if (code == 0)
         return -1;
     if (code < 0 && !began)
         return refuse(&error, false);
     if (code < 0)
-        sgp_log(&log->sink, SGP_LEVEL_ERROR, "event=error error=\"%s\"", error.text);
-    else
-        sgp_log(&log->sink, SGP_LEVEL_INFO, "event=end status=0");
-    return code < 0 ? STATUS_FAILED : STATUS_DONE;
+        return fail(&error, log);
+    sgp_log(&log->sink, SGP_LEVEL_INFO, "event=end status=0");
+    return STATUS_DONE;
 }
 
 static int run_or_check(const struct options *options, struct config *config, char **arguments)
@@ -255,11 +264,15 @@ static int run_or_check(const struct options *options, struct config *config, ch
     if (fit_blas(arguments, config, options->check, &log, NULL, &error) < 0 ||
         unit_sees(config, &error) < 0)
         return refuse(&error, options->check);
-    int ended = options->check ? -1 : agree_on_scaling(config, &log);
+    struct opened opened = nothing;
+    int ended = options->check ? -1 : agree_on_scaling(config, &log, &opened);
     if (ended >= 0)
         return ended;
-    if (prepare(config, &error, &prepared) < 0)
+    if (prepare(config, &error, &prepared) < 0) {
+        if (opened.socket >= 0)
+            (void)unlink(config->socket);
         return refuse(&error, options->check);
+    }
     int code = fit_blas(arguments, config, options->check, &log, &prepared, &error);
     if (!options->check)
         early_stop_begin(true);
@@ -267,7 +280,7 @@ static int run_or_check(const struct options *options, struct config *config, ch
                  : owner_beside(&prepared) != NULL
                      ? run_or_check_both(config, &prepared, &log, options->check)
                  : options->check ? check(config, &prepared)
-                                  : run(config, &prepared, &log, NULL);
+                                  : run(config, &prepared, &log, NULL, &opened);
     prepared_finish(&prepared);
     return status;
 }

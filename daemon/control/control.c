@@ -7,6 +7,7 @@
 #include "util/socket_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -328,15 +329,23 @@ static void join_loop(struct control *control)
     allowance_init(&control->allowance, uv_hrtime(), CONTROL_PART, CONTROL_MOST_NS);
 }
 
-int control_open(uv_loop_t *loop, const char *path, const struct view_actions *actions,
-    const struct view_model *model, struct sgp_error *error, struct control **ret_control)
+static int give_up(int listener, const char *path, int code)
+{
+    (void)unlink(path);
+    (void)close(listener);
+    return code;
+}
+
+int control_open_on(int listener, uv_loop_t *loop, const char *path,
+    const struct view_actions *actions, const struct view_model *model, struct sgp_error *error,
+    struct control **ret_control)
 {
     struct control *control = calloc(1, sizeof *control);
     char *copy = strdup(path);
     if (!control || !copy) {
         free(control);
         free(copy);
-        return sgp_fail(error, -ENOMEM, "%s: out of memory", path);
+        return give_up(listener, path, sgp_fail(error, -ENOMEM, "%s: out of memory", path));
     }
     *control = (struct control){.loop = loop,
         .path = copy,
@@ -345,25 +354,32 @@ int control_open(uv_loop_t *loop, const char *path, const struct view_actions *a
         .endpoints = endpoints,
         .endpoint_count = endpoint_count,
         .pump = pump,
-        .listener = -1};
-    int code = socket_file_listen(path, SOCK_STREAM, "[control] socket", error);
-    if (code >= 0) {
-        control->listener = code;
-        (void)listen(control->listener, QUEUE); /* already listening: this shortens the queue */
-        code = start_server(control, error);
-        if (code < 0) {
-            (void)unlink(path);
-            (void)close(control->listener);
-        }
-    }
+        .listener = listener};
+    (void)listen(listener, QUEUE); /* already listening: this shortens the queue */
+    int code = start_server(control, error);
     if (code < 0) {
         free(control->path);
         free(control);
-        return code;
+        return give_up(listener, path, code);
     }
     join_loop(control);
     *ret_control = control;
     return 0;
+}
+
+int control_open(uv_loop_t *loop, const char *path, const struct view_actions *actions,
+    const struct view_model *model, struct sgp_error *error, struct control **ret_control)
+{
+    const int listener = socket_file_listen(path, SOCK_STREAM, "[control] socket", error);
+    return listener < 0 ? listener
+                        : control_open_on(listener, loop, path, actions, model, error, ret_control);
+}
+
+int control_keep(struct control *control)
+{
+    const int listener = fcntl(control->listener, F_DUPFD_CLOEXEC, 0);
+    control->kept = listener >= 0;
+    return listener;
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -417,7 +433,8 @@ void control_close(struct control *control, void (*closed)(void *argument), void
     control->closing = true;
     control->closed = closed;
     control->closed_argument = argument;
-    (void)unlink(control->path);
+    if (!control->kept)
+        (void)unlink(control->path);
     /* An order (stop) may close the server whose handler it came from. Then the pump does
      * the rest. */
     if (!control->pumping)

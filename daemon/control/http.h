@@ -90,6 +90,7 @@ struct control {
     uint32_t download_count;               /* models being fetched, each a copy of the parameters */
     void (*pump)(struct control *control); /* let libmicrohttpd work, and set its timer */
     bool closing;
+    bool kept; /* the socket outlives the server */
 
     /* for control.c alone */
     struct MHD_Daemon *server;

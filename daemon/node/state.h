@@ -105,7 +105,6 @@ struct daemon {
     uv_signal_t beside_ends; /* beside.c */
     uv_poll_t beside_tells;  /* likewise */
     struct beside *beside;   /* the co-located owner; NULL: none */
-    int state_lock;          /* the state directory, locked for this process; -1: not locked */
     struct figures figures;
     struct notify notify;
     struct recorder recorder;

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define VERSION_KEY "version"
@@ -307,12 +306,18 @@ int scaling_judge(void *context, const struct sgp_bulletin *bulletin)
     return is_sound(bulletin->text, bulletin->stamp) ? 1 : SGP_E_PROTOCOL;
 }
 
+int scaling_try_to_keep(const struct config *config, struct sgp_error *error)
+{
+    char path[CONFIG_TEXT_BYTES];
+    scaling_path(config, path);
+    return sgp_atomic_try(path, SGP_ATOMIC_PRIVATE, error);
+}
+
 int scaling_keep(const struct config *config, const char *text, struct sgp_error *error)
 {
     char path[CONFIG_TEXT_BYTES];
     struct sgp_atomic_file file;
     scaling_path(config, path);
-    (void)mkdir(config->state_directory, 0750);
     const int code = sgp_atomic_open(&file, path, SGP_ATOMIC_PRIVATE, error);
     if (code < 0)
         return code;

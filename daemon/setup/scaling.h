@@ -59,6 +59,8 @@ int scaling_balance(const char *text, char *const *names, uint32_t count, struct
  * the topology file have agreed on. */
 int scaling_judge(void *context, const struct sgp_bulletin *bulletin);
 
+/* Whether such a text can be written there: 0, or -errno with *error. Nothing is left behind. */
+int scaling_try_to_keep(const struct config *config, struct sgp_error *error);
 /* Write the text on which all nodes have agreed to STATE/scale.json. */
 int scaling_keep(const struct config *config, const char *text, struct sgp_error *error);
 

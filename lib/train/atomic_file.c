@@ -67,11 +67,16 @@ void sgp_atomic_sync(struct sgp_atomic_file *file)
         file->status = -errno;
 }
 
-int sgp_atomic_commit(struct sgp_atomic_file *file, struct sgp_error *error)
+static void sync_and_close(struct sgp_atomic_file *file)
 {
     sgp_atomic_sync(file);
     if (close(file->fd) < 0 && file->status == 0)
         file->status = -errno;
+}
+
+int sgp_atomic_commit(struct sgp_atomic_file *file, struct sgp_error *error)
+{
+    sync_and_close(file);
     if (file->status == 0 && rename(file->temporary, file->path) < 0)
         file->status = -errno;
     if (file->status < 0)
@@ -83,4 +88,19 @@ int sgp_atomic_commit(struct sgp_atomic_file *file, struct sgp_error *error)
         return sgp_fail(error, file->status, "%s: cannot be written: %s", file->path,
             sgp_strerror(file->status));
     return 0;
+}
+
+int sgp_atomic_try(const char *path, mode_t mode, struct sgp_error *error)
+{
+    struct sgp_atomic_file file;
+    int code = sgp_atomic_open(&file, path, mode, error);
+    if (code < 0)
+        return code;
+    sgp_atomic_write(&file, "\n", 1);
+    sync_and_close(&file);
+    (void)unlink(file.temporary);
+    free(file.temporary);
+    return file.status == 0 ? 0
+                            : sgp_fail(error, file.status, "%s: cannot be written: %s", path,
+                                  sgp_strerror(file.status));
 }

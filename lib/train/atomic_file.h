@@ -35,4 +35,8 @@ void sgp_atomic_sync(struct sgp_atomic_file *file);
  * Closes in both cases. Returns -errno with *error set. */
 int sgp_atomic_commit(struct sgp_atomic_file *file, struct sgp_error *error);
 
+/* Whether a file can be written there: write a byte under the temporary name, and remove it.
+ * Returns -errno with *error set. */
+int sgp_atomic_try(const char *path, mode_t mode, struct sgp_error *error);
+
 #endif

@@ -178,6 +178,20 @@ class ScaleFleet(FleetTest):
         self.assertEqual(f.nodes[0].log().count("event=scaling"), 1)
         self.assertEqual(f.scale_bytes(0), before)
 
+    def test_whoever_comes_between_the_wait_and_the_node_finds_a_daemon(self):
+        """While the rows are read, clients can connect, and wait."""
+        f = self.sites(2, options={"data.categories": None, "data.ignore": "colour"})
+        f.write_table(0, list(rows_of(0, 40000)))
+        f.start([0])
+        f.wait_state("awaiting_scaling", [0])
+        f.start([1])
+
+        def begins():
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+                client.connect(f.nodes[0].socket)
+            return "event=start" in f.nodes[0].log()
+        f.wait("the node", begins, interval=0.001)
+
     def test_a_silent_member_is_named_and_can_be_struck(self):
         f = self.sites()
         f.start([0, 1, 2])
@@ -378,6 +392,27 @@ class ScaleFleet(FleetTest):
             with open(path, "w", encoding="ascii"):
                 os.chmod(path, 0)
             self.assertIn("cannot be read: Permission denied; let", f.check()[1])
+
+    def test_two_nodes_do_not_wait_in_one_state_directory(self):
+        f = self.sites(3, own={1: {"node.state_directory": "n0"}})
+        f.start([0])
+        f.wait_state("awaiting_scaling", [0])
+        f.start([1])
+        self.assertEqual(f.nodes[1].process.wait(fleet.PATIENCE), 1, f.nodes[1].log())
+        self.assertEqual(f.nodes[1].log().count("\n"), 1, f.nodes[1].log())
+        self.assertIn(f.nodes[0].directory + ": another sgpd uses this state directory; stop it", f.nodes[1].log())
+        self.assertEqual(f.nodes[0].status()["state"], "awaiting_scaling")
+
+    def test_a_state_directory_that_cannot_be_written_is_found_before_the_wait(self):
+        f = self.sites(2)
+        path = os.path.join(f.nodes[0].directory, "scale.json")
+        os.makedirs(path + ".new")  # in the way of the file, also for root
+        f.start([0])
+        self.assertEqual(f.nodes[0].process.wait(fleet.PATIENCE), 1, f.nodes[0].log())  # not 78: it is tried again
+        self.assertIn(path + ".new: cannot be written: File exists", f.nodes[0].log())
+        os.rmdir(path + ".new")
+        f.start()
+        self.finish(f, range(2))
 
     def test_an_order_to_stop_ends_the_wait(self):
         f = self.sites(2)
