@@ -220,7 +220,11 @@ static void done_take_back(struct job *job, bool cancelled)
     if (program->steps == 0)
         return;
     program->steps--;
-    if (task.code != 0 || program->steps == 0)
+    const bool ends = task.code != 0 || program->steps == 0;
+    if (task.code == 0 && (program->done.flags & SGP_ATTACH_RENEWS) != 0)
+        events_post(program->daemon,
+            (struct sgp_event){.type = SGP_EVENT_RENEW, .bytes = (uint64_t)program->done.round});
+    if (ends)
         end_steps(program, task.code);
     else
         turns_give(program);
@@ -253,6 +257,12 @@ void turns_on_done(struct program *program, const struct sgp_attach_frame *frame
 {
     if (frame->turn == 0 || frame->turn > program->turn) {
         program->lose(program, "it ended a turn that it was not given");
+        return;
+    }
+    const bool renews = (frame->flags & SGP_ATTACH_RENEWS) != 0;
+    const bool assigned = (frame->flags & SGP_ATTACH_ASSIGNED) != 0;
+    if (renews && !(assigned && frame->round >= 0 && frame->round < SGP_ROUND_MAX)) {
+        program->lose(program, "it renews a round that there is not, or without values");
         return;
     }
     if (frame->turn == program->turn)

@@ -100,6 +100,9 @@ enum sgp_attach_flag {
     SGP_ATTACH_OVERFLOWED = 2048,
     /* TELL: the word is for the first decision of the fleet, and for no later one */
     SGP_ATTACH_FIRST = 4096,
+    /* DONE, with ASSIGNED: all programs assign values of one earlier round, and name one round
+     * beyond those of all nodes, in which these begin again with weight 1 */
+    SGP_ATTACH_RENEWS = 8192,
 };
 
 /* Little-endian, without gaps. Fields that a type does not name are zero. */

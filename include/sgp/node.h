@@ -167,6 +167,11 @@ enum sgp_event_type {
     /* The token is lost for good: make it again here (docs/rules/token.md). Ignored if there is an
      * obstacle (sgp_node_token_obstacle). */
     SGP_EVENT_TOKEN,
+    /* bytes: a round beyond those of all nodes. All nodes have values of one earlier round again: a
+     * new epoch begins in that round, with weight 1 at each node, and without the shares given
+     * before. It is for all nodes, and each may get it at another time. Ignored unless the method
+     * is a synchronous one whose steps come first, on a file without exact cycles and owners. */
+    SGP_EVENT_RENEW,
 };
 
 /* The number of successive trainings that must equal another node's bit for bit, or have another

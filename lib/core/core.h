@@ -489,6 +489,8 @@ void sgp_core_expect_epochs(struct sgp_node *node);
 void sgp_core_raise_epoch(struct sgp_node *node);
 /* The cycle of the epoch `lost` cannot be completed, unless a higher epoch is known already. */
 void sgp_core_end_epoch(struct sgp_node *node, const struct sgp_epoch *lost);
+/* SGP_EVENT_RENEW: gossip begins again at this round. */
+void sgp_core_begin_anew(struct sgp_node *node, sgp_round start);
 
 /* cycle.c */
 void sgp_core_put_off_end(struct sgp_node *node);

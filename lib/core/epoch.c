@@ -54,3 +54,26 @@ void sgp_core_end_epoch(struct sgp_node *node, const struct sgp_epoch *lost)
     if (!sgp_core_epoch_is_below(lost, &node->exact.heard))
         sgp_core_raise_epoch(node);
 }
+
+/* Under another method nodes are in unlike rounds, or have given in their round before its steps.
+ * Then a share of the new epoch could be lost, so weights stay as they are. */
+static bool has_common_rounds(const struct sgp_node *node)
+{
+    const struct sgp_method *method = node->config.method;
+    return sgp_method_in_order(method) && !method->publishes_first &&
+           node->role->part == SGP_PART_NONE && !node->role->unique &&
+           !sgp_topology_has_exact(node->config.topology);
+}
+
+void sgp_core_begin_anew(struct sgp_node *node, sgp_round start)
+{
+    sgp_assert(start >= 0 && start < SGP_ROUND_MAX);
+    if (!has_common_rounds(node))
+        return;
+    sgp_core_expect_epochs(node);
+    node->again = true;
+    if (node->exact.heard.number > 0 && node->exact.heard.start >= start)
+        return; /* a neighbour began with it */
+    node->exact.heard.number++;
+    node->exact.heard.start = start;
+}

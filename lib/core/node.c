@@ -230,6 +230,9 @@ static void dispatch(struct sgp_node *node, const struct sgp_event *event)
     case SGP_EVENT_TOKEN:
         sgp_core_remake_token(node);
         break;
+    case SGP_EVENT_RENEW:
+        sgp_core_begin_anew(node, (sgp_round)event->bytes);
+        break;
     case SGP_EVENT_STEPS_END:
         sgp_core_end_steps(node);
         break;

@@ -55,13 +55,16 @@ static bool is_out_of_place(
 }
 
 /* The epoch of a neighbour's share. It is at least the present one, if the file has no exact cycle
- * and one of both nodes uses no epochs. A higher one is kept, because this node may begin that
- * epoch later. */
-static struct sgp_epoch epoch_of(const struct sgp_node *node, const struct sgp_core_link *link)
+ * and one of both nodes uses no epochs. A share of a round before this epoch keeps the epoch of its
+ * source, which gave it before it began again with weight 1. A higher epoch is kept, because this
+ * node may begin it later. */
+static struct sgp_epoch epoch_of(
+    const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_share *share)
 {
     bool lenient = !sgp_core_uses_epochs(node) ||
                    (link->pulse.epoch.topology == 0 && !sgp_core_compares_epochs(node));
-    bool below = sgp_core_epoch_is_below(&link->pulse.epoch, &node->exact.epoch);
+    bool below = sgp_core_epoch_is_below(&link->pulse.epoch, &node->exact.epoch) &&
+                 share->round >= node->exact.epoch.start;
     return lenient && below ? node->exact.epoch : link->pulse.epoch;
 }
 
@@ -76,7 +79,7 @@ struct sgp_verdict sgp_core_share(
     if (!share_is_sound(node, link, share) || is_out_of_place(node, link, share))
         return sgp_hangs_up(SGP_E_PROTOCOL, SGP_REASON_RANGE);
     link->receiving.incoming = *share;
-    link->receiving.epoch = epoch_of(node, link);
+    link->receiving.epoch = epoch_of(node, link, share);
     link->receiving.filling = true;
     link->receiving.since = node->now;
     sgp_core_payload_begins(node, link);

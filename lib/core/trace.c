@@ -31,6 +31,7 @@ static const char *const event_words[] = {
     [SGP_EVENT_STEPS_END] = "steps_end",
     [SGP_EVENT_PROVEN] = "proven",
     [SGP_EVENT_TOKEN] = "token",
+    [SGP_EVENT_RENEW] = "renew",
 };
 
 static const char *const effect_words[] = {

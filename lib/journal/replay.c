@@ -236,8 +236,10 @@ static const char *fault_of_message(const struct sgp_event *event)
  * is ended. */
 static const char *fault_of(struct player *player, const struct sgp_event *event)
 {
-    if (event->type < SGP_EVENT_START || event->type > SGP_EVENT_TOKEN)
+    if (event->type < SGP_EVENT_START || event->type > SGP_EVENT_RENEW)
         return "the event is of no known type";
+    if (event->type == SGP_EVENT_RENEW && event->bytes >= SGP_ROUND_MAX)
+        return "an epoch begins in a round that there is not";
     if ((event->type == SGP_EVENT_START) == player->started)
         return "a process begins with START, once";
     if (event->now < player->now || event->now > TIME_MAX)

@@ -52,6 +52,16 @@ static sgp_time when_due(struct sgp_sim *sim, struct sgp_sim_host *host)
     return deadline == SGP_TIME_NEVER ? deadline : deadline - sgp_sim_clock(sim, host) + sim->now;
 }
 
+/* While some nodes have begun another epoch and others have not, the weights are not those of one
+ * fleet. Shares of the former epoch are neither accepted nor returned. */
+static void count_no_more(struct sgp_sim *sim)
+{
+    sim->mixed = sim->apart = true;
+    for (uint32_t i = 0; i < sim->host_count; i++)
+        for (uint32_t k = 0; k < sim->hosts[i].performer.snapshots.count; k++)
+            sim->hosts[i].outstanding[k] = 0;
+}
+
 void sgp_sim_post(struct sgp_sim *sim, struct sgp_sim_host *host, struct sgp_event *event)
 {
     sgp_assert(!host->dead);
@@ -59,6 +69,8 @@ void sgp_sim_post(struct sgp_sim *sim, struct sgp_sim_host *host, struct sgp_eve
     event->now = sgp_sim_clock(sim, host);
     sim->summary.events++;
     sim->remade = sim->remade || event->type == SGP_EVENT_TOKEN;
+    if (event->type == SGP_EVENT_RENEW && !sim->apart)
+        count_no_more(sim);
     sgp_driver_post(&host->driver, event);
     struct sgp_node_status status;
     sgp_node_status(host->node, &status);

@@ -111,7 +111,7 @@ bool sgp_sim_done(const struct sgp_sim *sim)
 int sgp_sim_command(struct sgp_sim *sim, sgp_time time, uint32_t node, enum sgp_event_type type)
 {
     sgp_assert(time >= sim->now && node < sim->host_count && type >= SGP_EVENT_ENOUGH &&
-               type <= SGP_EVENT_TOKEN);
+               type <= SGP_EVENT_TOKEN); /* RENEW needs a round */
     sgp_sim_push(sim, time, SGP_SIM_COMMAND, (uint32_t)type, node);
     return sim->error.code;
 }

@@ -67,6 +67,7 @@ class Step:
     learning_rate: Optional[float] = None
     assigned: bool = False
     overflowed: bool = False  # gradients did, and a scaler left a step out
+    renews: Optional[int] = None  # with `assigned`: the round in which all nodes begin again with weight 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -226,7 +227,9 @@ class Attachment:
             flags = Flag.ASSIGNED if step.assigned else Flag.NONE
             if step.overflowed:
                 flags |= Flag.OVERFLOWED
-            self._outbox = iter([Frame(Type.DONE, flags, turn=self.turn,
+            if step.renews is not None:
+                flags |= Flag.RENEWS
+            self._outbox = iter([Frame(Type.DONE, flags, turn=self.turn, round=step.renews or 0,
                                        rows=step.rows, loss=number(step.loss), epoch=number(step.epoch),
                                        learning_rate=number(step.learning_rate)).pack()])
             self._answered, self.turn = max(self._answered, self.turn), 0

@@ -227,7 +227,7 @@ class Node:
         with marked("sgp.mix"):
             return self._hand_back(assigned=False)
 
-    def _hand_back(self, assigned: bool) -> Mixed:
+    def _hand_back(self, assigned: bool, renews: Optional[int] = None) -> Mixed:
         """Give the memory to the daemon, and take it again with the next turn."""
         if self._fleet.turn and self._model is not None:
             self._model.gather()
@@ -235,7 +235,7 @@ class Node:
         self._step_rows = self._tally.rows
         self._passes += self._tally.rows / len(self._sampler) if self._sampler else 0
         step = Step(self._tally.rows, self._tally.loss(), self.epoch, self._learning_rate(), assigned,
-                    overflowed=self._skipped_steps > self._skipped_told)
+                    overflowed=self._skipped_steps > self._skipped_told, renews=renews)
         self._tally, self._skipped_told = Tally(), self._skipped_steps
         try:
             with marked("sgp.wait"):
@@ -492,18 +492,27 @@ class Node:
         return state
 
     def _put_back(self, parameters: bytes, number: int, latest: int) -> None:
-        """Assign parameters in every turn until no share of before is under way: until some rounds after that of the node which is
-        ahead. So all nodes leave it in one round."""
-        written = False
-        while not self.stopped and (not written or self.round < latest + _ROUNDS_UNDER_WAY):
-            model, memory = self._shared("resume")
-            with memory.values() as values:
-                values[:] = parameters
-            model.scatter()
+        """Assign parameters, and let the fleet begin again with them and weight 1 each, some rounds after that of the node which is
+        ahead. Under a method that does not begin again, assign them in every turn until then, when no share of before is under
+        way. So all nodes leave it in one round."""
+        start, written, renewed = latest + _ROUNDS_UNDER_WAY, False, False
+        while not self.stopped and (not written or self.round < start):
+            self._lay(parameters)
             if isinstance(self._fleet, Alone):
                 self._fleet.go_on(number)
                 return
-            written = not self._hand_back(assigned=True).skipped
+            before = self.round
+            written = not self._hand_back(assigned=True, renews=start).skipped
+            renewed = self.round > before + 1 and self.weight == 1
+        if renewed and not self.stopped:
+            self._lay(parameters)  # a share may have returned beside the turn; with weight 1 values are an update like any other
+
+    def _lay(self, parameters: bytes) -> None:
+        """Write parameters into the memory and the model."""
+        model, memory = self._shared("resume")
+        with memory.values() as values:
+            values[:] = parameters
+        model.scatter()
 
     def _shared(self, call: str) -> Tuple[Model, Memory]:
         """Raises Error for a node without a model, or whose model is its own again."""

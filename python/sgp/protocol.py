@@ -64,6 +64,7 @@ class Flag(enum.IntFlag):
     OVER = 1024
     OVERFLOWED = 2048
     FIRST = 4096
+    RENEWS = 8192
 
 
 _TYPES = {kind.value: kind for kind in Type}

@@ -9,7 +9,7 @@ import warnings
 import common
 import numpy
 import sgp
-from fake_daemon import ASSIGNED, DONE, TELL, FakeDaemon
+from fake_daemon import ASSIGNED, DONE, RENEWS, TELL, FakeDaemon
 from sgp.decide import word_of
 from sgp.units import Units, agreed
 
@@ -158,6 +158,7 @@ class UnitsTest(unittest.TestCase):
             self.assertEqual(node.resume(directory=self.folder, counter=counter), {"number": 4})
             self.assertEqual((list(model["a"]), counter.count), ([5.0] * 4, 5))
             self.assertEqual(node.round, 7)  # n1 was in round 5
+            self.assertEqual({(frame["flags"], frame["round"]) for frame in daemon.of(DONE)}, {(ASSIGNED | RENEWS, 7)})
             node.detach()
 
     def test_a_fleet_that_trains_keeps_its_parameters(self):

@@ -577,7 +577,9 @@ class Strangers(Programs):
             s.close()
         program = f.wait("a place at the door", lambda: self.try_again(f))
         program.take()
-        for lie in (raw_program.frame(raw_program.DONE, turn=77), raw_program.frame(raw_program.WELCOME), b"short"):
+        renews = raw_program.frame(raw_program.DONE, turn=1, flags=raw_program.RENEWS, round=5)  # without values
+        beyond = raw_program.frame(raw_program.DONE, turn=1, flags=raw_program.RENEWS | raw_program.ASSIGNED, round=-1)
+        for lie in (raw_program.frame(raw_program.DONE, turn=77), raw_program.frame(raw_program.WELCOME), b"short", renews, beyond):
             program.socket.send(lie)
             while program.receive() is not None:
                 pass

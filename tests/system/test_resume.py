@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One resume point: programs and daemons that are killed, together or alone, and go on from what checkpoint() wrote."""
+import array
+import math
 import multiprocessing
 import os
 import random
@@ -9,6 +11,7 @@ import unittest
 
 import fleet
 from attached import RING, AttachTest, loss_of, network, rows, sgp, step, torch
+from sgp.units import Units
 
 EPOCHS, ROWS, BATCH, EVERY = 4, 128, 8, 5  # the rows are those of a node
 STEPS = EPOCHS * ROWS // BATCH  # of a node
@@ -16,7 +19,8 @@ PAIR = [[(0, 1), (1, 0)]]
 
 
 def train(path, directory, tell, **options):
-    """A script as the page has it. It tells ("resumed", round of the unit, steps), ("at", round, steps) and ("end", steps, loss)."""
+    """A script as the page has it. It tells ("resumed", round of the unit, steps), ("began", weight, steps, parameters by name),
+    ("at", round, steps) and ("end", steps, loss)."""
     torch.set_num_threads(1)
     model = network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
@@ -27,6 +31,7 @@ def train(path, directory, tell, **options):
         state = node.resume(directory=directory, scheduler=scheduler) or {"epoch": 0, "round": None, "steps": 0}
         steps = state["steps"]
         tell(("resumed", state["round"], steps, node.round))
+        tell(("began", node.weight, steps, {name: tensor.flatten().tolist() for name, tensor in model.state_dict().items()}))
         for epoch in range(state["epoch"], EPOCHS):
             for a, b in node.shard((x, y), batch_size=BATCH):
                 mixed = node.mix(loss=step(model, optimizer, a, b), rows=len(a))
@@ -151,6 +156,38 @@ class Resume(AttachTest):
             self.assertAlmostEqual(end[2], loss, delta=0.01 * loss)
         f.wait_state("finished")
         self.assertAlmostEqual(sum(status["weight"] for status in f.quiet()), 4, delta=1e-9)
+
+    def unit(self, f, i, number):
+        """The parameters by name that node i keeps of a round."""
+        kept, parameters = Units(os.path.join(self.units(f), "n%d" % i)).read(number)
+        values, named = array.array("f", parameters), {}
+        for name, shape in kept["layout"]:
+            count = math.prod(shape)
+            named[name], values = values[:count].tolist(), values[count:]
+        self.assertEqual(len(values), 0)
+        return named
+
+    def test_a_power_cut_leaves_the_sums_of_the_unit_s_round(self):
+        """Each node begins with weight 1, as in the round of the unit, and with the parameters that its unit has."""
+        draw = random.Random(os.environ.get("SGP_SEED", "3"))
+        f = self.daemons(4, RING)
+        programs = self.programs(f)
+        self.assert_one_round(programs)
+        for at in sorted(draw.sample(range(EVERY + 2, STEPS - 5), 3)):
+            draw.choice(programs).at(at)
+            self.cut(f, programs, draw)
+            f.start()
+            programs = self.programs(f)
+            number = self.assert_one_round(programs)[1]
+            begun = [program.until(lambda said: said[0] == "began") for program in programs]
+            self.assertEqual([weight for _, weight, _, _ in begun], [1.0] * 4)
+            for i, (_, _, _, parameters) in enumerate(begun):
+                for name, values in self.unit(f, i, number).items():
+                    self.assertEqual(parameters[name], values, name)
+        for program in programs:
+            program.end()
+        f.wait_state("finished")
+        self.assertAlmostEqual(sum(status["weight"] for status in f.quiet()), 4, delta=1e-12)
 
     # ---- not all of them
 

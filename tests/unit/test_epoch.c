@@ -109,6 +109,78 @@ Test(epoch, a_share_of_an_epoch_that_is_seconded_later_is_kept)
     close_desk(&desk);
 }
 
+/* ---- an order to begin again ---- */
+
+static void order(struct desk *desk, sgp_round start)
+{
+    post(desk, (struct sgp_event){.type = SGP_EVENT_RENEW, .bytes = (uint64_t)start});
+}
+
+/* n0 has weight 1/2 and owes as much. The order comes with the end of its step. */
+Test(epoch, an_order_begins_gossip_again_with_weight_1)
+{
+    struct desk desk;
+    open_pair(&desk);
+    give_first(&desk);
+    say(&desk, 1, SGP_IN, share_of(1, 0, 1)); /* so n0 comes to its next step */
+    deliver(&desk, 1, 0);
+    cr_assert(eq(i64, status_of(&desk).round, 1));
+    desk.now += SGP_MILLISECOND;
+    order(&desk, 10);
+    cr_assert(eq(i64, status_of(&desk).round, 1), "a step is under way");
+    post_type(&desk, SGP_EVENT_TRAINED);
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_RENEWED));
+    cr_assert(eq(i64, status_of(&desk).round, 10));
+    cr_assert(eq(u64, status_of(&desk).epoch.number, 1));
+    cr_assert(eq(dbl, status_of(&desk).weight, 1));
+    cr_assert(zero(dbl, status_of(&desk).weight_in_flight));
+    cr_assert_not_null(find(&desk, SGP_EFFECT_TRAIN));
+    order(&desk, 10); /* once more */
+    post_type(&desk, SGP_EVENT_TRAINED);
+    cr_assert(eq(u64, status_of(&desk).cycles_renewed, 1));
+    close_desk(&desk);
+}
+
+/* n1 gets the order later, and states no epoch. Its share of before is not added to the weights that begin; it returns. */
+Test(epoch, what_was_given_before_an_order_returns)
+{
+    struct desk desk;
+    open_pair(&desk);
+    order(&desk, 10);
+    post_type(&desk, SGP_EVENT_TRAINED);
+    cr_assert(eq(i64, status_of(&desk).round, 10));
+    const enum sgp_reason reasons[] = {SGP_REASON_CHANGED, SGP_REASON_NONE};
+    for (uint64_t k = 0; k < 2; k++) {
+        const sgp_round round = k == 0 ? 0 : 10;
+        say_pulses(&desk, 1, pulse_at(round, round));
+        say(&desk, 1, SGP_IN, share_of(k + 1, round, round + 1));
+        deliver(&desk, 1, 0);
+        const struct sgp_effect *ack = find_sent(&desk, SGP_ACK, 1);
+        cr_assert(ack != NULL, "share %u has no credit", (unsigned)k);
+        cr_assert(eq(int, ack->send.message.ack.reason, reasons[k]), "share %u", (unsigned)k);
+    }
+    close_desk(&desk);
+}
+
+/* The rounds of nodes have nothing in common, or a node gives before its step; or cycles begin with weight 1 anyway. */
+Test(epoch, under_other_methods_an_order_changes_nothing)
+{
+    static const char *const methods[] = {"osgp", "agp", "dpsgd", "adpsgd"};
+    for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
+        struct desk desk;
+        struct sgp_topology *topology = pair();
+        struct sgp_node_config config = config_of(topology);
+        config.method = sgp_method_find(methods[m]);
+        open_desk(&desk, topology, config);
+        greet_pair(&desk);
+        order(&desk, 10);
+        post_type(&desk, SGP_EVENT_TICK);
+        cr_assert(zero(u64, desk.node->exact.heard.number), "%s", methods[m]);
+        cr_assert(zero(u32, desk.node->exact.heeds), "%s", methods[m]);
+        close_desk(&desk);
+    }
+}
+
 static struct sgp_topology *pair_with_exact_cycles(void)
 {
     static const struct sgp_topology_node names[] = {{.name = "n0"}, {.name = "n1"}};

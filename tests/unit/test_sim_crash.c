@@ -345,3 +345,69 @@ Test(crash, equal_seeds_crash_alike)
     }
     cr_assert(eq(u64, digests[0], digests[1]));
 }
+
+/* Whether all train, and the round after the next one of all. `unequal`: how many have a weight that no node of a ring has. */
+static bool all_train(const struct fleet *fleet, sgp_round *ret_start, uint32_t *ret_unequal)
+{
+    bool all = true;
+    *ret_start = 0;
+    *ret_unequal = 0;
+    for (uint32_t i = 0; i < fleet->topology->node_count; i++) {
+        struct sgp_node_status status;
+        sgp_node_status(sgp_sim_node(fleet->sim, i), &status);
+        all = all && status.state == SGP_NODE_TRAINING;
+        *ret_start = status.round + 2 > *ret_start ? status.round + 2 : *ret_start;
+        *ret_unequal += fabs(2 * status.weight - round(2 * status.weight)) > 0.01;
+    }
+    return all;
+}
+
+/* All processes are killed within a round, and come back. Shares that were under way have returned, or count before their round, so
+ * weights differ. Then each is ordered to begin again in one round, one some time after the other. */
+Test(crash, an_order_to_all_makes_all_weights_1_again)
+{
+    static const struct sgp_edge ring[] = {{0, 1, SGP_FRACTION_DEFAULT},
+        {1, 2, SGP_FRACTION_DEFAULT}, {2, 3, SGP_FRACTION_DEFAULT}, {3, 0, SGP_FRACTION_DEFAULT}};
+    uint32_t unequal = 0, more;
+    for (uint32_t k = 0; k < 8; k++) {
+        struct fleet *fleet = fleet_of_edges(4, ring, 4);
+        struct sgp_sim_crash crashes[4];
+        sgp_time now = 3 * SGP_SECOND;
+        sgp_round start = 0;
+        fleet->eta = 0.05;
+        fleet->options.seed = k + 1;
+        fleet->options.rounds = 4000;
+        fleet->options.compute_jitter = 0.5;
+        fleet->options.through_wire = k % 2;
+        for (uint32_t i = 0; i < 4; i++) {
+            sgp_time at = SGP_SECOND + k * 3 * SGP_MILLISECOND + i * SGP_MILLISECOND;
+            crashes[i] = (struct sgp_sim_crash){.node = (i + k) % 4, .at = at, .back = 2 * at};
+            fleet->centre[i][0] = (float)i;
+        }
+        fleet->options.crashes = crashes;
+        fleet->options.crash_count = 4;
+        fleet_open(fleet);
+        do {
+            now += SGP_MILLISECOND;
+            cr_assert(
+                zero(int, sgp_sim_run(fleet->sim, now, &fleet->error)), "%s", fleet->error.text);
+            cr_assert(lt(i64, now, 60 * SGP_SECOND));
+        } while (!all_train(fleet, &start, &more));
+        unequal += more;
+        fleet->watched = start;
+        for (uint32_t i = 0; i < 4; i++) {
+            struct sgp_event order = {.type = SGP_EVENT_RENEW, .bytes = (uint64_t)start};
+            sgp_sim_post(fleet->sim, &fleet->sim->hosts[i], &order);
+            now += 2 * SGP_MILLISECOND;
+            cr_assert(zero(int, sgp_sim_run(fleet->sim, now, &fleet->error)));
+        }
+        cr_assert(zero(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error)), "%s",
+            fleet->error.text);
+        cr_assert(sgp_sim_done(fleet->sim));
+        for (uint32_t i = 0; i < 4; i++)
+            cr_expect(eq(dbl, fleet->weight[i], 1), "%u: node %u has %g", k, i, fleet->weight[i]);
+        cr_expect(le(dbl, fabs(fleet_summary(fleet).weight - 4), 1e-9));
+        fleet_destroy(fleet);
+    }
+    cr_expect(gt(u32, unequal, 0), "%u: else it proves nothing", unequal);
+}
