@@ -3,7 +3,8 @@
  *
  * 1. Tell. Each member has one bulletin. For each author the greater (stamp, digest) wins. An
  *    author that hears of a later stamp of its own tells again, with a later one.
- * 2. Pull. A node asks its neighbours for the bulletins that it lacks.
+ * 2. Pull. A node asks its neighbours for the bulletins that it lacks. A question names what the
+ *    asker has, so a node that is asked may find that it lacks something itself.
  *
  * A survey of measures is complete when all members have told. In a survey of a scaling, all
  * members agree before training on one text that follows from what they have told about their rows:
@@ -119,26 +120,31 @@ struct sgp_answering;
 /* NULL: out of memory. It borrows the survey. */
 struct sgp_answering *sgp_answering_create(const struct sgp_survey *survey);
 void sgp_answering_destroy(struct sgp_answering *answering);
-/* The asker holds this bulletin. Unknown ones are ignored. */
-void sgp_answering_holds(struct sgp_answering *answering, const struct sgp_bulletin *head);
-/* The next piece to send; its text is valid until the next call. A text that is replaced meanwhile
- * begins again. Returns 1; 0 at the end, or when the survey uses another file. */
+/* The asker holds this bulletin. Unknown ones are ignored. Returns whether it would replace figures
+ * or a report of this survey: the asker is to be asked in its turn. */
+bool sgp_answering_holds(struct sgp_answering *answering, const struct sgp_bulletin *head);
+/* The next piece to send; its text is valid until the next call. An answer has at most one text of
+ * each member: a text that is replaced while it is sent breaks off, and is in the next answer.
+ * Returns 1; 0 at the end, or when the survey uses another file. */
 int sgp_answering_next(struct sgp_answering *answering, struct sgp_bulletin *ret_piece,
     char text[SGP_BULLETIN_PIECE_MAX + 1]);
 
-/* The bulletin that arrives on one connection. All zero at the start; sgp_arriving_drop at the end.
- * At most SGP_BULLETIN_MAX bytes. */
+/* The answer that arrives on one connection, with its present bulletin. All zero at the start;
+ * sgp_arriving_drop at the end. At most SGP_BULLETIN_MAX bytes. */
 struct sgp_arriving {
     struct sgp_bulletin head;
     char author[SGP_NAME_BYTES];
     char *text;
     uint32_t received;
+    uint64_t answer;    /* its number; 0: it has not begun */
+    uint32_t bulletins; /* that have begun in it */
 };
 void sgp_arriving_drop(struct sgp_arriving *arriving);
 
 /* A piece has arrived from a member of the file. Returns 1 if the survey has changed, 0 if not,
  * -ENOMEM, or SGP_E_PROTOCOL: pieces out of order, a text without its digest, an unsound text, a
- * bulletin of another subject. */
+ * bulletin of another subject, a second text of one member, or more bulletins than any fleet has,
+ * so that no answer is endless. */
 int sgp_survey_piece(
     struct sgp_survey *survey, struct sgp_arriving *arriving, const struct sgp_bulletin *piece);
 

@@ -96,28 +96,31 @@ void sgp_answering_destroy(struct sgp_answering *answering)
     free(answering);
 }
 
-void sgp_answering_holds(struct sgp_answering *answering, const struct sgp_bulletin *head)
+bool sgp_answering_holds(struct sgp_answering *answering, const struct sgp_bulletin *head)
 {
     const struct sgp_survey *survey = answering->survey;
     if (head->kind == SGP_BULLETIN_RESULT)
         answering->held = *head;
     const struct sgp_survey_member *member = sgp_survey_find(survey, head->author);
     if (answering->files != survey->files || member == NULL)
-        return;
+        return false;
     uint64_t *holds = &answering->holds[2 * (member - survey->members)];
-    if (head->kind == sgp_survey_kind(survey) && head->stamp == member->figures.stamp)
+    const bool tells = head->kind == sgp_survey_kind(survey);
+    if (tells && head->stamp == member->figures.stamp)
         holds[0] = head->digest;
     for (uint32_t i = 0; head->kind == SGP_BULLETIN_VOTE && i < member->vote_count; i++)
         if (member->votes[i] == head->digest)
             holds[1] |= UINT64_C(1) << i;
+    return tells && survey->result.text == NULL &&
+           sgp_survey_is_later(&member->figures, head->stamp, head->digest);
 }
 
-/* The next piece of a text; 0 at its end. */
+/* The next piece of a text; 0 at its end, or if it is another text by now. */
 static int piece_of(struct sgp_answering *answering, const struct sgp_survey_text *whole,
     struct sgp_bulletin head, struct sgp_bulletin *ret_piece, char text[SGP_BULLETIN_PIECE_MAX + 1])
 {
-    if (answering->digest != whole->digest)
-        answering->first = 0;
+    if (answering->first > 0 && answering->digest != whole->digest)
+        return 0;
     answering->digest = whole->digest;
     const uint32_t left = whole->bytes - answering->first;
     const uint32_t bytes = left < SGP_BULLETIN_PIECE_MAX ? left : SGP_BULLETIN_PIECE_MAX;
@@ -140,6 +143,8 @@ static int next_of_result(struct sgp_answering *answering, struct sgp_bulletin *
         answering->held.kind == SGP_BULLETIN_RESULT && answering->held.stamp >= result->stamp;
     const struct sgp_bulletin head =
         head_of_text(SGP_BULLETIN_RESULT, answering->survey->name, result);
+    if (answering->digest != result->digest) /* it has come, or another has, meanwhile */
+        answering->first = 0;
     return held ? 0 : piece_of(answering, result, head, ret_piece, text);
 }
 
@@ -179,17 +184,18 @@ int sgp_answering_next(struct sgp_answering *answering, struct sgp_bulletin *ret
         if (next_of_member(answering, ret_piece, text))
             return 1;
         answering->vote = answering->first = 0;
-        answering->digest = 0;
     }
     return 0;
 }
 
 /* ---- arrival ---- */
 
+#define BULLETINS_MAX (SGP_NODES_MAX * (1 + SGP_SURVEY_VOTES)) /* of an answer */
+
 void sgp_arriving_drop(struct sgp_arriving *arriving)
 {
     free(arriving->text);
-    *arriving = (struct sgp_arriving){.text = NULL};
+    arriving->text = NULL;
 }
 
 static int begin(struct sgp_arriving *arriving, const struct sgp_bulletin *piece)
@@ -209,23 +215,39 @@ static bool is_same(const struct sgp_bulletin *one, const struct sgp_bulletin *o
            one->bytes == other->bytes && strcmp(one->author, other->author) == 0;
 }
 
+/* Note that this answer has had a text of this author. False: it has had one before. */
+static bool note_author(
+    const struct sgp_survey *survey, const struct sgp_arriving *arriving, const char *author)
+{
+    struct sgp_survey_member *member = sgp_survey_find(survey, author);
+    const bool first = member == NULL || member->answer != arriving->answer;
+    if (member != NULL)
+        member->answer = arriving->answer;
+    return first;
+}
+
 static int finish(struct sgp_survey *survey, struct sgp_arriving *arriving)
 {
-    struct sgp_arriving whole = *arriving;
-    *arriving = (struct sgp_arriving){.text = NULL};
-    whole.text[whole.received] = '\0';
-    if (sgp_bulletin_digest(whole.text, whole.received) != whole.head.digest) {
-        free(whole.text);
+    char *text = arriving->text;
+    const bool result = arriving->head.kind == SGP_BULLETIN_RESULT;
+    arriving->text = NULL;
+    text[arriving->received] = '\0';
+    if (sgp_bulletin_digest(text, arriving->received) != arriving->head.digest ||
+        (!result && !note_author(survey, arriving, arriving->author))) {
+        free(text);
         return SGP_E_PROTOCOL;
     }
-    whole.head.author = whole.author;
-    return sgp_survey_take(survey, &whole.head, whole.text);
+    return sgp_survey_take(survey, &arriving->head, text);
 }
 
 int sgp_survey_piece(
     struct sgp_survey *survey, struct sgp_arriving *arriving, const struct sgp_bulletin *piece)
 {
     const size_t bytes = strlen(piece->text);
+    if (arriving->answer == 0)
+        arriving->answer = ++survey->answers;
+    if (piece->first == 0 && ++arriving->bulletins > BULLETINS_MAX)
+        return SGP_E_PROTOCOL;
     if (piece->kind == SGP_BULLETIN_VOTE)
         return bytes == 0 && piece->bytes == 0 ? sgp_survey_take(survey, piece, NULL)
                                                : SGP_E_PROTOCOL;

@@ -58,7 +58,7 @@ static bool add_vote(struct sgp_survey_member *member, uint64_t vote)
     return true;
 }
 
-static bool is_later(const struct sgp_survey_text *than, uint64_t stamp, uint64_t digest)
+bool sgp_survey_is_later(const struct sgp_survey_text *than, uint64_t stamp, uint64_t digest)
 {
     return than->text == NULL || stamp > than->stamp ||
            (stamp == than->stamp && digest > than->digest);
@@ -251,7 +251,7 @@ static int take_figures(struct sgp_survey *survey, const struct sgp_bulletin *bu
     struct sgp_survey_member *member = sgp_survey_find(survey, bulletin->author);
     const bool own = member != NULL && member == survey->self;
     const bool later = member != NULL && survey->result.text == NULL &&
-                       is_later(&member->figures, bulletin->stamp, bulletin->digest);
+                       sgp_survey_is_later(&member->figures, bulletin->stamp, bulletin->digest);
     const int taken = later ? judge(survey, bulletin, text) : 0;
     if (taken <= 0 || own) {
         free(text);

@@ -17,6 +17,7 @@ struct sgp_survey_text {
 struct sgp_survey_member {
     char name[SGP_NAME_BYTES];
     struct sgp_survey_text figures;
+    uint64_t answer; /* the latest answer that had figures of this member; 0: none */
     uint64_t votes[SGP_SURVEY_VOTES];
     uint32_t vote_count; /* kept */
     uint32_t vote_next;  /* place of the next vote */
@@ -30,9 +31,10 @@ struct sgp_survey {
     uint32_t count;
     struct sgp_survey_member *self; /* NULL: the file does not name this node as a member */
     uint64_t version;
-    uint64_t files; /* how many files have been used */
-    uint64_t stamp; /* the greatest of this node that is known */
-    uint64_t set;   /* digest of what the node holds; 0: incomplete */
+    uint64_t files;   /* how many files have been used */
+    uint64_t answers; /* how many answers of others have begun */
+    uint64_t stamp;   /* the greatest of this node that is known */
+    uint64_t set;     /* digest of what the node holds; 0: incomplete */
     struct sgp_survey_text result;
     struct sgp_survey_judge judge;
 };
@@ -48,6 +50,9 @@ static inline uint32_t sgp_survey_bytes_max(const struct sgp_survey *survey)
 {
     return survey->judge.bytes_max > 0 ? survey->judge.bytes_max : SGP_BULLETIN_MAX;
 }
+
+/* Whether a text of this (stamp, digest) would replace one. */
+bool sgp_survey_is_later(const struct sgp_survey_text *than, uint64_t stamp, uint64_t digest);
 
 /* The member of that name, or NULL. */
 struct sgp_survey_member *sgp_survey_find(const struct sgp_survey *survey, const char *name);

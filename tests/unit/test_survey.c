@@ -210,7 +210,8 @@ Test(survey, figures_stay_over_a_change_of_the_file)
     sgp_survey_destroy(b);
 }
 
-Test(survey, a_text_that_is_replaced_while_it_is_sent_begins_again)
+/* Whoever replaces a text again and again would keep an answer from its end. */
+Test(survey, a_text_that_is_replaced_while_it_is_sent_breaks_off)
 {
     struct sgp_survey *a = survey_of("a", 2, 0), *c = survey_of("c", 2, 0);
     struct sgp_arriving arriving = {0};
@@ -223,9 +224,31 @@ Test(survey, a_text_that_is_replaced_while_it_is_sent_begins_again)
     cr_assert(eq(int, sgp_answering_next(answering, &piece, text), 1));
     cr_assert(eq(int, sgp_survey_piece(c, &arriving, &piece), 0));
     (void)sgp_survey_tell(a, 2, second);
+    cr_assert(eq(int, sgp_answering_next(answering, &piece, text), 0));
+    sgp_answering_destroy(answering);
+    sgp_arriving_drop(&arriving);
+    cr_assert(eq(u32, pull(c, a), 2));
+    cr_assert(eq(str, (char *)sgp_survey_figures(c, 1), second));
+    sgp_survey_destroy(a);
+    sgp_survey_destroy(c);
+}
+
+Test(survey, a_result_that_comes_while_figures_are_sent_follows)
+{
+    struct sgp_survey *a = survey_of("a", 2, 0), *c = survey_of("c", 2, 0);
+    struct sgp_arriving arriving = {0};
+    struct sgp_bulletin piece;
+    char text[SGP_BULLETIN_PIECE_MAX + 1], figures[1001] = "";
+    uint64_t version;
+    memset(figures, '1', 1000);
+    (void)sgp_survey_tell(a, 1, figures);
+    struct sgp_answering *answering = sgp_answering_create(a);
+    cr_assert(eq(int, sgp_answering_next(answering, &piece, text), 1));
+    cr_assert(eq(int, sgp_survey_piece(c, &arriving, &piece), 0));
+    (void)sgp_survey_freeze(a, 0, "the result");
     while (sgp_answering_next(answering, &piece, text))
         cr_assert(ge(int, sgp_survey_piece(c, &arriving, &piece), 0));
-    cr_assert(eq(str, (char *)sgp_survey_figures(c, 1), second));
+    cr_assert(eq(str, (char *)sgp_survey_result(c, &version), "the result"));
     sgp_answering_destroy(answering);
     sgp_arriving_drop(&arriving);
     sgp_survey_destroy(a);
@@ -368,6 +391,7 @@ Test(survey, reports_of_others_are_judged)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct sgp_bulletin bulletin =
             bulletin_of(cases[i].kind, cases[i].stamp, cases[i].text);
+        arriving.answer = 0; /* each in an answer of its own */
         cr_assert(eq(int, sgp_survey_piece(c, &arriving, &bulletin), cases[i].code), "%zu", i);
         cr_assert(eq(int, asked, cases[i].asked), "%zu", i);
     }
@@ -391,6 +415,7 @@ Test(survey, an_author_hears_what_is_told_in_its_name)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         const struct sgp_bulletin forged =
             bulletin_of(SGP_BULLETIN_REPORT, sgp_survey_stamp(a, 1), texts[i]);
+        arriving.answer = 0;
         cr_assert(ge(int, sgp_survey_piece(b, &arriving, &forged), 0));
         (void)pull(a, b);
         (void)pull(b, a);
@@ -398,6 +423,7 @@ Test(survey, an_author_hears_what_is_told_in_its_name)
     }
     const struct sgp_bulletin greatest =
         bulletin_of(SGP_BULLETIN_REPORT, SGP_BULLETIN_STAMP_MAX, "forged");
+    arriving.answer = 0;
     cr_assert(eq(int, sgp_survey_piece(b, &arriving, &greatest), 1));
     (void)pull(a, b);
     cr_assert(eq(u64, sgp_survey_stamp(a, 1), SGP_BULLETIN_STAMP_MAX));
@@ -405,4 +431,48 @@ Test(survey, an_author_hears_what_is_told_in_its_name)
     sgp_arriving_drop(&arriving);
     sgp_survey_destroy(a);
     sgp_survey_destroy(b);
+}
+
+/* A question names what the asker has. Who is asked learns that it lacks something. */
+Test(survey, a_question_says_that_the_asker_has_more)
+{
+    struct sgp_survey *a = reports_of("a"), *b = reports_of("b");
+    (void)sgp_survey_tell(a, 0, "of a");
+    (void)pull(b, a);
+    struct sgp_answering *answering = sgp_answering_create(b);
+    struct sgp_bulletin head = bulletin_of(SGP_BULLETIN_REPORT, 1, "of a");
+    cr_assert_not(sgp_answering_holds(answering, &head));
+    head.stamp++;
+    cr_assert(sgp_answering_holds(answering, &head));
+    head.author = "b"; /* somebody tells in its name */
+    cr_assert(sgp_answering_holds(answering, &head));
+    head.author = "nobody";
+    cr_assert_not(sgp_answering_holds(answering, &head));
+    head.author = "a";
+    head.kind = SGP_BULLETIN_VOTE;
+    cr_assert_not(sgp_answering_holds(answering, &head));
+    sgp_answering_destroy(answering);
+    sgp_survey_destroy(a);
+    sgp_survey_destroy(b);
+}
+
+/* An answer comes to an end, whatever is in it. */
+Test(survey, an_answer_has_one_text_of_each_member)
+{
+    struct sgp_survey *c = reports_of("c");
+    struct sgp_arriving arriving = {0};
+    const struct sgp_bulletin first = bulletin_of(SGP_BULLETIN_REPORT, 1, "first");
+    const struct sgp_bulletin second = bulletin_of(SGP_BULLETIN_REPORT, 2, "second");
+    struct sgp_bulletin stranger = first;
+    int code = 0;
+    cr_assert(eq(int, sgp_survey_piece(c, &arriving, &first), 1));
+    cr_assert(eq(int, sgp_survey_piece(c, &arriving, &second), SGP_E_PROTOCOL));
+    arriving = (struct sgp_arriving){.answer = 0};
+    cr_assert(eq(int, sgp_survey_piece(c, &arriving, &second), 1));
+    stranger.author = "nobody";
+    for (uint32_t i = 0; code == 0 && i < UINT32_C(1) << 24; i++)
+        code = sgp_survey_piece(c, &arriving, &stranger);
+    cr_assert(eq(int, code, SGP_E_PROTOCOL));
+    sgp_arriving_drop(&arriving);
+    sgp_survey_destroy(c);
 }
