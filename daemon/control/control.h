@@ -41,6 +41,7 @@
 #define CONTROL_OUTPUTS_MAX (1u << 20)         /* of all its rows; 413 beyond */
 #define CONTROL_JOBS_MAX 4u  /* evaluations, predictions and models at one time; 503 beyond */
 #define CONTROL_JOBS_KEPT 4u /* additional jobs, for root and the daemon's own user */
+#define CONTROL_WAITS_MAX 4u /* evaluations of the fleet of one user at one time; 503 beyond */
 
 struct control; /* opaque */
 

@@ -64,16 +64,16 @@ static void end(struct offload *offload)
 }
 
 /* NULL: the request is answered. */
-static struct fleet *create(struct request *request, bool heavy)
+static struct fleet *create(struct request *request, bool waits)
 {
-    if ((heavy && !http_room_for_job(request, 0)) || !http_room_for_answer(request))
+    if ((waits && !http_room_to_wait(request)) || !http_room_for_answer(request))
         return NULL;
     struct fleet *fleet = calloc(1, sizeof *fleet);
     if (!fleet) {
         http_fail_code(request, -ENOMEM);
         return NULL;
     }
-    *fleet = (struct fleet){.job = {.heavy = heavy, .destroy = destroy},
+    *fleet = (struct fleet){.job = {.waits = waits, .destroy = destroy},
         .offload = {.begin = begin, .run = run, .end = end},
         .model = request->control->model,
         .seconds = VIEW_FLEET_SECONDS};

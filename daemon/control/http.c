@@ -150,6 +150,19 @@ bool http_room_for_job(struct request *request, uint32_t others)
     return false;
 }
 
+/* Also a job whose client has gone waits to its end. */
+bool http_room_to_wait(struct request *request)
+{
+    uint32_t waiting = 0;
+    const struct http_job *job;
+    LIST_FOREACH (job, &request->control->jobs, next)
+        waiting += job->waits && job->uid == request->client->uid;
+    if (waiting < CONTROL_WAITS_MAX)
+        return true;
+    http_fail_code(request, -EBUSY);
+    return false;
+}
+
 bool http_room_for_answer(struct request *request)
 {
     uint64_t held = 0;
@@ -169,6 +182,7 @@ void http_begin_job(struct request *request, struct http_job *job)
     struct control *control = request->control;
     job->control = control;
     job->request = request;
+    job->uid = request->client->uid;
     LIST_INSERT_HEAD(&control->jobs, job, next);
     control->job_count += job->heavy;
     request->job = job;

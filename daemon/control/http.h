@@ -45,6 +45,8 @@ struct http_job {
     struct control *control; /* NULL once the server has closed */
     struct request *request; /* NULL once no client waits for the answer */
     bool heavy;              /* counts against CONTROL_JOBS_MAX */
+    bool waits;              /* for other nodes: counts against CONTROL_WAITS_MAX */
+    uid_t uid;               /* of its client */
     void (*destroy)(struct http_job *job);
 };
 
@@ -143,11 +145,12 @@ bool http_is_privileged(const struct client *client);
 /* Whether the client's user may have one more large answer. If not, the request is answered. */
 bool http_room_for_answer(struct request *request);
 
-/* Jobs. If its job is heavy, a handler asks for room first; without room, the request is answered.
- * `others` take room as heavy jobs do. Then the handler starts its work and begins the job, which
+/* Jobs. If its job is heavy or waits, a handler asks for room first; without room, the request is
+ * answered. `others` take room as heavy jobs do. Then the handler starts its work and begins the job, which
  * suspends the request. The code that learns of the end sets the answer, if job->request is still
  * set. Then it ends the job, which destroys the job. */
 bool http_room_for_job(struct request *request, uint32_t others);
+bool http_room_to_wait(struct request *request);
 void http_begin_job(struct request *request, struct http_job *job);
 void http_end_job(struct http_job *job);
 

@@ -138,6 +138,36 @@ Test(clients, too_many_jobs)
     finish(f);
 }
 
+/* They wait for other nodes, and keep nobody from an evaluation of this one. */
+Test(clients, evaluations_of_the_fleet_have_places_of_their_own)
+{
+    struct fixture *f = start();
+    f->fake.hold = true;
+    int waiting[CONTROL_WAITS_MAX + 1];
+    for (unsigned i = 0; i < CONTROL_WAITS_MAX; i++) {
+        waiting[i] = begin(f, "POST", "/v1/evaluate/fleet?seconds=300");
+        turn_until_jobs(f, i + 1);
+    }
+    expect_error(
+        ask(f, "POST", "/v1/evaluate/fleet", ""), 503, "busy", "too many jobs wait; try again");
+    struct http_job *job;
+    LIST_FOREACH (job, &f->control->jobs, next)
+        job->uid = geteuid() + 1; /* of another user */
+    waiting[CONTROL_WAITS_MAX] = begin(f, "POST", "/v1/evaluate/fleet");
+    turn_until_jobs(f, CONTROL_WAITS_MAX + 1);
+    int evaluating[JOBS_MAX];
+    for (unsigned i = 0; i < JOBS_MAX; i++) {
+        evaluating[i] = begin(f, "POST", "/v1/evaluate");
+        turn_until_jobs(f, CONTROL_WAITS_MAX + 2 + i);
+    }
+    f->fake.hold = false;
+    for (unsigned i = 0; i <= CONTROL_WAITS_MAX; i++)
+        json_decref(parse_answer(receive(f, waiting[i]), 200));
+    for (unsigned i = 0; i < JOBS_MAX; i++)
+        json_decref(parse_answer(receive(f, evaluating[i]), 200));
+    finish(f);
+}
+
 Test(clients, models_that_are_being_fetched_count)
 {
     struct fixture *f = start();
