@@ -3,6 +3,7 @@
 #include "prepare.h"
 
 #include "attach/shared.h"
+#include "base/text.h"
 #include "util/memory.h"
 
 #include "sgp/report.h"
@@ -19,8 +20,9 @@ void prepared_warn(struct prepared *p, const char *format, ...)
         return;
     va_list arguments;
     va_start(arguments, format);
-    (void)vsnprintf(p->warnings[p->warning_count++], sizeof p->warnings[0], format, arguments);
+    (void)vsnprintf(p->warnings[p->warning_count], sizeof p->warnings[0], format, arguments);
     va_end(arguments);
+    sgp_text_clean(p->warnings[p->warning_count++]);
 }
 
 /* Memory. */

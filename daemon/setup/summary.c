@@ -2,6 +2,8 @@
 /* The output of `sgpd --check`: what will run, its memory term by term, and every warning. */
 #include "prepare.h"
 
+#include "base/text.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -134,8 +136,11 @@ static void print_targets(FILE *stream, const struct prepared *p)
     const struct sgp_loss_settings *settings = &p->model.loss_settings;
     for (uint32_t i = 0; settings->target_scales && i < settings->target_scale_count; i++) {
         const struct sgp_target_scale *scale = &settings->target_scales[i];
-        (void)fprintf(stream, "%-10s (%.80s - %.6g) / %.6g is what the model learns\n",
-            i == 0 ? "label" : "", scale->name, scale->mean, scale->deviation);
+        char name[81];
+        (void)snprintf(name, sizeof name, "%s", scale->name);
+        sgp_text_clean(name);
+        (void)fprintf(stream, "%-10s (%s - %.6g) / %.6g is what the model learns\n",
+            i == 0 ? "label" : "", name, scale->mean, scale->deviation);
     }
 }
 

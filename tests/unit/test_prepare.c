@@ -262,6 +262,32 @@ Test(prepare, the_summary_names_what_runs)
     config_finish(&config);
 }
 
+/* A file of another's may have any bytes in a name, and a terminal obeys some of them. */
+Test(prepare, the_summary_has_no_control_characters)
+{
+    struct sgp_error error = {0};
+    struct config config;
+    struct prepared p;
+    cr_assert(eq(int, build((struct parts){0}, &config, &p, &error), 0), "%s", error.text);
+    char name[] = "price\x1b[31m\n";
+    const struct sgp_target_scale scale = {.name = name, .mean = 2, .deviation = 3};
+    p.model.loss_settings.target_scales = &scale;
+    p.model.loss_settings.target_scale_count = 1;
+    prepared_warn(&p, "column %s", "a\rb");
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *stream = open_memstream(&text, &bytes);
+    prepared_print(stream, &p);
+    (void)fclose(stream);
+    cr_assert(strstr(text, "(price?[31m? - 2) / 3 is what the model learns\n") != NULL, "%s", text);
+    cr_assert(strstr(text, "warning: column a?b\n") != NULL, "%s", text);
+    free(text);
+    p.model.loss_settings.target_scales = NULL;
+    p.model.loss_settings.target_scale_count = 0;
+    prepared_finish(&p);
+    config_finish(&config);
+}
+
 /* bf16 runs on few processors: refused elsewhere, on its line. */
 Test(prepare, bf16_is_told_or_refused)
 {
