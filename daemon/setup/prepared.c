@@ -54,6 +54,15 @@ uint32_t prepared_report_bytes(const struct prepared *p)
     return classes > numbers ? classes : numbers;
 }
 
+static uint64_t evaluation_bytes(const struct prepared *p)
+{
+    const struct sgp_dataset *rows = p->data.test;
+    if (rows == NULL || p->model.outputs > SGP_REPORT_OUTPUTS_MAX)
+        return 0;
+    return sgp_measures_bytes(
+        sgp_loss_measures(p->model.loss, rows->classes > 0), p->model.outputs);
+}
+
 bool prepared_gives_updates(const struct prepared *p)
 {
     return sgp_topology_has_copy(p->topology, p->self) && !sgp_topology_has_token(p->topology);
@@ -110,6 +119,9 @@ void prepared_sum_memory(struct prepared *p)
     add_term(p, "test rows", rows_bytes(p->data.test));
     p->fresh_bytes = p->memory_bytes - rows - (attached ? vector : 0);
     p->address_bytes = p->fresh_bytes + p->needs.receives * (vector - share) - (whole ? vector : 0);
+    add_term(p, "an evaluation", evaluation_bytes(p));
+    add_term(p, "reports of nodes, at most",
+        (uint64_t)prepared_report_bytes(p) * sgp_topology_trainers(p->topology));
 }
 
 void prepared_warn_of_memory(struct prepared *p)

@@ -198,9 +198,6 @@ void prepared_print(FILE *stream, const struct prepared *p)
     for (uint32_t i = 0; i < p->term_count; i++)
         print_bytes(stream, p->terms[i].name, p->terms[i].bytes);
     print_bytes(stream, "sum", p->memory_bytes);
-    if (prepared_report_bytes(p) > 0)
-        print_bytes(stream, "and reports of nodes, at most",
-            (uint64_t)prepared_report_bytes(p) * sgp_topology_trainers(p->topology));
     for (uint32_t i = 0; i < p->warning_count; i++)
         (void)fprintf(stream, "warning: %s\n", p->warnings[i]);
 }

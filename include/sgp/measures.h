@@ -79,6 +79,9 @@ uint32_t sgp_measures_greatest(const float *outputs, uint32_t count);
 int sgp_measures_init(struct sgp_measures *measures, enum sgp_measures_kind kind, uint32_t outputs);
 void sgp_measures_finish(struct sgp_measures *measures);
 
+/* The bytes that they allocate. */
+uint64_t sgp_measures_bytes(enum sgp_measures_kind kind, uint32_t outputs);
+
 /* Add one row: the outputs of the model, before the last function of the loss, all finite. The
  * truth is a label below `outputs`, or `values` of 0 and 1, or `values` that are finite numbers. */
 void sgp_measures_add_label(struct sgp_measures *measures, const float *outputs, uint32_t label);

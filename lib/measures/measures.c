@@ -8,10 +8,23 @@
 
 /* ---- life ---- */
 
+static bool is_kept(enum sgp_measures_kind kind, uint32_t outputs)
+{
+    return kind != SGP_MEASURES_NUMBERS && outputs <= SGP_MEASURES_CLASSES_MAX;
+}
+
+uint64_t sgp_measures_bytes(enum sgp_measures_kind kind, uint32_t outputs)
+{
+    const uint64_t counts = 2 * SGP_MEASURES_BINS + (kind != SGP_MEASURES_BITS ? outputs : 0);
+    const uint64_t each = kind == SGP_MEASURES_NUMBERS ? sizeof(struct sgp_measures_number)
+                                                       : sizeof(struct sgp_measures_class);
+    return outputs * (each + (is_kept(kind, outputs) ? counts * sizeof(uint64_t) : 0));
+}
+
 int sgp_measures_init(struct sgp_measures *measures, enum sgp_measures_kind kind, uint32_t outputs)
 {
     const bool classes = kind != SGP_MEASURES_NUMBERS;
-    const bool kept = classes && outputs <= SGP_MEASURES_CLASSES_MAX;
+    const bool kept = is_kept(kind, outputs);
     const bool confused = kept && kind != SGP_MEASURES_BITS;
     struct sgp_measures made = {.kind = kind, .outputs = outputs};
     sgp_assert(outputs >= 1);

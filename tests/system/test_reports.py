@@ -372,7 +372,8 @@ class Now(ReportTest):
         f = self.tables()
         status, text = f.check()
         self.assertEqual(status, 0, text)
-        self.assertRegex(text, r"(?m)^  and reports of nodes, at most +3\d\d\.\d KiB$")
+        self.assertRegex(text, r"(?m)^  an evaluation +47\.\d KiB$")
+        self.assertRegex(text, r"(?m)^  reports of nodes, at most +3\d\d\.\d KiB\n  sum ")
 
 
 def sure(rows, count=None):
