@@ -31,6 +31,7 @@ struct answer {
     uint32_t peer;
     char source[SGP_NAME_BYTES];
     uint32_t heads; /* that must still come */
+    bool ahead;     /* one of them names what this node lacks */
     struct sgp_answering *answering;
     bool said; /* all of it */
 };
@@ -48,14 +49,14 @@ static void send_bulletin(struct link *link, const struct sgp_bulletin *bulletin
 static void send_question(const struct question *question)
 {
     const struct pulls *pulls = question->pulls;
-    const bool wants = question->subject == SGP_SUBJECT_MEASURES;
-    const struct sgp_message message = {.type = SGP_PULL,
+    struct sgp_message message = {.type = SGP_PULL,
         .pulse = pulse,
         .pull = {.source = pulls->name,
             .target = question->target,
             .heads = question->count,
-            .subject = question->subject,
-            .wanted = wants ? pulls->wanted : 0}};
+            .subject = question->subject}};
+    if (question->subject == SGP_SUBJECT_MEASURES && pulls->events.wish != NULL)
+        pulls->events.wish(pulls->events.context, &message.pull);
     link_send(question->link, &message);
 }
 
@@ -299,9 +300,12 @@ static void on_head(struct link *link, const struct sgp_message *message)
         end_answer(answer);
         return;
     }
-    sgp_answering_holds(answer->answering, &message->bulletin);
-    if (--answer->heads == 0)
-        arm(answer->pulls);
+    answer->ahead |= sgp_answering_holds(answer->answering, &message->bulletin);
+    if (--answer->heads > 0)
+        return;
+    arm(answer->pulls);
+    if (answer->ahead && answer->pulls->events.ahead != NULL)
+        answer->pulls->events.ahead(answer->pulls->events.context, answer->subject, answer->peer);
 }
 
 static const struct link_events answer_events = {
@@ -353,8 +357,8 @@ void pulls_answer(struct pulls *pulls, struct link *link, const struct sgp_messa
             peer < 0 ? text : "it asks for bulletins that this node does not collect now");
         return;
     }
-    if (pull->wanted > 0 && pulls->events.wanted != NULL)
-        pulls->events.wanted(pulls->events.context, pull->wanted);
+    if (pull->wish > 0 && pulls->events.wished != NULL)
+        pulls->events.wished(pulls->events.context, (uint32_t)peer, pull);
     if (!make_room(pulls, (uint32_t)peer)) {
         link_close(link, NULL);
         return;

@@ -40,8 +40,13 @@ struct pulls_events {
         void *context, const struct link *link, const char *source, char text[SGP_TEXT_BYTES]);
     /* Whether to ask this caller on its own connection: it cannot be dialled. NULL: nobody. */
     bool (*asks_back)(void *context, uint32_t peer);
-    /* A caller wants bulletins of this stamp (struct sgp_pull). NULL: nobody cares. */
-    void (*wanted)(void *context, uint64_t stamp);
+    /* Name a wish in a question about measures (struct sgp_pull). NULL: there are none. */
+    void (*wish)(void *context, struct sgp_pull *pull);
+    /* A caller has named a wish. NULL: nobody cares. */
+    void (*wished)(void *context, uint32_t peer, const struct sgp_pull *pull);
+    /* A caller holds what the survey of this subject lacks: it is to be asked. Called while it is
+     * being answered. NULL: nobody cares. */
+    void (*ahead)(void *context, enum sgp_subject subject, uint32_t peer);
     /* The survey of this subject has learned something. */
     void (*changed)(void *context, enum sgp_subject subject);
     /* A question has ended: NULL, or why it failed. */
@@ -55,14 +60,13 @@ struct pulls {
     struct dialer dialer;
     struct pulls_events events;
     struct sgp_survey *surveys[SGP_SUBJECTS]; /* borrowed; NULL: questions about it are refused */
-    uint64_t wanted;                          /* the stamp that questions about measures name */
     const char *name;                         /* of this node; borrowed */
     LIST_HEAD(, question) questions;
     LIST_HEAD(, answer) answers; /* the latest first */
     uint32_t answer_count;
 };
 
-/* The clock in ms. It orders what one node tells in its lives (sgp/survey.h). */
+/* The clock in ms, to which stamps are compared (sgp/survey.h). */
 uint64_t pulls_stamp(void);
 
 /* Without surveys at first. */

@@ -24,9 +24,20 @@ static bool asks_back(void *context, uint32_t peer)
     return !sgp_topology_is_dialled(daemon->prepared->topology, peer);
 }
 
-static void on_wanted(void *context, uint64_t stamp)
+static void wish(void *context, struct sgp_pull *pull)
 {
-    reports_wanted(context, stamp);
+    reports_wish(context, pull);
+}
+
+static void on_wished(void *context, uint32_t peer, const struct sgp_pull *pull)
+{
+    reports_wished(context, peer, pull);
+}
+
+static void on_ahead(void *context, enum sgp_subject subject, uint32_t peer)
+{
+    if (subject == SGP_SUBJECT_MEASURES)
+        reports_ahead(context, peer);
 }
 
 static void on_changed(void *context, enum sgp_subject subject)
@@ -64,7 +75,9 @@ int bulletins_open(struct daemon *daemon, struct sgp_error *error)
         .tls = trust_dialling,
         .admits = admits,
         .asks_back = asks_back,
-        .wanted = on_wanted,
+        .wish = wish,
+        .wished = on_wished,
+        .ahead = on_ahead,
         .changed = on_changed,
         .ended = on_ended,
         .refused = on_refused};

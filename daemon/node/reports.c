@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports of all nodes: wishes, clients and the life; see reports.h and reports_inside.h. */
+/* Reports of all nodes: clients and the life; see reports.h and reports_inside.h. */
 #include "reports_inside.h"
 
 #include "setup/members.h"
@@ -8,20 +8,26 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-/* ---- wishes ---- */
+/* ---- what comes from others ---- */
 
-void reports_wanted(struct daemon *daemon, uint64_t stamp)
+void reports_wished(struct daemon *daemon, uint32_t peer, const struct sgp_pull *pull)
+{
+    if (daemon->reports != NULL)
+        reports_hear_of_peer(daemon->reports, peer, pull);
+}
+
+/* Ask this peer first. */
+void reports_ahead(struct daemon *daemon, uint32_t peer)
 {
     struct reports *reports = daemon->reports;
-    if (reports == NULL || reports->closing || stamp <= reports->wanted ||
-        stamp > pulls_stamp() + REPORTS_CLOCK_MS)
+    if (reports == NULL || peer >= reports->peer_count)
         return;
-    reports->wanted = stamp;
-    reports->wanted_at = reports->news = events_now();
-    memset(reports->peers, 0, reports->peer_count * sizeof *reports->peers);
-    (void)uv_timer_start(&reports->timer, reports->look, 0, REPORTS_PACE_NS / SGP_MILLISECOND);
+    reports->peers[peer].next = 0;
+    for (uint32_t i = 0; i < daemon->edge_count; i++)
+        if (daemon->edges[i].peer == peer)
+            reports->turn = i;
+    reports_stir(reports);
 }
 
 void reports_changed(struct daemon *daemon)
@@ -43,7 +49,7 @@ static void answer_waiters(struct reports *reports)
 {
     struct waiter *waiter = LIST_FIRST(&reports->waiters), *next;
     for (; waiter != NULL; waiter = next) {
-        const struct choice choice = {.stamp = waiter->stamp};
+        const struct choice choice = {.wish = waiter->wish};
         next = LIST_NEXT(waiter, next);
         if (events_now() < waiter->deadline && !reports_all_chosen(reports, &choice))
             continue;
@@ -141,6 +147,7 @@ int reports_open(struct daemon *daemon, struct sgp_error *error)
     (void)uv_timer_init(&daemon->loop, &reports->timer);
     reports->timer.data = reports;
     daemon->reports = reports;
+    reports_draw(reports);
     reports->survey = sgp_survey_create(daemon->config->name, SGP_SUBJECT_MEASURES);
     int code = reports->survey != NULL ? use_file(reports) : -ENOMEM;
     if (code < 0)
@@ -192,17 +199,6 @@ static int refuse(const struct daemon *daemon, struct sgp_error *error)
         daemon->prepared->model.outputs, SGP_REPORT_OUTPUTS_MAX);
 }
 
-/* The clock's, and later than every report that is known. */
-static uint64_t stamp_of_now(const struct reports *reports)
-{
-    uint64_t stamp = pulls_stamp();
-    for (uint32_t i = 0; i < sgp_survey_members(reports->survey); i++) {
-        const uint64_t told = sgp_survey_stamp(reports->survey, i);
-        stamp = stamp > told ? stamp : told + 1;
-    }
-    return stamp > reports->wanted ? stamp : reports->wanted + 1;
-}
-
 static int evaluate_fleet(
     void *context, double seconds, view_reported done, void *argument, struct sgp_error *error)
 {
@@ -215,13 +211,11 @@ static int evaluate_fleet(
     struct waiter *waiter = calloc(1, sizeof *waiter);
     if (waiter == NULL)
         return -ENOMEM;
-    *waiter = (struct waiter){.stamp = stamp_of_now(reports),
-        .deadline = events_now() + (sgp_time)(seconds * (double)SGP_SECOND),
+    *waiter = (struct waiter){.deadline = events_now() + (sgp_time)(seconds * (double)SGP_SECOND),
         .done = done,
         .argument = argument};
     LIST_INSERT_HEAD(&reports->waiters, waiter, next);
-    reports->own_wanted = waiter->stamp;
-    reports_wanted(daemon, waiter->stamp);
+    waiter->wish = reports_wish_of_clients(reports);
     return 0;
 }
 

@@ -2,12 +2,17 @@
 /* The reports of all nodes (sgp/report.h): this node measures its model and tells the others, hears
  * what they tell, and keeps what is said of the final model.
  *
- * A node tells when it has finished, and when a caller wants reports of now (struct sgp_pull). It
- * then wants them, too, so the wish reaches all nodes along the graph. It asks a few neighbours at
- * a time for what it lacks, ever more rarely while nothing comes. A node that cannot be dialled
- * asks now and then in any case, because no neighbour can ask it.
+ * A node tells when it has finished, and when it hears of a wish for reports of now (struct
+ * sgp_pull). It asks its neighbours with the wish, which so reaches all nodes along the graph. A
+ * report names the wishes that its author knew when it began to measure, and answers no others.
  *
- * Measuring for others takes at most a part of REPORTS_PART of the time. Memory: of each node that
+ * A node asks a few neighbours at a time for what it lacks, ever more rarely while nothing comes. A
+ * node that has finished asks on when it lacks nothing, so that it hears of a report that was told
+ * again. A question names what the asker has. A node that is asked by one that has more asks soon
+ * in its turn, and not more often than every REPORTS_POLL_NS if it lacks nothing. A node that
+ * cannot be dialled asks so often in any case, because no neighbour can ask it.
+ *
+ * Measuring for wishes takes at most a part of REPORTS_PART of the time. Memory: of each node that
  * trains one report, of sgp_report_bytes at most.
  *
  * Fails: a program's model, or one of more than SGP_REPORT_OUTPUTS_MAX outputs, has no reports. No
@@ -20,12 +25,12 @@
 
 #define REPORTS_PACE_NS (250 * SGP_MILLISECOND) /* of questions, while reports come */
 #define REPORTS_PACE_MAX_NS (60 * SGP_SECOND)   /* while none does */
-#define REPORTS_POLL_NS (5 * SGP_SECOND)        /* of a node that cannot be dialled */
+#define REPORTS_POLL_NS (5 * SGP_SECOND)        /* at least, of a node that lacks nothing */
 #define REPORTS_ASKED 4u                        /* neighbours at a time */
-#define REPORTS_WANTED_NS (60 * SGP_SECOND)     /* so long a wish of others lasts */
-#define REPORTS_PART 16u                        /* of the time is spent on measuring for others */
+#define REPORTS_PART 16u                        /* of the time is spent on measuring for wishes */
 #define REPORTS_CLOCK_MS (UINT64_C(24) * 3600 * 1000) /* stamps further ahead are not heard */
 #define REPORTS_LASTS_NS (10 * SGP_SECOND)            /* a node waits for reports before it exits */
+#define REPORTS_SAVE_NS (10 * SGP_SECOND)             /* between two writes of the file */
 
 /* 0, or negative with *error. The reports of an earlier life are read. */
 int reports_open(struct daemon *daemon, struct sgp_error *error);
@@ -33,9 +38,11 @@ int reports_open(struct daemon *daemon, struct sgp_error *error);
 /* The survey of reports; NULL: none are collected. */
 struct sgp_survey *reports_survey(const struct daemon *daemon);
 
-/* For the exchange: a caller wants reports of this stamp; a report has come; a question to a node
- * has ended. */
-void reports_wanted(struct daemon *daemon, uint64_t stamp);
+/* For the exchange: the wish that a question names; a caller has named a wish; a caller has what
+ * this node lacks; a report has come; a question to a node has ended. */
+void reports_wish(struct daemon *daemon, struct sgp_pull *pull);
+void reports_wished(struct daemon *daemon, uint32_t peer, const struct sgp_pull *pull);
+void reports_ahead(struct daemon *daemon, uint32_t peer);
 void reports_changed(struct daemon *daemon);
 void reports_answered(struct daemon *daemon, uint32_t peer, const char *why);
 

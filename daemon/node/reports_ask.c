@@ -5,8 +5,7 @@
 /* Whether a report is missing that this node wants. */
 static bool lacks(const struct reports *reports, const struct moment *moment)
 {
-    const struct choice wanted = {.stamp = reports->wanted};
-    return (reports_live(reports) && !reports_all_chosen(reports, &wanted)) ||
+    return !reports_all_answered(reports) ||
            (moment->finished && !reports_complete(reports, moment));
 }
 
@@ -22,7 +21,6 @@ static void ask(struct reports *reports)
     const sgp_time now = events_now();
     uint32_t asked = 0;
     reports->asked = now;
-    daemon->pulls.wanted = reports_live(reports) ? reports->wanted : 0;
     for (uint32_t i = 0; i < daemon->edge_count && asked < REPORTS_ASKED; i++, reports->turn++) {
         const uint32_t peer = daemon->edges[reports->turn % daemon->edge_count].peer;
         if (peer >= reports->peer_count || now < reports->peers[peer].next ||
@@ -37,13 +35,13 @@ static void ask(struct reports *reports)
 bool reports_ask(struct reports *reports, const struct moment *moment)
 {
     const sgp_time now = events_now();
-    const bool missing = lacks(reports, moment);
+    const bool missing = lacks(reports, moment), dialled = is_dialled(reports->daemon);
+    const sgp_time least = missing ? REPORTS_PACE_NS : REPORTS_POLL_NS;
+    const sgp_time most = dialled ? REPORTS_PACE_MAX_NS : REPORTS_POLL_NS;
     sgp_time pace = (now - reports->news) / 8;
-    pace = pace < REPORTS_PACE_NS ? REPORTS_PACE_NS : pace;
-    pace = pace > REPORTS_PACE_MAX_NS ? REPORTS_PACE_MAX_NS : pace;
-    if (!is_dialled(reports->daemon) && (!missing || pace > REPORTS_POLL_NS))
-        pace = REPORTS_POLL_NS;
-    else if (!missing)
+    pace = pace < least ? least : pace;
+    pace = pace > most ? most : pace;
+    if (dialled && !missing && !moment->finished)
         return false;
     if (now - reports->asked >= pace && !reports->daemon->stopping)
         ask(reports);

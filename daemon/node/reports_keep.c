@@ -45,6 +45,21 @@ int reports_judge(void *context, const struct sgp_bulletin *bulletin)
     return fits ? 1 : SGP_E_PROTOCOL;
 }
 
+/* Of the counts, without the wishes, which say nothing of the final model. Never 0. */
+static uint64_t digest_of(const struct view_reports *reports)
+{
+    uint64_t digest = 1;
+    for (uint32_t i = 0; i < reports->count; i++) {
+        const struct view_report *report = &reports->reports[i];
+        if (report->text == NULL)
+            continue;
+        const char *body = sgp_report_body(report->text);
+        digest = 31 * digest + sgp_bulletin_digest(report->name, (uint32_t)strlen(report->name));
+        digest = 31 * digest + sgp_bulletin_digest(body, (uint32_t)strlen(body));
+    }
+    return digest + (digest == 0);
+}
+
 /* The report of this node is measured again, since its rows may be others now. */
 void reports_restore(struct reports *reports)
 {
@@ -60,6 +75,7 @@ void reports_restore(struct reports *reports)
         if (strcmp(report->name, self) != 0 && reports_judge(reports, &bulletin) > 0)
             (void)sgp_survey_restore(reports->survey, report->name, report->stamp, report->text);
     }
+    reports->saved = kept != NULL ? digest_of(kept) : 0;
     view_reports_free(kept);
 }
 
@@ -74,6 +90,8 @@ static void after_save(uv_work_t *work, int status)
     struct saving *saving = work->data;
     struct reports *reports = saving->reports;
     (void)status;
+    if (saving->error.code < 0)
+        reports->saved = 0;
     if (saving->error.code < 0 && !reports->closing)
         notes_error(reports->daemon, "the report was not saved: %s", saving->error.text);
     view_reports_free(saving->copy);
@@ -81,25 +99,34 @@ static void after_save(uv_work_t *work, int status)
     reports->saving = NULL;
 }
 
-/* The final reports, if this node has finished and holds any. Others than its own that are lost
- * come again from the neighbours. */
-static struct view_reports *copy_for_file(
-    const struct reports *reports, const struct moment *moment)
+/* The final reports, if this node has finished and holds any that the file does not say. Others
+ * than its own that are lost come again from the neighbours. */
+static struct view_reports *copy_for_file(struct reports *reports, const struct moment *moment)
 {
     const struct choice choice = {.final = true, .label = reports_last_label(reports)};
-    return moment->finished && choice.label != SGP_ROUND_NONE ? reports_copy(reports, &choice)
-                                                              : NULL;
+    if (!reports->unsaved || !moment->finished || choice.label == SGP_ROUND_NONE)
+        return NULL;
+    struct view_reports *copy = reports_copy(reports, &choice);
+    const uint64_t digest = copy != NULL ? digest_of(copy) : 0;
+    const bool same = digest == reports->saved;
+    reports->unsaved = false;
+    reports->saved = digest;
+    reports->saved_at = events_now();
+    if (!same)
+        return copy;
+    view_reports_free(copy);
+    return NULL;
 }
 
 void reports_save(struct reports *reports, const struct moment *moment)
 {
     const bool rests = events_now() - reports->news >= REPORTS_LASTS_NS / 2;
     if (!reports->unsaved || reports->saving != NULL || !moment->finished ||
+        events_now() - reports->saved_at < REPORTS_SAVE_NS ||
         (!rests && !reports_complete(reports, moment)))
         return;
     struct view_reports *copy = copy_for_file(reports, moment);
-    struct saving *saving = calloc(1, sizeof *saving);
-    reports->unsaved = false;
+    struct saving *saving = copy != NULL ? calloc(1, sizeof *saving) : NULL;
     if (copy == NULL || saving == NULL) {
         view_reports_free(copy);
         free(saving);
@@ -115,8 +142,7 @@ void reports_save_last(struct reports *reports)
 {
     const struct moment moment = reports_moment(reports->daemon);
     struct sgp_error error = {0};
-    struct view_reports *copy =
-        reports->unsaved && reports->saving == NULL ? copy_for_file(reports, &moment) : NULL;
+    struct view_reports *copy = reports->saving == NULL ? copy_for_file(reports, &moment) : NULL;
     if (copy != NULL && report_file_write(reports->path, copy, &error) < 0)
         notes_error(reports->daemon, "the report was not saved: %s", error.text);
     view_reports_free(copy);

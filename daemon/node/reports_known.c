@@ -20,8 +20,9 @@ bool reports_chosen(const struct reports *reports, uint32_t member, const struct
 {
     const char *text = sgp_survey_figures(reports->survey, member);
     struct sgp_report head;
-    return text != NULL && sgp_survey_stamp(reports->survey, member) >= choice->stamp &&
-           sgp_report_head(text, &head) == 0 && head.run == reports->daemon->run.number &&
+    return text != NULL && sgp_report_head(text, &head) == 0 &&
+           head.run == reports->daemon->run.number &&
+           (choice->wish == 0 || sgp_report_answers(&head, choice->wish)) &&
            (!choice->final || (head.final && head.label == choice->label));
 }
 
@@ -74,15 +75,15 @@ struct view_reports *reports_copy(const struct reports *reports, const struct ch
     return copy;
 }
 
-bool reports_live(const struct reports *reports)
+void reports_stir(struct reports *reports)
 {
-    return reports->wanted > 0 && events_now() - reports->wanted_at < REPORTS_WANTED_NS;
+    reports->news = events_now();
+    if (!reports->closing)
+        (void)uv_timer_start(&reports->timer, reports->look, 0, REPORTS_PACE_NS / SGP_MILLISECOND);
 }
 
 void reports_note(struct reports *reports)
 {
-    reports->news = events_now();
     reports->unsaved = true;
-    if (!reports->closing)
-        (void)uv_timer_start(&reports->timer, reports->look, 0, REPORTS_PACE_NS / SGP_MILLISECOND);
+    reports_stir(reports);
 }

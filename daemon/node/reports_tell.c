@@ -7,12 +7,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static void tell(struct reports *reports, const struct sgp_report *report, uint64_t stamp)
+/* With the next stamp: no clock orders the reports of one node. */
+static void tell(struct reports *reports, const struct sgp_report *report)
 {
     char *text = NULL;
     int code = sgp_report_write(report, &text);
     if (code == 0 && sgp_survey_self(reports->survey) != SGP_NODES_MAX)
-        code = sgp_survey_tell(reports->survey, stamp, text);
+        code = sgp_survey_tell(reports->survey, 0, text);
     free(text);
     if (code < 0)
         notes_error(reports->daemon, "the report of this node: %s", sgp_strerror(code));
@@ -45,41 +46,47 @@ static void on_measured(void *argument, const struct sgp_error *error,
         report.measures = *measures; /* borrowed */
     if (!report.final)
         report.label = round;
-    tell(reports, &report, reports->measured_stamp);
+    tell(reports, &report);
 }
 
-static void measure(struct reports *reports, const struct moment *moment, uint64_t stamp)
+static void measure(struct reports *reports, const struct moment *moment)
 {
     struct daemon *daemon = reports->daemon;
     struct sgp_error error = {0};
     reports->measured =
         (struct sgp_report){.run = moment->run, .label = moment->label, .final = moment->finished};
-    reports->measured_stamp = stamp;
+    reports_name_wishes(reports, &reports->measured);
     if (daemon->prepared->data.test == NULL) {
         reports->measured.state = SGP_REPORT_NO_ROWS;
-        tell(reports, &reports->measured, stamp);
+        tell(reports, &reports->measured);
         return;
     }
     /* if it cannot begin, it is tried again */
     reports->measuring = background_jobs_evaluate(daemon, on_measured, reports, &error) == 0;
 }
 
-/* The report of a final model is told again as it is. */
+/* The report of a final model, which others want again. */
+static void tell_again(struct reports *reports, const char *text)
+{
+    struct sgp_report report;
+    if (sgp_report_read(text, &report) < 0)
+        return;
+    reports_name_wishes(reports, &report);
+    tell(reports, &report);
+    sgp_measures_finish(&report.measures);
+}
+
 void reports_tell(struct reports *reports, const struct moment *moment)
 {
     const uint32_t self = sgp_survey_self(reports->survey);
     const struct choice final = {.final = true, .label = moment->label};
-    if (self == SGP_NODES_MAX || reports->measuring)
+    if (self == SGP_NODES_MAX || reports->measuring || reports->daemon->stopping)
         return;
     const bool told = moment->finished && reports_chosen(reports, self, &final);
-    const bool asked =
-        reports_live(reports) && sgp_survey_stamp(reports->survey, self) < reports->wanted;
-    const bool early = events_now() < reports->earliest && reports->own_wanted < reports->wanted;
-    const uint64_t stamp = asked ? reports->wanted : 0;
-    if (told && asked) {
-        if (sgp_survey_tell(reports->survey, stamp, sgp_survey_figures(reports->survey, self)) == 0)
-            reports_note(reports);
-    } else if ((moment->finished && !told) || (asked && !early)) {
-        measure(reports, moment, stamp);
-    }
+    const bool asked = reports_owe(reports);
+    const bool early = events_now() < reports->earliest;
+    if (told && asked)
+        tell_again(reports, sgp_survey_figures(reports->survey, self));
+    else if ((moment->finished && !told) || (asked && !early))
+        measure(reports, moment);
 }

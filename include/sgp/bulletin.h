@@ -48,10 +48,24 @@ struct sgp_pull {
     const char *source, *target; /* < SGP_NAME_BYTES */
     uint32_t heads;              /* <= SGP_PULL_HEADS_MAX */
     uint32_t subject;            /* enum sgp_subject; an unknown one is refused */
-    /* All nodes are asked for bulletins of this stamp or a later one: who hears of it for the first
-     * time writes one and asks its own neighbours. 0: for none. */
-    uint64_t wanted;
+    /* The number of a wish: all nodes are asked to tell anew. A node that hears of it for the first
+     * time does so, and asks its own neighbours with it. 0: no wish. */
+    uint64_t wish;
+    uint32_t wish_ms; /* the time that it has left, <= SGP_WISH_MS_MAX */
 };
 #define SGP_PULL_HEADS_MAX 65536u
+#define SGP_WISH_MS_MAX 300000u
+
+/* A wish has two parts: SGP_WISH_COUNT_BITS that count the wishes of one process, and above them
+ * bits that the process has drawn at random. So wishes of two processes are never compared, and no
+ * clock is needed. */
+#define SGP_WISH_COUNT_BITS 20
+
+/* Whether a node that knows `wish` has heard of it after `earlier` was made: both are of one
+ * process, and `wish` is not before `earlier`. */
+static inline bool sgp_wish_follows(uint64_t wish, uint64_t earlier)
+{
+    return wish >> SGP_WISH_COUNT_BITS == earlier >> SGP_WISH_COUNT_BITS && wish >= earlier;
+}
 
 #endif

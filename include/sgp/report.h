@@ -4,9 +4,10 @@
  * It has the counts and exact sums of sgp/measures.h, so reports of several nodes are added count
  * by count. The text is words with one blank between them:
  *
- *     1 RUN LABEL FINAL STATE [KIND OUTPUTS ROWS COUNTS]
+ *     1 WISHES [WISH ...] RUN LABEL FINAL STATE [KIND OUTPUTS ROWS COUNTS]
  *
- * Counts are decimal, sums hexadecimal; no number has zeros in front. COUNTS of
+ * WISHES is the number of wishes that follow. Counts are decimal, sums hexadecimal; no number has
+ * zeros in front. COUNTS of
  * logits and scores are the confusion matrix, row by row; of bits `rows said correct` of each
  * column. Then come for each output the number of bins in use, and `BIN OTHERS OWN` of each. Last,
  * for logits and bits, `rows correct confidence` of each part, and the loss. COUNTS of numbers are
@@ -19,6 +20,7 @@
 #include "sgp/measures.h"
 
 #define SGP_REPORT_OUTPUTS_MAX 100u             /* of more outputs nothing is told */
+#define SGP_REPORT_WISHES 8u                    /* that a report names */
 #define SGP_REPORT_ROWS_MAX (UINT64_C(1) << 36) /* of one node; sums of all nodes stay in range */
 
 enum sgp_report_state {
@@ -30,6 +32,10 @@ enum sgp_report_state {
 };
 
 struct sgp_report {
+    /* The wishes (struct sgp_pull) that the node knew when it began to measure: the report answers
+     * these, and no others. */
+    uint64_t wishes[SGP_REPORT_WISHES];
+    uint32_t wish_count;
     uint64_t run;    /* its number */
     sgp_round label; /* of the model */
     bool final;      /* the node has finished: the model is that of the fleet */
@@ -46,6 +52,12 @@ int sgp_report_write(const struct sgp_report *report, char **ret_text);
 
 /* All but the measures, which are zeros. 0; SGP_E_VERSION: a later form; SGP_E_DATA. */
 int sgp_report_head(const char *text, struct sgp_report *ret_report);
+
+/* The part of a text behind its wishes, which is equal for equal counts; "" if there is none. */
+const char *sgp_report_body(const char *text);
+
+/* Whether a report (its head is enough) was measured after its author heard of this wish. */
+bool sgp_report_answers(const struct sgp_report *report, uint64_t wish);
 
 /* The whole report, whose measures the caller finishes. 0; SGP_E_VERSION: a later form; SGP_E_DATA:
  * not a report, or counts that no rows have; -ENOMEM. On failure nothing is to finish. */

@@ -2,6 +2,7 @@
 /* Reports as text; see sgp/report.h. */
 #include "sgp/report.h"
 
+#include "sgp/bulletin.h"
 #include "wide.h"
 
 #include <errno.h>
@@ -32,7 +33,12 @@ static bool is_confused(enum sgp_measures_kind kind)
 
 uint32_t sgp_report_bytes(enum sgp_measures_kind kind, uint32_t outputs)
 {
-    enum { COUNT = 12, BIN = 4 + 2 * COUNT, HEAD = 96, SUMS = 15 * (2 * 14 + 96) + 96 };
+    enum {
+        COUNT = 12,
+        BIN = 4 + 2 * COUNT,
+        HEAD = 96 + 21 * SGP_REPORT_WISHES,
+        SUMS = 15 * (2 * 14 + 96) + 96
+    };
     sgp_assert(outputs >= 1 && outputs <= SGP_REPORT_OUTPUTS_MAX);
     if (kind == SGP_MEASURES_NUMBERS)
         return HEAD + outputs * 2 * (SUM_DIGITS + SQUARES_DIGITS + 3);
@@ -137,7 +143,11 @@ int sgp_report_write(const struct sgp_report *report, char **ret_text)
         (measures->outputs > SGP_REPORT_OUTPUTS_MAX || measures->rows > SGP_REPORT_ROWS_MAX))
         return SGP_E_LIMIT;
     sgp_assert(!measured || measures->rows > 0);
+    sgp_assert(report->wish_count <= SGP_REPORT_WISHES);
     put_count(&writing, FORM);
+    put_count(&writing, report->wish_count);
+    for (uint32_t i = 0; i < report->wish_count; i++)
+        put_count(&writing, report->wishes[i]);
     put_count(&writing, report->run);
     put_count(&writing, (uint64_t)report->label);
     put_count(&writing, report->final);
@@ -209,6 +219,13 @@ static void take_wide(struct reading *reading, bool positive, uint32_t *limbs, u
         reading->failed = true;
         memset(limbs, 0, count * sizeof *limbs);
     }
+}
+
+static void take_wishes(struct reading *reading, struct sgp_report *report)
+{
+    report->wish_count = (uint32_t)take_count(reading, SGP_REPORT_WISHES);
+    for (uint32_t i = 0; i < report->wish_count; i++)
+        report->wishes[i] = take_count(reading, UINT64_MAX);
 }
 
 static void take_head(struct reading *reading, struct sgp_report *report)
@@ -354,7 +371,7 @@ static int take_measures(struct reading *reading, struct sgp_measures *measures)
     return 0;
 }
 
-/* The first word, and the head. */
+/* The first word, and the wishes. */
 static int begin(const char *text, struct reading *reading, struct sgp_report *report)
 {
     *reading = (struct reading){.rest = text};
@@ -364,6 +381,30 @@ static int begin(const char *text, struct reading *reading, struct sgp_report *r
         return SGP_E_DATA;
     if (form != FORM)
         return SGP_E_VERSION;
+    take_wishes(reading, report);
+    return reading->failed ? SGP_E_DATA : 0;
+}
+
+const char *sgp_report_body(const char *text)
+{
+    struct reading reading;
+    struct sgp_report report;
+    return begin(text, &reading, &report) == 0 ? reading.rest : "";
+}
+
+bool sgp_report_answers(const struct sgp_report *report, uint64_t wish)
+{
+    for (uint32_t i = 0; i < report->wish_count; i++)
+        if (sgp_wish_follows(report->wishes[i], wish))
+            return true;
+    return false;
+}
+
+static int read_head(const char *text, struct reading *reading, struct sgp_report *report)
+{
+    const int code = begin(text, reading, report);
+    if (code < 0)
+        return code;
     take_head(reading, report);
     return reading->failed ? SGP_E_DATA : 0;
 }
@@ -371,14 +412,14 @@ static int begin(const char *text, struct reading *reading, struct sgp_report *r
 int sgp_report_head(const char *text, struct sgp_report *ret_report)
 {
     struct reading reading;
-    return begin(text, &reading, ret_report);
+    return read_head(text, &reading, ret_report);
 }
 
 int sgp_report_read(const char *text, struct sgp_report *ret_report)
 {
     struct reading reading;
     struct sgp_report report;
-    int code = begin(text, &reading, &report);
+    int code = read_head(text, &reading, &report);
     if (code == 0 && report.state == SGP_REPORT_MEASURED)
         code = take_measures(&reading, &report.measures);
     if (code == 0 && (reading.failed || *reading.rest != '\0'))

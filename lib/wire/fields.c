@@ -237,7 +237,8 @@ static const struct sgp_form_field pull_fields[] = {
     FIELD("target", pull.target, NAME),
     FIELD("heads", pull.heads, 0, SGP_PULL_HEADS_MAX),
     FIELD("subject", pull.subject, ANY),
-    FIELD("wanted", pull.wanted, ANY),
+    FIELD("wish", pull.wish, ANY),
+    FIELD("wish_ms", pull.wish_ms, 0, SGP_WISH_MS_MAX),
     END,
 };
 

@@ -15,7 +15,7 @@ BEQUEATH, INQUIRE, ANSWER, CALL, STATEMENT, BULLETIN, PULL = 10, 11, 12, 13, 14,
 PRINT = "iiiiiiriii" # of a fingerprint: t text, i integer, b boolean, r float64
 FIELDS = {HELLO: "ttii" + PRINT + "ii", WELCOME: "tii" + PRINT + "i", BEAT: "ibb" + 16 * "r", CREDIT: "i", SHARE: "iirriiibririii", ACK: "ii",
           ESTIMATE: "iriii", BEQUEATH: "ititiir", ANSWER: "bii",
-          BULLETIN: "itiiiit", PULL: "ttiii"} # of a type's own
+          BULLETIN: "itiiiit", PULL: "ttiiii"} # of a type's own
 ZEROS = {"t": "", "i": 0, "b": False, "r": 0.0}
 PULSE = 6 # fields of it, in front
 TRAINING, PAUSED = 2, 5

@@ -2,10 +2,12 @@
 """Measures of a whole fleet: test_reports.py SGPD SGPCTL. Each node tells counts of its own held-out rows, and every node
 adds up what all have told. The sums are compared with those of the pooled rows, computed here with the exported model."""
 import csv
+import itertools
 import json
 import math
 import os
 import random
+import select
 import signal
 import socket
 import struct
@@ -23,6 +25,7 @@ import tls
 SGPCTL = tls.SGPCTL = os.path.abspath(sys.argv.pop(2))
 CLASSES = ["a", "b", "c"]
 REPORT, MEASURES = 4, 1  # a kind of bulletin, a subject
+DAY = 24 * 3600 * 1000
 RING = [[(i, (i + 1) % 4) for i in range(4)]]
 
 
@@ -248,15 +251,36 @@ class Final(ReportTest):
         self.assertIn("not the reports of a fleet", f.nodes[0].log())
 
     def test_other_rows_are_measured_after_a_restart(self):
-        f = self.tables(2)
+        """Nodes that had all reports before hear of it, too."""
+        f = self.tables(3)
         f.start()
         before = self.finished(f)[0]
-        for node in f.nodes:
-            self.assertEqual(node.end(), 0)
+        self.assertEqual(f.nodes[1].end(), 0)
         f.tests[1] = f.tests[1][:-20]
         f.write_table("test1.csv", f.tests[1])
+        f.nodes[1].start()
+        for i in range(3):
+            f.wait("the rows of now at n%d" % i, lambda i=i: (f.report(i) or {}).get("rows") == before["rows"] - 20)
+
+    def test_the_file_is_written_when_its_content_changes(self):
+        """Wishes make finished nodes tell again, but what they say of the final model stays the same."""
+        f = self.tables(3)
         f.start()
-        f.wait("the rows of now", lambda: (f.report(1) or {}).get("rows") == before["rows"] - 20)
+        self.finished(f)
+        paths = [os.path.join(node.directory, "report.json") for node in f.nodes]
+        for path in paths:
+            f.wait("all reports in the file", lambda path=path: os.path.exists(path) and len(self.kept(path)) == 3)
+        before = [os.stat(path).st_ino for path in paths]
+        for i in range(12):
+            code, body = f.nodes[i % 3].get("/v1/evaluate/fleet?seconds=60", "POST")
+            self.assertEqual((code, json.loads(body)["told"]), (200, 3))
+        for node in f.nodes:
+            self.assertEqual(node.end(), 0)
+        self.assertEqual([os.stat(path).st_ino for path in paths], before)
+
+    def kept(self, path):
+        with open(path, encoding="ascii") as file:
+            return [entry["report"] for entry in json.load(file)["nodes"]]
 
     def test_the_next_run_begins_without_it(self):
         f = self.tables(2)
@@ -384,73 +408,110 @@ def sure(rows, count=None):
 
 
 class Foreign(ReportTest):
-    """n1 is no daemon of ours: it shares no line with lib/survey or lib/measures."""
+    """The last node is no daemon of ours: it shares no line with lib/survey or lib/measures."""
 
-    def start(self, epochs="1000000"):
-        self.f = self.tables(2, options={"train.epochs": epochs, "train.start": "1"})
-        self.listener = socket.create_server(("127.0.0.1", self.f.ports[1]))
+    def start(self, epochs="1000000", daemons=1):
+        self.me = "n%d" % daemons
+        self.f = self.tables(daemons + 1, options={"train.epochs": epochs, "train.start": str(daemons)})
+        self.random = random.getrandbits(43)
+        self.numbers = itertools.count(1 + (self.random << 20))
+        self.listener = socket.create_server(("127.0.0.1", self.f.ports[daemons]))
         self.listener.settimeout(fleet.PATIENCE)
         self.addCleanup(self.listener.close)
-        self.f.start([0])
+        self.f.start(range(daemons))
         self.f.wait("a node", self.f.nodes[0].status)
 
-    def wish(self, stamp):
-        """Ask the daemon for a report of this stamp; what it holds: {(author, stamp): text}."""
-        asker = Peer(self.f.ports[0])
+    def ask(self, number=0, milliseconds=60000, heads=(), target=0):
+        """Ask a daemon with a wish; what it holds: {(author, stamp): text}. `heads`: bulletins that this node has."""
+        asker = Peer(self.f.ports[target])
         self.addCleanup(asker.close)
-        asker.send(PULL, "n1", "n0", 0, MEASURES, stamp)
+        asker.send(PULL, self.me, "n%d" % target, len(heads), MEASURES, number, milliseconds)
+        for head in heads:
+            asker.send(BULLETIN, *head[:5], 0, "")
         told = {}
         while True:
             kind, fields = asker.receive(BULLETIN, PULL, GOODBYE)
             if kind != BULLETIN:
+                asker.close()
                 return kind, told
             self.assertEqual(fields[0], REPORT)
             key = fields[1], fields[2]
             self.assertEqual(len(told.setdefault(key, "")), fields[5])
             told[key] += fields[6]
 
-    def question(self):
-        """The daemon's next question about measures."""
+    def wish(self):
+        """A new wish of which the daemon has heard, as its own report says."""
+        number = next(self.numbers)
+        self.f.wait("a report", lambda: number in self.own(self.ask(number)[1])[0])
+        return number
+
+    def own(self, told):
+        """The wishes that the report of n0 answers, and the words behind them."""
+        words = next((text for (author, _), text in told.items() if author == "n0"), "1 0").split()
+        count = int(words[1])
+        return [int(word) for word in words[2:2 + count]], words[2 + count:]
+
+    def question(self, source=None):
+        """The next question of a daemon about measures."""
         while True:
             sock, _ = self.listener.accept()
             asker = Peer(sock=sock)
             self.addCleanup(asker.close)
             kind, fields = asker.receive(PULL, peer.HELLO)
-            if kind == PULL and fields[3] == MEASURES:
+            if kind == PULL and fields[3] == MEASURES and source in (None, fields[0]):
                 return asker, fields
             asker.close()
 
-    def answer(self, *pieces):
-        """Answer the next question with these bulletins."""
-        asker, fields = self.question()
+    def answer(self, *pieces, source=None):
+        """Answer the next question with these bulletins. Returns its wish, and the time that this has left."""
+        asker, fields = self.question(source)
         for _ in range(fields[2]):
             asker.receive(BULLETIN)
-        for piece in pieces:
-            asker.send(BULLETIN, *piece)
-        asker.send(PULL, "n1", "n0", 0, MEASURES)
-        return asker.until_closed()[0]
+        try:
+            for piece in pieces:
+                asker.send(BULLETIN, *piece)
+            asker.send(PULL, self.me, fields[0], 0, MEASURES)
+            asker.until_closed()
+        except peer.Closed:
+            pass
+        return fields[4:6]
 
     def bulletin(self, text, stamp, **changes):
-        fields = {"kind": REPORT, "author": "n1", "stamp": stamp, "digest": peer.checksum(text.encode()), "bytes": len(text),
+        fields = {"kind": REPORT, "author": self.me, "stamp": stamp, "digest": peer.checksum(text.encode()), "bytes": len(text),
                   "first": 0, "text": text, **changes}
         return tuple(fields.values())
 
-    def own_run(self, stamp):
+    def own_run(self):
         """The run of the daemon, as its own report says."""
-        def told():
-            _, held = self.wish(stamp)
-            return next((text for (author, _), text in held.items() if author == "n0"), None)
-        text = self.f.wait("a report", told)
-        self.assertRegex(text, r"^1 \d+ \d+ 0 1 1 3 50 ")
-        return text.split()[1]
+        self.wish()
+        words = self.own(self.ask()[1])[1]
+        self.assertEqual(words[2:7], ["0", "1", "1", "3", "50"])
+        return words[0]
+
+    def evaluation(self, seconds):
+        """Begin an evaluation of the fleet."""
+        connection = fleet.UnixConnection(self.f.nodes[0].socket)
+        connection.connect()
+        connection.sock.settimeout(fleet.PATIENCE)
+        self.addCleanup(connection.close)
+        connection.request("POST", "/v1/evaluate/fleet?seconds=%d" % seconds)
+        return connection
+
+    def wish_of_clients(self, but=()):
+        """The daemon's next question with a wish of its own: the wish, and the time that it has left. `but`: random parts."""
+        while True:
+            wish, left = self.answer()
+            if wish and wish >> 20 not in (self.random, *but):
+                return wish, left
 
     def test_hostile_reports_cost_one_question(self):
         self.start()
-        stamp = int(time.time() * 1000)
-        run = self.own_run(stamp)
-        head = "1 %s 0 0 1 " % run
+        run = self.own_run()
+        head = "1 0 %s 0 0 1 " % run
+        none = "1 0 %s 0 0 2" % run
         scores = "2 2 1 0 1 0 1 500 1 1 1 500 1 1"
         one = "1" + 48 * "0"
+        stamp = 0
         for bad in ({"text": head + "2 2 " + scores},                                   # a model of two outputs
                     {"text": head + "4 3 1 " + " ".join(3 * [one + "0", one + 48 * "0", one, one + 48 * "0"])},  # of numbers
                     {"text": head + "4 3 1" + 12 * " 0"},                                # ... which numbers may have
@@ -458,27 +519,36 @@ class Foreign(ReportTest):
                     {"text": head + sure((1 << 36) + 1)},                                # more rows than anybody has
                     {"text": head + "1 3 18446744073709551616"},
                     {"text": head + sure(2, (1 << 64) - 1)},                             # a sum that overflows
-                    {"text": "1 %s 0 0 2 more" % run},
+                    {"text": none + " more"},
+                    {"text": "1 9 1 2 3 4 5 6 7 8 9 %s 0 0 2" % run},                    # more wishes than a report has
                     {"text": "not a report"},
-                    {"text": "1 %s 0 0 2" % run, "digest": 1},
-                    {"text": "1 %s 0 0 2" % run, "kind": 1},                             # of another subject
-                    {"text": "1 %s 0 0 2" % run, "bytes": 1 << 20},                      # beyond the bound of this model
-                    {"text": "1 %s 0 0 2" % run, "stamp": 1 << 63}):
+                    {"text": none, "digest": 1},
+                    {"text": none, "kind": 1},                                           # of another subject
+                    {"text": none, "bytes": 1 << 20},                                    # beyond the bound of this model
+                    {"text": none, "stamp": 1 << 63}):
             stamp += 1
-            self.wish(stamp)
+            self.wish()
             self.answer(self.bulletin(**{"stamp": stamp, **bad}))
-        for left in {"text": "2 of a later form"}, {"text": "1 %s 0 0 2" % run, "stamp": stamp + 10 ** 9}, \
-                {"text": "1 %s 0 0 2" % run, "author": "nobody"}:
+        for left in {"text": "2 of a later form"}, {"text": none, "stamp": int(time.time() * 1000) + 2 * DAY}, \
+                {"text": none, "author": "nobody"}:
             stamp += 1
-            self.wish(stamp)
+            self.wish()
             self.answer(self.bulletin(**{"stamp": stamp, **left}))
-        self.assertEqual({author for author, _ in self.wish(stamp)[1]}, {"n0"})
-        for good in "1 %s 5 0 2" % run, head + sure(1 << 36):
+        self.assertEqual({author for author, _ in self.ask()[1]}, {"n0"})
+        for good in "1 0 %s 5 0 2" % run, head + sure(1 << 36):
             stamp += 1
-            self.wish(stamp)
+            self.wish()
             self.answer(self.bulletin(good, stamp))
-            self.assertIn(("n1", stamp), self.wish(stamp)[1])
+            self.assertIn(("n1", stamp), self.ask()[1])
         self.assertEqual(self.f.nodes[0].end(), 0)
+
+    def test_an_answer_without_end(self):
+        """Each text is later than the one before. The second one ends the connection, and the first is kept."""
+        self.start()
+        run = self.own_run()
+        self.wish()
+        self.answer(*(self.bulletin("1 0 %s 0 0 2" % run, stamp) for stamp in range(1, 100)))
+        self.assertEqual([stamp for author, stamp in self.ask()[1] if author == "n1"], [1])
 
     def test_a_last_label_that_nobody_has_come_to(self):
         """A report of it leaves those of the fleet's own end in place."""
@@ -486,25 +556,22 @@ class Foreign(ReportTest):
         self.f.wait_state("finished", [0])
         told = self.f.wait("its report", lambda: (lambda report: report and report["told"] == 1 and report)(self.f.report(0)))
         run = self.f.nodes[0].status()["run"]
-        stamp = int(time.time() * 1000)
-        self.wish(stamp)
-        self.answer(self.bulletin("1 %s 1000000000 1 2" % run, stamp))
-        self.assertIn(("n1", stamp), self.wish(stamp)[1])
+        self.wish()
+        self.answer(self.bulletin("1 0 %s 1000000000 1 2" % run, 1))
+        self.assertIn(("n1", 1), self.ask()[1])
         self.assertEqual(self.f.report(0)["rounds"], told["rounds"])
         self.assertEqual(self.states(self.f.report(0)), self.states(told))
 
     def test_what_leaves_a_machine(self):
         """Counts and sums alone: after the head each word is a whole number, decimal or, of sums, hexadecimal."""
         self.start()
-        stamp = int(time.time() * 1000)
-        self.own_run(stamp)
-        [text] = self.wish(stamp)[1].values()
-        words = text.split()
-        confusion = [int(word) for word in words[8:17]]
+        self.own_run()
+        words = self.own(self.ask()[1])[1]
+        confusion = [int(word) for word in words[7:16]]
         self.assertEqual(sum(confusion), 50)
         self.assertEqual([sum(confusion[3 * i:3 * i + 3]) for i in range(3)],
                          [sum(row["label"] == name for row in self.f.tests[0]) for name in CLASSES])
-        rest = iter(words[17:])
+        rest = iter(words[16:])
         for _ in CLASSES:
             used = [[int(next(rest)) for _ in range(3)] for _ in range(int(next(rest)))]
             self.assertEqual(sum(others + own for _, others, own in used), 50)
@@ -522,29 +589,70 @@ class Foreign(ReportTest):
             self.assertEqual(asker.until_closed()[0], [GOODBYE])
         stranger = Peer(self.f.ports[0])
         self.addCleanup(stranger.close)
-        stranger.send(PULL, "nobody", "n0", 0, MEASURES, 1)
+        stranger.send(PULL, "nobody", "n0", 0, MEASURES, 1, 1000)
         self.assertEqual(stranger.until_closed()[0], [GOODBYE])
-        far = (1 << 64) - 1
-        self.assertEqual(self.wish(far), (PULL, {}))  # far beyond the clock: nobody measures
-        stamp = int(time.time() * 1000)
-        self.own_run(stamp)  # a later question is answered, and by then the former would have been
-        self.assertLess(max(told for _, told in self.wish(stamp)[1]), stamp + 24 * 3600 * 1000)
+        self.assertEqual(self.ask(next(self.numbers), 0), (PULL, {}))  # without time: nobody measures
+        self.own_run()
 
     def test_a_neighbour_that_does_not_know_measures(self):
         """As an earlier version of sgpd: it says goodbye, or hangs up."""
         self.start()
-        stamp = int(time.time() * 1000)
         for _ in range(2):
-            stamp += 1
-            self.wish(stamp)
+            self.wish()
             asker, _ = self.question()
             asker.send(GOODBYE, 12, "it broke the protocol")
             asker.until_closed()
-        connection = fleet.UnixConnection(self.f.nodes[0].socket)
-        self.addCleanup(connection.close)
-        connection.request("POST", "/v1/evaluate/fleet?seconds=2")
-        answer = json.loads(connection.getresponse().read())
+        answer = json.loads(self.evaluation(2).getresponse().read())
         self.assertEqual((answer["told"], answer["silent"]), (1, ["n1"]))
+
+    def test_a_report_of_an_earlier_question_is_no_answer(self):
+        """Whatever its stamp: the clock of its author, or of the asker before, may be ahead."""
+        self.start()
+        run = self.own_run()
+        later = int(time.time() * 1000) + 3600 * 1000
+        evaluation = self.evaluation(300)
+        self.wish_of_clients()
+        self.answer(self.bulletin("1 1 %d %s 7 0 1 %s" % (random.getrandbits(60), run, sure(77)), later))
+        self.assertIn(("n1", later), self.ask()[1])  # it is taken, but for no answer
+        wish, left = self.wish_of_clients()
+        self.assertGreater(left, 60000)  # a wish lasts as long as its client waits
+        self.answer(self.bulletin("1 1 %d %s 8 0 1 %s" % (wish, run, sure(99)), later + 1))
+        answer = json.loads(evaluation.getresponse().read())
+        self.assertEqual((answer["told"], answer["rows"]), (2, 50 + 99))
+
+    def test_a_wish_in_the_name_of_another(self):
+        """A later one than n0 has made would keep others from its next one: n0 makes it again, under another number."""
+        self.start()
+        run = self.own_run()
+        evaluation = self.evaluation(60)
+        wish, _ = self.wish_of_clients()
+        forged = wish | (1 << 20) - 1
+        self.f.wait("n0 to hear of it", lambda: forged in self.own(self.ask(forged)[1])[0])  # then it has other numbers
+        again, _ = self.wish_of_clients(but=[wish >> 20])
+        self.answer(self.bulletin("1 1 %d %s 8 0 2" % (again, run), 1))
+        self.assertEqual(json.loads(evaluation.getresponse().read())["told"], 2)
+
+    def test_a_node_takes_back_its_name(self):
+        """n0 hears a report in the name of n1, which has all reports and asks for none."""
+        self.start(epochs="3", daemons=2)
+        self.f.wait_state("finished", [0, 1])
+        run, label = (lambda status: (status["run"], status["round"]))(self.f.nodes[1].status())
+        self.answer(self.bulletin("1 0 %s %d 1 2" % (run, label), 1))
+        self.f.wait("all reports", lambda: all((self.f.report(i) or {}).get("told") == 3 for i in (0, 1)))
+        forged = self.bulletin("1 0 %s %d 1 2" % (run, label), int(time.time() * 1000) + 3600 * 1000, author="n1")
+        self.f.wait("n0 to take it", lambda: self.ask(heads=[forged]) and self.answer(forged, source="n0") and any(
+            author == "n1" and stamp >= forged[2] for author, stamp in self.ask()[1]))
+        self.f.wait("a later report of n1", lambda: any(
+            author == "n1" and stamp > forged[2] and text.split()[5] == "1" for (author, stamp), text in self.ask()[1].items()))
+        report = self.f.wait("all reports", lambda: (lambda report: report["told"] == 3 and report)(self.f.report(0)))
+        self.assertEqual(self.states(report), {"n0": "measured", "n1": "measured", "n2": "no_rows"})
+
+    def test_a_node_that_waits_for_others_still_evaluates(self):
+        self.start()
+        self.own_run()
+        waiting = [self.evaluation(60) for _ in range(8)]
+        self.f.wait("refusals", lambda: sum(bool(select.select([c.sock], [], [], 0)[0]) for c in waiting) >= 4)
+        self.assertEqual(self.f.nodes[0].get("/v1/evaluate", "POST")[0], 200)
 
 
 if __name__ == "__main__":

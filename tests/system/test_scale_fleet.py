@@ -521,7 +521,7 @@ class Foreign(FleetTest):
         self.f.write_table(0, rows)
         self.start()
         told, kind, fields = self.pull()
-        self.assertEqual((kind, fields), (PULL, ["n0", "n1", 0, 0, 0]))
+        self.assertEqual((kind, fields), (PULL, ["n0", "n1", 0, 0, 0, 0]))
         [(head, text)] = told.items()
         self.assertEqual(head[:2], (FIGURES, "n0"))
         self.assertEqual(head[3], peer.checksum(text.encode()))

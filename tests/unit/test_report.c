@@ -4,6 +4,8 @@
 #include "drawn_model.h"
 #include "sgp/report.h"
 
+#include "sgp/bulletin.h"
+
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <math.h>
@@ -97,10 +99,34 @@ Test(report, a_node_without_rows_tells_that)
         .run = 3, .label = 7, .final = true, .state = SGP_REPORT_NO_ROWS};
     struct sgp_report again;
     char *text = text_of(&none);
-    cr_assert(eq(str, text, "1 3 7 1 2"));
+    cr_assert(eq(str, text, "1 0 3 7 1 2"));
     cr_assert(eq(int, sgp_report_read(text, &again), 0));
     cr_assert(again.final && again.state == SGP_REPORT_NO_ROWS && again.measures.rows == 0);
     free(text);
+}
+
+/* Of one process later wishes answer earlier ones. */
+Test(report, a_report_answers_the_wishes_that_it_names)
+{
+    const uint64_t one = UINT64_C(7) << SGP_WISH_COUNT_BITS;
+    const uint64_t other = UINT64_C(8) << SGP_WISH_COUNT_BITS;
+    struct sgp_report head = {.wishes = {one + 5, other + 2}, .wish_count = 2}, none = {.run = 1};
+    const struct sgp_report first = {
+        .wishes = {one + 5, other + 2}, .wish_count = 2, .run = 3, .state = SGP_REPORT_NO_ROWS};
+    char *text = text_of(&first);
+    cr_assert(eq(str, text, "1 2 7340037 8388610 3 0 0 2"));
+    cr_assert(eq(str, (char *)sgp_report_body(text), "3 0 0 2"));
+    cr_assert(eq(int, sgp_report_head(text, &head), 0));
+    cr_assert(sgp_report_answers(&head, one + 1) && sgp_report_answers(&head, one + 5));
+    cr_assert_not(sgp_report_answers(&head, one + 6));
+    cr_assert(sgp_report_answers(&head, other + 2));
+    cr_assert_not(sgp_report_answers(&head, other + 3), "the wishes of two are not compared");
+    cr_assert_not(sgp_report_answers(&none, one));
+    free(text);
+    cr_assert(eq(str, (char *)sgp_report_body("1 0 3 0 0 2"), "3 0 0 2"));
+    static const char *const bodiless[] = {"", "1", "2 0 3", "1 9 3", "1 2 3", "damaged"};
+    for (size_t i = 0; i < sizeof bodiless / sizeof *bodiless; i++)
+        cr_assert(eq(str, (char *)sgp_report_body(bodiless[i]), ""), "%zu", i);
 }
 
 /* Each of four nodes tells its rows; one of them has one class only, and one has no row. */
@@ -210,7 +236,7 @@ Test(report, counts_that_do_not_fit_are_refused)
     static const char *const wrong[] = {
         "", "-1", "01", "+1", "1.0", "x", "99999999999999999999", "68719476737", "1  1", "1 1"};
     /* the words before these tell one number twice; one more row may be a row of zeros */
-    static const size_t fitting[KINDS] = {8 + OUTPUTS * OUTPUTS, 8 + OUTPUTS * OUTPUTS, 8, 7};
+    static const size_t fitting[KINDS] = {9 + OUTPUTS * OUTPUTS, 9 + OUTPUTS * OUTPUTS, 9, 8};
     for (size_t k = 0; k < KINDS; k++) {
         struct sgp_report report = report_of(kinds[k], 1, 0, 20);
         char *text = text_of(&report), *bad, number[32];
@@ -227,7 +253,7 @@ Test(report, counts_that_do_not_fit_are_refused)
             }
             (void)snprintf(number, sizeof number, "%lu", strtoul(words[w], NULL, 10) + 1);
             bad = with_word(text, words[w], number);
-            if (w >= 5 && w < fitting[k])
+            if (w >= 6 && w < fitting[k])
                 cr_assert_not(is_accepted(bad), "word %zu of kind %zu", w, k);
             else
                 (void)is_accepted(bad);
@@ -253,31 +279,34 @@ Test(report, texts_by_hand)
 #define ZEROS_48 "000000000000000000000000000000000000000000000000"
 #define ONE "1" ZEROS_48
 #define ONE_SQUARED ONE ZEROS_48
-    cr_assert(is_accepted("1 0 0 0 1 4 1 1 " ONE " " ONE_SQUARED " " ONE " " ONE_SQUARED));
-    cr_assert(is_accepted("1 0 0 0 1 4 1 1 -" ONE " " ONE_SQUARED " " ONE " " ONE_SQUARED));
+    cr_assert(is_accepted("1 0 0 0 0 1 4 1 1 " ONE " " ONE_SQUARED " " ONE " " ONE_SQUARED));
+    cr_assert(is_accepted("1 0 0 0 0 1 4 1 1 -" ONE " " ONE_SQUARED " " ONE " " ONE_SQUARED));
     /* a sum that no number has, a negative error, negative squares */
-    cr_assert_not(is_accepted("1 0 0 0 1 4 1 1 " ONE "0 " ONE_SQUARED " " ONE " " ONE_SQUARED));
-    cr_assert_not(is_accepted("1 0 0 0 1 4 1 1 " ONE " " ONE_SQUARED " -" ONE " " ONE_SQUARED));
-    cr_assert_not(is_accepted("1 0 0 0 1 4 1 1 " ONE " -" ONE_SQUARED " " ONE " " ONE_SQUARED));
+    cr_assert_not(is_accepted("1 0 0 0 0 1 4 1 1 " ONE "0 " ONE_SQUARED " " ONE " " ONE_SQUARED));
+    cr_assert_not(is_accepted("1 0 0 0 0 1 4 1 1 " ONE " " ONE_SQUARED " -" ONE " " ONE_SQUARED));
+    cr_assert_not(is_accepted("1 0 0 0 0 1 4 1 1 " ONE " -" ONE_SQUARED " " ONE " " ONE_SQUARED));
     /* scores of two classes: two rows, both said to be class 0 */
-    cr_assert(is_accepted("1 0 0 0 1 2 2 2 1 0 1 0 1 500 1 1 1 500 1 1"));
+    cr_assert(is_accepted("1 0 0 0 0 1 2 2 2 1 0 1 0 1 500 1 1 1 500 1 1"));
     cr_assert_not(
-        is_accepted("1 0 0 0 1 2 2 2 1 0 1 0 1 500 1 1 1 500 0 1")); /* a row is missing */
+        is_accepted("1 0 0 0 0 1 2 2 2 1 0 1 0 1 500 1 1 1 500 0 1")); /* a row is missing */
     cr_assert_not(
-        is_accepted("1 0 0 0 1 2 2 2 1 0 1 0 1 500 2 0 1 500 1 1")); /* of another class */
-    cr_assert_not(is_accepted("1 0 0 0 1 2 2 2 1 0 1 0 1 1000 1 1 1 500 1 1"));    /* no such bin */
-    cr_assert_not(is_accepted("1 0 0 0 1 2 2 2 1 0 1 0 2 5 1 0 5 0 1 1 500 1 1")); /* twice */
-    cr_assert_not(is_accepted("1 0 0 0 1 2 2 3 1 0 1 0 1 500 1 1 1 500 1 1"));
-    cr_assert_not(is_accepted("1 0 0 0 1 2 101 1"));
-    cr_assert_not(is_accepted("1 0 0 0 1 2 0 1"));
-    cr_assert_not(is_accepted("1 0 0 0 1 2 1 0"));
-    cr_assert_not(is_accepted("1 0 0 0 1 5 1 1"));
-    cr_assert_not(is_accepted("1 0 281474976710657 0 2"));
-    cr_assert(is_accepted("1 0 281474976710656 0 2"));
-    cr_assert_not(is_accepted("1 0 0 0 2 1"));
-    cr_assert_not(is_accepted("1 0 0 0 2 "));
-    cr_assert_not(is_accepted("1 0 0 2 2"));
-    cr_assert_not(is_accepted("0 0 0 0 2"));
+        is_accepted("1 0 0 0 0 1 2 2 2 1 0 1 0 1 500 2 0 1 500 1 1")); /* of another class */
+    cr_assert_not(is_accepted("1 0 0 0 0 1 2 2 2 1 0 1 0 1 1000 1 1 1 500 1 1")); /* no such bin */
+    cr_assert_not(is_accepted("1 0 0 0 0 1 2 2 2 1 0 1 0 2 5 1 0 5 0 1 1 500 1 1")); /* twice */
+    cr_assert_not(is_accepted("1 0 0 0 0 1 2 2 3 1 0 1 0 1 500 1 1 1 500 1 1"));
+    cr_assert_not(is_accepted("1 0 0 0 0 1 2 101 1"));
+    cr_assert_not(is_accepted("1 0 0 0 0 1 2 0 1"));
+    cr_assert_not(is_accepted("1 0 0 0 0 1 2 1 0"));
+    cr_assert_not(is_accepted("1 0 0 0 0 1 5 1 1"));
+    cr_assert_not(is_accepted("1 0 0 281474976710657 0 2"));
+    cr_assert(is_accepted("1 0 0 281474976710656 0 2"));
+    cr_assert_not(is_accepted("1 0 0 0 0 2 1"));
+    cr_assert_not(is_accepted("1 0 0 0 0 2 "));
+    cr_assert_not(is_accepted("1 0 0 0 2 2"));
+    cr_assert_not(is_accepted("0 0 0 0 0 2"));
+    cr_assert(is_accepted("1 2 8 9 0 0 0 2"));
+    cr_assert_not(is_accepted("1 9 1 2 3 4 5 6 7 8 9 0 0 0 2"));
+    cr_assert_not(is_accepted("1 2 8 0 0 0 2"));
     cr_assert_not(is_accepted(""));
     struct sgp_report later;
     cr_assert(eq(int, sgp_report_read("2 anything", &later), SGP_E_VERSION));
@@ -290,6 +319,8 @@ Test(report, the_longest_text_is_bounded)
     struct sgp_report report = {
         .run = UINT64_MAX, .label = SGP_ROUND_MAX, .state = SGP_REPORT_MEASURED};
     struct sgp_measures *m = &report.measures;
+    report.wish_count = SGP_REPORT_WISHES;
+    memset(report.wishes, 0xff, sizeof report.wishes);
     cr_assert(eq(int, sgp_measures_init(m, SGP_MEASURES_BITS, SGP_REPORT_OUTPUTS_MAX), 0));
     m->rows = SGP_REPORT_ROWS_MAX;
     for (uint32_t c = 0; c < m->outputs; c++)

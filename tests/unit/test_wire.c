@@ -193,7 +193,8 @@ static struct sgp_message sample_of_bulletins(int which)
                 .target = NAME_63,
                 .heads = SGP_PULL_HEADS_MAX,
                 .subject = UINT32_MAX,
-                .wanted = UINT64_MAX}};
+                .wish = UINT64_MAX,
+                .wish_ms = SGP_WISH_MS_MAX}};
     }
 }
 
