@@ -99,10 +99,11 @@ int awaiting_scaling_reload(void *context, struct view_reload *ret_reload, struc
         return code;
     }
     struct prepared former = awaiting->place;
-    pulls_drop(&awaiting->pulls);
+    pulls_use(&awaiting->pulls, place.topology);
     awaiting->place = place;
     code = use_file(awaiting, error);
     if (code < 0) {
+        pulls_use(&awaiting->pulls, former.topology);
         awaiting->place = former;
         prepared_finish(&place);
         return code;

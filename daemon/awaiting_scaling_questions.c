@@ -43,12 +43,6 @@ static int64_t admits(
     return node >= 0 && keys_allow(&awaiting->place, link, (uint32_t)node, text) ? node : -1;
 }
 
-static bool asks_back(void *context, uint32_t peer)
-{
-    const struct awaiting_scaling *awaiting = context;
-    return !sgp_topology_is_dialled(awaiting->place.topology, peer);
-}
-
 static void on_changed(void *context, enum sgp_subject subject)
 {
     (void)subject;
@@ -64,12 +58,6 @@ static void on_ended(void *context, uint32_t peer, const char *why)
             "event=unanswered peer=%s reason=\"%s\"", awaiting->place.topology->nodes[peer].name,
             why);
     awaiting->peers[peer].unanswered = why != NULL;
-}
-
-static void on_refused(void *context, struct link *link, const char *text)
-{
-    struct awaiting_scaling *awaiting = context;
-    listener_log(&awaiting->listener, link, text);
 }
 
 static void on_pull(void *context, struct link *link, const struct sgp_message *message)
@@ -112,10 +100,8 @@ int awaiting_scaling_open(struct awaiting_scaling *awaiting, struct sgp_error *e
     const struct pulls_events pulls = {.context = awaiting,
         .tls = tls_dialling,
         .admits = admits,
-        .asks_back = asks_back,
         .changed = on_changed,
-        .ended = on_ended,
-        .refused = on_refused};
+        .ended = on_ended};
     struct awaiting *wait = &awaiting->wait;
     const int code = listener_open(
         &awaiting->listener, &wait->loop, wait->config->listen, &events, &wait->log->sink, error);
@@ -123,7 +109,8 @@ int awaiting_scaling_open(struct awaiting_scaling *awaiting, struct sgp_error *e
         return code;
     callers_open(&awaiting->callers, &wait->loop);
     callers_resolve(&awaiting->callers, awaiting->place.topology, awaiting->place.self);
-    pulls_open(&awaiting->pulls, &wait->loop, wait->config->name, &pulls);
+    pulls_open(&awaiting->pulls, &wait->loop, wait->config->name, &awaiting->listener, &pulls);
+    pulls_use(&awaiting->pulls, awaiting->place.topology);
     awaiting->pulls.surveys[SGP_SUBJECT_SCALING] = awaiting->survey;
     (void)uv_timer_init(&wait->loop, &awaiting->asking);
     awaiting->asking.data = awaiting;

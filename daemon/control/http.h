@@ -146,9 +146,9 @@ bool http_is_privileged(const struct client *client);
 bool http_room_for_answer(struct request *request);
 
 /* Jobs. If its job is heavy or waits, a handler asks for room first; without room, the request is
- * answered. `others` take room as heavy jobs do. Then the handler starts its work and begins the job, which
- * suspends the request. The code that learns of the end sets the answer, if job->request is still
- * set. Then it ends the job, which destroys the job. */
+ * answered. `others` take room as heavy jobs do. Then the handler starts its work and begins the
+ * job, which suspends the request. The code that learns of the end sets the answer, if job->request
+ * is still set. Then it ends the job, which destroys the job. */
 bool http_room_for_job(struct request *request, uint32_t others);
 bool http_room_to_wait(struct request *request);
 void http_begin_job(struct request *request, struct http_job *job);

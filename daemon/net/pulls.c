@@ -263,8 +263,8 @@ static void on_answer_failed(struct link *link, int code, const char *text)
 static void ask_back(struct pulls *pulls, enum sgp_subject subject, uint32_t peer,
     const char *target, struct link *link)
 {
-    const bool asks = pulls->events.asks_back != NULL && pulls->surveys[subject] != NULL &&
-                      pulls->events.asks_back(pulls->events.context, peer) &&
+    const bool asks = pulls->surveys[subject] != NULL &&
+                      !sgp_topology_is_dialled(pulls->topology, peer) &&
                       find_question(pulls, peer) == NULL;
     struct question *question = asks ? calloc(1, sizeof *question) : NULL;
     if (question == NULL) {
@@ -318,7 +318,7 @@ static void refuse(struct pulls *pulls, struct link *link, const char *text)
     const struct sgp_message goodbye = {.type = SGP_GOODBYE,
         .pulse = pulse,
         .goodbye = {.reason = SGP_REASON_PROTOCOL, .text = sgp_reason_text(SGP_REASON_PROTOCOL)}};
-    pulls->events.refused(pulls->events.context, link, text);
+    listener_log(pulls->listener, link, text);
     link_close(link, &goodbye);
 }
 
@@ -468,18 +468,19 @@ uint64_t pulls_stamp(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_usec / 1000;
 }
 
-void pulls_open(
-    struct pulls *pulls, uv_loop_t *loop, const char *name, const struct pulls_events *events)
+void pulls_open(struct pulls *pulls, uv_loop_t *loop, const char *name, struct listener *listener,
+    const struct pulls_events *events)
 {
     const struct dialer_events dials = {.context = pulls, .tls = dial_tls, .dialled = on_dialled};
-    *pulls = (struct pulls){.events = *events, .name = name};
+    *pulls = (struct pulls){.events = *events, .name = name, .listener = listener};
     dialer_init(&pulls->dialer, loop, &dials);
     (void)uv_timer_init(loop, &pulls->timer);
     pulls->timer.data = pulls;
 }
 
-void pulls_drop(struct pulls *pulls)
+void pulls_use(struct pulls *pulls, const struct sgp_topology *topology)
 {
+    pulls->topology = topology;
     struct question *question = LIST_FIRST(&pulls->questions), *next_question;
     struct answer *answer = LIST_FIRST(&pulls->answers), *next_answer;
     dialer_give_up(&pulls->dialer);
@@ -498,6 +499,6 @@ void pulls_drop(struct pulls *pulls)
 
 void pulls_close(struct pulls *pulls)
 {
-    pulls_drop(pulls);
+    pulls_use(pulls, NULL);
     uv_close((uv_handle_t *)&pulls->timer, NULL);
 }

@@ -19,6 +19,7 @@
 #define SGPD_PULLS_H
 
 #include "dialer.h"
+#include "listener.h"
 
 #include "sgp/survey.h"
 
@@ -38,8 +39,6 @@ struct pulls_events {
      * reason is in `text`. */
     int64_t (*admits)(
         void *context, const struct link *link, const char *source, char text[SGP_TEXT_BYTES]);
-    /* Whether to ask this caller on its own connection: it cannot be dialled. NULL: nobody. */
-    bool (*asks_back)(void *context, uint32_t peer);
     /* Name a wish in a question about measures (struct sgp_pull). NULL: there are none. */
     void (*wish)(void *context, struct sgp_pull *pull);
     /* A caller has named a wish. NULL: nobody cares. */
@@ -51,8 +50,6 @@ struct pulls_events {
     void (*changed)(void *context, enum sgp_subject subject);
     /* A question has ended: NULL, or why it failed. */
     void (*ended)(void *context, uint32_t peer, const char *why);
-    /* A caller is refused, for the log. */
-    void (*refused)(void *context, struct link *link, const char *text);
 };
 
 struct pulls {
@@ -60,6 +57,8 @@ struct pulls {
     struct dialer dialer;
     struct pulls_events events;
     struct sgp_survey *surveys[SGP_SUBJECTS]; /* borrowed; NULL: questions about it are refused */
+    const struct sgp_topology *topology;      /* borrowed */
+    struct listener *listener;                /* borrowed; for the log of refused callers */
     const char *name;                         /* of this node; borrowed */
     LIST_HEAD(, question) questions;
     LIST_HEAD(, answer) answers; /* the latest first */
@@ -69,9 +68,9 @@ struct pulls {
 /* The clock in ms, to which stamps are compared (sgp/survey.h). */
 uint64_t pulls_stamp(void);
 
-/* Without surveys at first. */
-void pulls_open(
-    struct pulls *pulls, uv_loop_t *loop, const char *name, const struct pulls_events *events);
+/* Without surveys and topology at first. */
+void pulls_open(struct pulls *pulls, uv_loop_t *loop, const char *name, struct listener *listener,
+    const struct pulls_events *events);
 
 /* Ask a node about a subject that has a survey, unless a question to it is under way. `ended`
  * follows, never from within. With `calls` the node is to ask in its turn, because this node cannot
@@ -85,8 +84,8 @@ void pulls_answer(struct pulls *pulls, struct link *link, const struct sgp_messa
 /* For the listener: a caller that cannot be dialled began with this CALL. Asks it on its link. */
 void pulls_called(struct pulls *pulls, struct link *link, const struct sgp_message *message);
 
-/* End all questions and answers, without `ended`: before the survey uses another file. */
-void pulls_drop(struct pulls *pulls);
+/* Use a topology file, before the surveys do. All questions and answers end, without `ended`. */
+void pulls_use(struct pulls *pulls, const struct sgp_topology *topology);
 
 /* The same for good. The loop must run until the handles are closed. */
 void pulls_close(struct pulls *pulls);

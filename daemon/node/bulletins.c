@@ -18,12 +18,6 @@ static int64_t admits(
     return node >= 0 && trust_is(daemon, link, (uint32_t)node, text) ? node : -1;
 }
 
-static bool asks_back(void *context, uint32_t peer)
-{
-    const struct daemon *daemon = context;
-    return !sgp_topology_is_dialled(daemon->prepared->topology, peer);
-}
-
 static void wish(void *context, struct sgp_pull *pull)
 {
     reports_wish(context, pull);
@@ -51,12 +45,6 @@ static void on_ended(void *context, uint32_t peer, const char *why)
     reports_answered(context, peer, why);
 }
 
-static void on_refused(void *context, struct link *link, const char *text)
-{
-    struct daemon *daemon = context;
-    listener_log(&daemon->listener, link, text);
-}
-
 /* The scaling on which the fleet has agreed, if one is used. 0, or negative with *error. */
 static int open_scaling(struct daemon *daemon, struct sgp_error *error)
 {
@@ -74,14 +62,13 @@ int bulletins_open(struct daemon *daemon, struct sgp_error *error)
     const struct pulls_events events = {.context = daemon,
         .tls = trust_dialling,
         .admits = admits,
-        .asks_back = asks_back,
         .wish = wish,
         .wished = on_wished,
         .ahead = on_ahead,
         .changed = on_changed,
-        .ended = on_ended,
-        .refused = on_refused};
-    pulls_open(&daemon->pulls, &daemon->loop, daemon->config->name, &events);
+        .ended = on_ended};
+    pulls_open(&daemon->pulls, &daemon->loop, daemon->config->name, &daemon->listener, &events);
+    pulls_use(&daemon->pulls, daemon->prepared->topology);
     int code = open_scaling(daemon, error);
     if (code == 0)
         code = reports_open(daemon, error);

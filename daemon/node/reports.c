@@ -120,7 +120,7 @@ static int use_file(struct reports *reports)
 void reports_reload(struct daemon *daemon)
 {
     struct reports *reports = daemon->reports;
-    pulls_drop(&daemon->pulls);
+    pulls_use(&daemon->pulls, daemon->prepared->topology);
     if (reports == NULL)
         return;
     if (use_file(reports) < 0) {

@@ -8,8 +8,8 @@
  *
  * A node asks a few neighbours at a time for what it lacks, ever more rarely while nothing comes. A
  * node that has finished asks on when it lacks nothing, so that it hears of a report that was told
- * again. A question names what the asker has. A node that is asked by one that has more asks soon
- * in its turn, and not more often than every REPORTS_POLL_NS if it lacks nothing. A node that
+ * again. A question names what the asker has. If the asker has more, the node that it asks soon
+ * asks in its turn, and not more often than every REPORTS_POLL_NS if it lacks nothing. A node that
  * cannot be dialled asks so often in any case, because no neighbour can ask it.
  *
  * Measuring for wishes takes at most a part of REPORTS_PART of the time. Memory: of each node that
@@ -38,11 +38,12 @@ int reports_open(struct daemon *daemon, struct sgp_error *error);
 /* The survey of reports; NULL: none are collected. */
 struct sgp_survey *reports_survey(const struct daemon *daemon);
 
-/* For the exchange: the wish that a question names; a caller has named a wish; a caller has what
- * this node lacks; a report has come; a question to a node has ended. */
+/* For the exchange. The wish that a question names: */
 void reports_wish(struct daemon *daemon, struct sgp_pull *pull);
+/* A caller has named a wish, or has what this node lacks: */
 void reports_wished(struct daemon *daemon, uint32_t peer, const struct sgp_pull *pull);
 void reports_ahead(struct daemon *daemon, uint32_t peer);
+/* A report has come; a question to a node has ended. */
 void reports_changed(struct daemon *daemon);
 void reports_answered(struct daemon *daemon, uint32_t peer, const char *why);
 

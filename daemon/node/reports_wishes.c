@@ -17,8 +17,8 @@ static bool is_of_one_asker(uint64_t one, uint64_t other)
     return (one ^ other) >> SGP_WISH_COUNT_BITS == 0;
 }
 
-/* The place of this asker's latest wish. If there is none, that of another asker: of a wish that
- * has ended, or of the one that was heard of first. */
+/* The place of this asker's latest wish. If there is none, the place of another asker's, whose wish
+ * has ended or was heard of first. */
 static struct wish *place_of(struct reports *reports, uint64_t number)
 {
     struct wish *place = NULL;
