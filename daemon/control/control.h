@@ -53,8 +53,8 @@ int control_open(uv_loop_t *loop, const char *path, const struct view_actions *a
 /* Let the socket outlive control_close, for a later control_open_on of this process. Meanwhile
  * clients can connect, and wait. Returns its descriptor, or -1 if the socket is not kept. */
 int control_keep(struct control *control);
-/* As control_open, on a descriptor from control_keep. That is closed on failure, too, and the socket
- * removed. */
+/* As control_open, on a descriptor from control_keep. That is closed on failure, too, and the
+ * socket removed. */
 int control_open_on(int listener, uv_loop_t *loop, const char *path,
     const struct view_actions *actions, const struct view_model *model, struct sgp_error *error,
     struct control **ret_control);

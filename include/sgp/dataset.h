@@ -226,8 +226,8 @@ struct sgp_csv_options {
     uint32_t class_count;              /* 0 for numbers */
     bool bits;                         /* the numbers of the label columns are 0 or 1 */
     const struct sgp_scaling *scaling; /* NULL: every other column is a number, used unscaled */
-    /* One for each label column of numbers, in their order, whatever the scaling has. NULL: those of
-     * the scaling, if it has any. */
+    /* One for each label column of numbers, in their order, whatever the scaling has. NULL: those
+     * of the scaling, if it has any. */
     const struct sgp_target_scale *target_scales;
     enum sgp_missing missing;
     /* The rows are for a trained model. If some label columns are missing, all are left out.

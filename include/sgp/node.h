@@ -609,8 +609,8 @@ struct sgp_peer_status { /* one link: a peer seen in one direction */
     bool retired; /* an edge of a former topology, kept until all shares over it are settled */
     bool absent;
     bool slow; /* computes for 8 times its longest round, and for 30 s at least */
-    /* heard, and not waited for: SGP_NOTE_TRICKLES or SGP_NOTE_OVERDUE. False within an exact cycle,
-     * which waits for every neighbour. */
+    /* heard, and not waited for: SGP_NOTE_TRICKLES or SGP_NOTE_OVERDUE. False within an exact
+     * cycle, which waits for every neighbour. */
     bool overdue;
     enum sgp_node_state peer_state; /* 0 until first heard */
     sgp_round round;                /* of the peer, SGP_ROUND_NONE until heard */

@@ -615,8 +615,8 @@ void sgp_sim_network_finish(struct sgp_sim *sim);
 void sgp_sim_network_die(struct sgp_sim *sim, uint32_t host);
 void sgp_sim_give_up_dials(struct sgp_sim *sim, uint32_t host); /* pending dials are void */
 void sgp_sim_pipe_clear(struct sgp_sim_pipe *pipe);
-/* Discard all payloads but the first `kept`. If none is kept, the target's buffer is free again. The
- * source's network card is free for the payloads of other connections that wait for it. */
+/* Discard all payloads but the first `kept`. If none is kept, the target's buffer is free again.
+ * The source's network card is free for the payloads of other connections that wait for it. */
 void sgp_sim_drop_payloads(
     struct sgp_sim *sim, struct sgp_sim_connection *connection, uint32_t kept);
 void sgp_sim_half_open(struct sgp_sim *sim, const struct sgp_sim_half_open *half_open);

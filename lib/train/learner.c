@@ -201,8 +201,8 @@ static int learner_train(struct sgp_trainer *trainer, double weight, uint32_t st
 
 /* --- using the model --- */
 
-/* Add the rows of a block to the measures, whose sums take finite numbers alone. Returns whether the
- * numbers are finite. */
+/* Add the rows of a block to the measures, whose sums take finite numbers alone. Returns whether
+ * the numbers are finite. */
 static bool add_rows(
     struct sgp_learner *learner, const float *outputs, size_t rows, struct sgp_measures *measures)
 {
