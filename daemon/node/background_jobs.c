@@ -53,9 +53,12 @@ float **background_jobs_entered(struct daemon *daemon, uint32_t estimate_slot)
                : sgp_pool_place(&daemon->performer.snapshots, estimate_slot);
 }
 
+/* A node that stops does not keep its caller waiting for an evaluation that somebody asked for; the
+ * rows of the history are complete. */
 static void evaluate_now(struct task *task)
 {
     const struct sgp_trainer_methods *methods = task->trainer->methods;
+    task->trainer->cut = task->job.reads ? &task->daemon->hurry : NULL;
     if (task->measured)
         task->code =
             methods->measure(task->trainer, task->weight, &task->evaluation, &task->measures);

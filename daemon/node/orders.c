@@ -21,6 +21,7 @@ void orders_tell_stopping(const struct daemon *daemon)
 void orders_stop(struct daemon *daemon)
 {
     daemon->stopping = true;
+    atomic_store(&daemon->hurry, true);
     orders_tell_stopping(daemon);
     performer_yield(daemon);
     events_post(daemon, (struct sgp_event){.type = SGP_EVENT_STOP});

@@ -216,8 +216,9 @@ struct daemon {
     bool checkpointing; /* a checkpoint is being written */
 
     /* orders.c */
-    bool stopping;  /* a clean end was requested, or the work is done */
-    view_left left; /* called for the user who waits for the node to leave; NULL: none */
+    bool stopping;     /* a clean end was requested, or the work is done; */
+    atomic_bool hurry; /* the compute thread leaves out what nobody needs then */
+    view_left left;    /* called for the user who waits for the node to leave; NULL: none */
     void *left_argument;
 
     /* notes.c */

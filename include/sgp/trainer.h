@@ -16,6 +16,8 @@
 #include "sgp/sketch.h"
 #include "sgp/status.h"
 
+#include <stdatomic.h>
+
 struct sgp_training {     /* the result of a `train` call */
     uint64_t samples;     /* rows used */
     double loss;          /* mean over these rows, each at the estimate of its own step */
@@ -123,7 +125,7 @@ struct sgp_trainer_methods {
     /* Take the outer step (sgp/outer.h) from the estimate x / weight, weight > 0. The core calls
      * this only if the trainer was created with an outer step. */
     void (*outer)(struct sgp_trainer *trainer, double weight);
-    /* Evaluate x / weight on the held-out rows. Reads only. */
+    /* Evaluate x / weight on the held-out rows. Reads only. -ECANCELED: `cut` was set. */
     int (*evaluate)(
         struct sgp_trainer *trainer, double weight, struct sgp_evaluation *ret_evaluation);
     /* As evaluate, and init *ret_measures (sgp/measures.h) and add the held-out rows to it. Also
@@ -152,6 +154,9 @@ struct sgp_trainer {
     const struct sgp_trainer_methods *methods;
     uint64_t parameters;        /* d */
     struct sgp_tensors tensors; /* of the parameters; all zero: unknown */
+    /* Another thread sets it to end an evaluation early; the trainer may look at it. Borrowed, and
+     * changed by the caller between calls. NULL, as at first: none. */
+    const atomic_bool *cut;
 };
 
 #endif

@@ -223,10 +223,13 @@ static int evaluate(struct sgp_learner *learner, double weight,
     struct sgp_evaluation *ret_evaluation, struct sgp_measures *measures)
 {
     const struct sgp_dataset *dataset = learner->settings.evaluation;
+    const atomic_bool *cut = learner->vector.trainer.cut;
     const float *x = sgp_vector_trainer_x(&learner->vector);
     uint64_t total = dataset ? dataset->rows : 0;
     struct sgp_loss_sum sum = {0};
     for (uint64_t first = 0; first < total; first += learner->network.rows_max) {
+        if (cut && atomic_load(cut))
+            return -ECANCELED;
         uint64_t left = total - first;
         size_t rows = left < learner->network.rows_max ? left : learner->network.rows_max;
         for (size_t i = 0; i < rows; i++)

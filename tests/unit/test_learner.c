@@ -9,6 +9,7 @@
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <errno.h>
 #include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -223,6 +224,13 @@ Test(learner, learns_clusters_and_predicts_them)
     cr_assert(sgp_measures_log_loss(&measures, &value));
     cr_assert(epsilon_eq(dbl, value, evaluation.loss, 1e-6));
     sgp_measures_finish(&measures);
+    atomic_bool cut = true;
+    trainer->cut = &cut;
+    cr_assert(eq(int, trainer->methods->evaluate(trainer, 1.0, &same), -ECANCELED));
+    cr_assert(eq(int, trainer->methods->measure(trainer, 1.0, &same, &measures), -ECANCELED));
+    atomic_store(&cut, false);
+    cr_assert(eq(int, trainer->methods->evaluate(trainer, 1.0, &same), 0));
+    trainer->cut = NULL;
 
     static float features[700 * FEATURES];
     static float outputs[700 * CLASSES];
