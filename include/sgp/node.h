@@ -645,6 +645,9 @@ struct sgp_peer_status { /* one link: a peer seen in one direction */
 SGP_API uint32_t sgp_node_link_count(const struct sgp_node *node);
 SGP_API void sgp_node_link_status(
     const struct sgp_node *node, uint32_t index, struct sgp_peer_status *ret_status);
+/* The number of the link to or from a peer; SGP_SLOT_NONE: there is none. */
+uint32_t sgp_node_find_link(
+    const struct sgp_node *node, uint32_t peer, enum sgp_direction direction);
 /* The first link from `from` on over which a share may be owed, or the count of all links. */
 uint32_t sgp_node_next_owing(const struct sgp_node *node, uint32_t from);
 /* The `last_number` and `weight_owed` of the link alone, for callers that ask after every step. */

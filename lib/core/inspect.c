@@ -187,6 +187,14 @@ uint32_t sgp_node_link_count(const struct sgp_node *node)
     return node->layout.link_count;
 }
 
+uint32_t sgp_node_find_link(
+    const struct sgp_node *node, uint32_t peer, enum sgp_direction direction)
+{
+    const struct sgp_core_link *link =
+        sgp_core_find((struct sgp_node *)(uintptr_t)node, peer, direction); /* it only reads */
+    return link != NULL ? (uint32_t)(link - node->layout.links) : SGP_SLOT_NONE;
+}
+
 uint32_t sgp_node_next_owing(const struct sgp_node *node, uint32_t from)
 {
     return sgp_core_next(node, SGP_SET_OWING, from);

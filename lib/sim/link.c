@@ -40,18 +40,13 @@ bool sgp_sim_link_account(const struct sgp_sim_host *host, const struct sgp_sim_
     }
     enum sgp_direction direction = index < host->out_count ? SGP_OUT : SGP_IN;
     uint32_t peer = host->file->nodes[link->peer];
-    for (uint32_t i = 0; i < sgp_node_link_count(host->node) && peer != SGP_SLOT_NONE; i++) {
-        struct sgp_peer_status status;
-        sgp_node_link_status(host->node, i, &status);
-        if (status.peer != peer || status.direction != direction)
-            continue;
-        *ret_last_number = status.last_number;
-        *ret_weight_owed = status.weight_owed;
-        return true;
-    }
+    uint32_t place =
+        peer != SGP_SLOT_NONE ? sgp_node_find_link(host->node, peer, direction) : SGP_SLOT_NONE;
     *ret_last_number = 0;
     *ret_weight_owed = 0;
-    return false;
+    if (place != SGP_SLOT_NONE)
+        sgp_node_link_account(host->node, place, ret_last_number, ret_weight_owed);
+    return place != SGP_SLOT_NONE;
 }
 
 /* ---- creation ---- */

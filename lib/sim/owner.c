@@ -147,12 +147,12 @@ void sgp_sim_step_told(struct sgp_sim_host *owner, double added)
 static bool find_peer(const struct sgp_sim_host *host, uint32_t other, enum sgp_direction direction,
     struct sgp_peer_status *ret_peer)
 {
-    for (uint32_t i = 0; i < sgp_node_link_count(host->node); i++) {
-        sgp_node_link_status(host->node, i, ret_peer);
-        if (ret_peer->direction == direction && host->file->hosts[ret_peer->peer] == other)
-            return true;
-    }
-    return false;
+    uint32_t peer = host->file->nodes[other];
+    uint32_t place =
+        peer != SGP_SLOT_NONE ? sgp_node_find_link(host->node, peer, direction) : SGP_SLOT_NONE;
+    if (place != SGP_SLOT_NONE)
+        sgp_node_link_status(host->node, place, ret_peer);
+    return place != SGP_SLOT_NONE;
 }
 
 /* An update of a worker is at the owner, has returned, or is in transit: at most one. Only for

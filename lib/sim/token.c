@@ -131,9 +131,11 @@ void sgp_sim_check_token(struct sgp_sim_host *host, const float *token)
 void sgp_sim_check_visit(struct sgp_sim_host *host, const float *token)
 {
     struct sgp_sim *sim = host->sim;
-    for (uint64_t c = 0; c < sim->options.dimension && sim->remade && is_known(host); c++)
+    if (!is_known(host))
+        return;
+    for (uint64_t c = 0; c < sim->options.dimension && sim->remade; c++)
         sim->token[c] = (double)token[c];
-    for (uint64_t c = 0; c < sim->options.dimension && is_known(host); c++) {
+    for (uint64_t c = 0; c < sim->options.dimension; c++) {
         if ((float)sim->token[c] == token[c] || !isfinite(sim->token[c]))
             continue;
         sgp_sim_fail(sim, SGP_E_STATE, "to %s comes a token with %.9g in x[%llu]; it is %.9g",
