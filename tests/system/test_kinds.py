@@ -216,7 +216,7 @@ class Kinds(AttachTest):
         with self.one_at_a_time:
             model = nn.ModuleDict({name: kind.make() for name, kind in kinds.items()})
         x, y = rows(ROWS)
-        with sgp.attach(model, timeout=fleet.PATIENCE, **where) as node:
+        with sgp.attach(model, **where) as node:
             for name, kind in kinds.items():
                 kind.begin(model[name], node)
             before = {name: kind.judged(x, y) for name, kind in kinds.items()}
@@ -237,7 +237,7 @@ class Kinds(AttachTest):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             before, alone = self.train(name="/none-such.sock", required=False)
-        ends = [end for _, end in self.each(2, lambda i: self.train(name=self.path(f, i)))]
+        ends = [end for _, end in self.each(2, lambda i: self.train(name=self.path(f, i), timeout=fleet.PATIENCE))]
         for kind in KINDS:
             name = kind.__name__
             apart = [end[name] / alone[name] - 1 for end in ends]
