@@ -8,6 +8,7 @@ import threading
 import fleet
 from fleet import FleetTest
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # all nodes of a test share the machine; PyTorch reads it when it is imported
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../python"))
 import sgp  # noqa: E402
 
