@@ -186,11 +186,14 @@ class ScaleFleet(FleetTest):
         f.wait_state("awaiting_scaling", [0])
         f.start([1])
 
+        missed = []
+
         def begins():
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
-                client.connect(f.nodes[0].socket)
+                missed.append(client.connect_ex(f.nodes[0].socket))
             return "event=start" in f.nodes[0].log()
         f.wait("the node", begins, interval=0.001)
+        self.assertEqual(set(missed), {0})
 
     def test_a_silent_member_is_named_and_can_be_struck(self):
         f = self.sites()
