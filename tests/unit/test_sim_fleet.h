@@ -180,7 +180,7 @@ static __attribute__((unused)) void fleet_run(struct fleet *fleet)
     cr_assert(sgp_sim_done(fleet->sim));
 }
 
-static struct sgp_sim_summary fleet_summary(const struct fleet *fleet)
+static __attribute__((unused)) struct sgp_sim_summary fleet_summary(const struct fleet *fleet)
 {
     struct sgp_sim_summary summary;
     sgp_sim_summary(fleet->sim, &summary);

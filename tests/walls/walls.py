@@ -52,7 +52,7 @@ HEADER_ROOMS = {header: room for room, headers in {
     "lib/journal": "journal.h",
     "lib/tensor": "blas.h block.h buffer.h choose.h codec.h kernels.h",
     "lib/measures": "measures.h report.h",
-    "lib/survey": "survey.h",
+    "lib/survey": "best.h survey.h",
     "lib/train": "attached.h checkpoint.h copy.h dataset.h description.h learner.h loss.h model.h model_file.h optimizer.h outer.h precision.h predictor.h quadratic.h run.h schedule.h shape.h statistics.h update.h",
     "lib/attach": "attach.h",
     "lib/tls": "cipher.h key.h",
