@@ -137,6 +137,8 @@ static const struct tag model_tags[] = {{"layers", "layers"}, {"loss", "loss"},
     {"missing", "a missing value is"}, {0}};
 static const struct tag measure_tags[] = {{"test_rows", "rows"}, {"test_loss", "loss"},
     {"test_accuracy", "accuracy"}, {"train_loss", "loss of the latest round of training"}, {0}};
+static const struct tag fleet_tags[] = {{"fleet_measure", "kept by all nodes as the best by"},
+    {"fleet_value", "its value"}, {"fleet_count", "over so many rows, or values of rows"}, {0}};
 static const struct tag origin_tags[] = {{"node", "node"}, {"created", "created"},
     {"round", "round"}, {"epoch", "epochs"}, {"version", "sgpd"}, {"fingerprint", "fingerprint"},
     {"xxh3", "checksum (xxh3)"}, {0}};
@@ -153,6 +155,7 @@ static void put_card(const char *path, const struct sgp_predictor_view *view)
     (void)printf("| parameters | %" PRIu64 " |\n", view->model->parameters);
     put_targets(view);
     put_tags(view->file, "Measures, on the rows that the node tests on", measure_tags);
+    put_tags(view->file, "Measure, on the held-out rows of all nodes", fleet_tags);
     put_tags(view->file, "Where it is from", origin_tags);
 }
 
@@ -161,7 +164,8 @@ static enum ctl_exit print_json(const char *path, const struct sgp_predictor_vie
 {
     static const struct tag others[] = {{"label", ""}, {"targets", ""}, {"classes", ""},
         {"columns", ""}, {"inputs", ""}, {"weight", ""}, {0}};
-    static const struct tag *const all[] = {model_tags, others, measure_tags, origin_tags};
+    static const struct tag *const all[] = {
+        model_tags, others, measure_tags, fleet_tags, origin_tags};
     json_t *object = json_pack("{s:o, s:I}", "file", ctl_json_text(path), "parameters",
         (json_int_t)view->model->parameters);
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)

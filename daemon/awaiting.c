@@ -110,5 +110,6 @@ void awaiting_status(const struct awaiting *awaiting, struct view_status *ret_st
         .epochs = NAN,
         .disagreement = NAN,
         .last_error_seconds = NAN,
+        .best = {.round = SGP_ROUND_NONE, .value = NAN},
         .topology_file = awaiting->config->topology};
 }

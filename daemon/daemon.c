@@ -11,6 +11,7 @@
 #include "node/events.h"
 #include "node/inquiry.h"
 #include "node/inspect.h"
+#include "node/kept.h"
 #include "node/neighbours.h"
 #include "node/notes.h"
 #include "node/orders.h"
@@ -86,7 +87,8 @@ static bool work_is_done(const struct daemon *daemon)
         return false;
     sgp_time lasts = program_is_busy(daemon) ? FETCHED_NS : STATE_LASTS_NS;
     return daemon_status(daemon).state == SGP_NODE_FINISHED &&
-           events_now() - daemon->finished_since >= lasts && !reports_hold(daemon);
+           events_now() - daemon->finished_since >= lasts && !reports_hold(daemon) &&
+           !kept_hold(daemon);
 }
 
 /* After each event: check whether the node should end. */
@@ -143,6 +145,7 @@ static void on_second(uv_timer_t *timer)
     notes_lines_dropped(timer->data);
     notes_status_line(timer->data);
     reports_settle(timer->data);
+    kept_settle(timer->data);
     events_settle(timer->data); /* the end may have lasted long enough */
 }
 
@@ -352,6 +355,7 @@ int daemon_run(const struct config *config, struct prepared *prepared, struct lo
         .prepared = prepared,
         .log = log,
         .found.older = SGP_ROUND_NONE,
+        .kept_model.best = {.round = SGP_ROUND_NONE, .value = NAN},
         .changed = true,
         .started = events_now(),
         .settled = on_settled,

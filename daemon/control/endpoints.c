@@ -258,6 +258,7 @@ static void answer_model(struct request *request, float *values, sgp_round round
 {
     const struct view_model *model = &request->control->model;
     struct view_status status = ask_status(request->control);
+    const bool is_best = status.best_exported && round == status.best.round;
     struct export *export = malloc(sizeof *export);
     struct download *download = calloc(1, sizeof *download);
     struct MHD_Response *response = NULL;
@@ -268,7 +269,8 @@ static void answer_model(struct request *request, float *values, sgp_round round
                 .round = round,
                 .weight = weight,
                 .training = status.training,
-                .test = status.test});
+                .test = status.test,
+                .best = is_best ? &status.best : NULL});
         struct sgp_model_contents contents = export_contents(export, values);
         code = sgp_safetensors_head(&contents, NULL, &download->head, &download->head_bytes);
     }

@@ -256,13 +256,14 @@ json_t *render_topology(const struct view_status *status, const struct sgp_topol
 
 static json_t *render_row(uint64_t number, const struct view_history_row *row)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "number",
-        as_count(number), "round", as_round(row->round), "seconds", as_real(row->seconds), "epoch",
-        as_real(row->epoch), "loss", as_real(row->loss), "test_loss", as_real(row->test_loss),
-        "test_accuracy", as_real(row->test_accuracy), "disagreement", as_real(row->disagreement),
-        "weight", as_real(row->weight), "bytes_sent", as_count(row->bytes_sent), "bytes_received",
-        as_count(row->bytes_received), "compression_error", as_real(row->compression_error),
-        "bytes_spared", as_count(row->bytes_spared));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "number", as_count(number), "round", as_round(row->round), "seconds", as_real(row->seconds),
+        "epoch", as_real(row->epoch), "loss", as_real(row->loss), "test_loss",
+        as_real(row->test_loss), "test_accuracy", as_real(row->test_accuracy), "disagreement",
+        as_real(row->disagreement), "weight", as_real(row->weight), "bytes_sent",
+        as_count(row->bytes_sent), "bytes_received", as_count(row->bytes_received),
+        "compression_error", as_real(row->compression_error), "bytes_spared",
+        as_count(row->bytes_spared), "best_value", as_real(row->best_value));
 }
 
 json_t *render_history(const struct page *page, const struct view_history_row *rows)

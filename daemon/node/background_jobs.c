@@ -18,14 +18,36 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define SAVE_PATH_BYTES 4096u
 
 struct save { /* what a save needs beside the vector */
     struct export export;
     char path[SAVE_PATH_BYTES];
+    struct view_best best; /* of a kept model */
     struct sgp_error error;
 };
+
+/* ---- the kept model, which takes the place of the last one after training ---- */
+
+int background_jobs_read(const char *path, float *values, uint64_t count, struct sgp_error *error)
+{
+    struct sgp_model_file *file = NULL;
+    int code = sgp_safetensors_read(path, error, &file);
+    if (code == 0 && file->value_count != count)
+        code = sgp_fail(error, SGP_E_FILE, "%s: it is another model", path);
+    if (code == 0)
+        memcpy(values, file->values, count * sizeof *values);
+    sgp_model_file_destroy(file);
+    return code;
+}
+
+/* The path that a job reads; NULL: it takes the estimate. */
+static char *kept_of(const struct daemon *daemon)
+{
+    return daemon->kept_model.ready ? strdup(daemon->kept_model.path) : NULL;
+}
 
 /* ---- measuring, at the end of an epoch ---- */
 
@@ -76,6 +98,14 @@ static void estimate_now(struct task *task)
     task->trainer->methods->estimate(task->trainer, task->weight, task->vector);
 }
 
+static int find_values(struct task *task, struct sgp_error *error)
+{
+    if (task->file != NULL)
+        return background_jobs_read(task->file, task->vector, task->trainer->parameters, error);
+    look(task, estimate_now);
+    return 0;
+}
+
 static void tell_row(
     struct daemon *daemon, const struct view_history_row *row, enum sgp_level level)
 {
@@ -110,6 +140,7 @@ static void add_row(struct daemon *daemon, sgp_round round, double weight)
         .weight = weight,
         .compression_error = daemon->performer.lost,
         .bytes_spared = daemon->performer.spared_bytes,
+        .best_value = daemon->kept_model.best.value,
     };
     for (uint32_t i = 0; i < daemon->edge_count; i++) {
         uint64_t sent, received;
@@ -175,6 +206,12 @@ void background_jobs_reported(struct daemon *daemon, const struct sgp_evaluation
     take_figures(daemon, code, evaluation, status.round, status.weight_estimate, row);
 }
 
+void background_jobs_measured(struct daemon *daemon, int code,
+    const struct sgp_evaluation *evaluation, sgp_round round, double weight)
+{
+    take_figures(daemon, code, evaluation, round, weight, true);
+}
+
 void background_jobs_measure(struct daemon *daemon, sgp_round round, double weight)
 {
     struct task *task = weight > 0 ? task_take(daemon, run_evaluate, done_measure) : NULL;
@@ -190,7 +227,9 @@ void background_jobs_measure(struct daemon *daemon, sgp_round round, double weig
 static void run_save(struct job *job)
 {
     struct task *task = (struct task *)job;
-    look(task, estimate_now);
+    task->code = find_values(task, &task->save->error);
+    if (task->code < 0)
+        return;
     struct sgp_model_contents contents = export_contents(&task->save->export, task->vector);
     task->code = sgp_safetensors_write(&contents, task->save->path, &task->save->error);
 }
@@ -213,6 +252,7 @@ static void done_save(struct job *job, bool cancelled)
     daemon->changed = daemon->changed || failed; /* a checkpoint, or the end, retries */
     free(task->vector);
     free(task->save);
+    free(task->file);
     task_give(task);
     daemon->saves--;
     if (!cancelled)
@@ -247,13 +287,16 @@ void background_jobs_save(struct daemon *daemon, sgp_round round, double weight)
         save->path, sizeof save->path, "%s/model.safetensors", daemon->config->state_directory);
     struct view_model view;
     prepared_view_model(daemon->prepared, &view);
+    task->file = kept_of(daemon);
+    save->best = daemon->kept_model.best;
     export_init(&save->export, &view,
         &(struct export_moment){.node = daemon->config->name,
-            .round = round,
-            .weight = weight,
+            .round = task->file != NULL ? save->best.round : round,
+            .weight = task->file != NULL ? 1 : weight,
             .training = daemon->figures.training,
-            .test = daemon->figures.test});
-    task->round = round;
+            .test = daemon->figures.test,
+            .best = task->file != NULL ? &save->best : NULL});
+    task->round = task->file != NULL ? save->best.round : round;
     task->weight = weight;
     task->entered = entered;
     task->vector = vector;
@@ -341,7 +384,9 @@ static int evaluate(void *context, view_evaluated done, void *argument, struct s
 
 static void run_estimate(struct job *job)
 {
-    look((struct task *)job, estimate_now);
+    struct task *task = (struct task *)job;
+    struct sgp_error error = {0};
+    task->code = find_values(task, &error);
 }
 
 static void done_estimate(struct job *job, bool cancelled)
@@ -350,6 +395,7 @@ static void done_estimate(struct job *job, bool cancelled)
     uint64_t parameters = task.trainer->parameters;
     if (task.code != 0)
         free(task.vector);
+    free(task.file);
     task.estimated(task.argument, task.code, task.code == 0 ? task.vector : NULL, parameters,
         task.round, task.weight);
 }
@@ -367,6 +413,11 @@ static int estimate(void *context, view_estimated done, void *argument, struct s
         return code;
     }
     task->vector = vector;
+    task->file = kept_of(daemon);
+    if (task->file != NULL) {
+        task->round = daemon->kept_model.best.round;
+        task->weight = 1;
+    }
     task->estimated = done;
     task->argument = argument;
     worker_push(&daemon->worker, &task->job);

@@ -12,7 +12,12 @@ void background_jobs_reported(struct daemon *daemon, const struct sgp_evaluation
 /* Where the estimate of now lies, for a job that is queued now; NULL: x / weight is it. The slot is
  * that of the node's status. */
 float **background_jobs_entered(struct daemon *daemon, uint32_t estimate_slot);
-/* Write x / weight to STATE/model.safetensors. */
+/* A row of the history for what was measured of the estimate of a round. */
+void background_jobs_measured(struct daemon *daemon, int code,
+    const struct sgp_evaluation *evaluation, sgp_round round, double weight);
+/* Read the values of a model file, on any thread. Returns 0, or negative with *error. */
+int background_jobs_read(const char *path, float *values, uint64_t count, struct sgp_error *error);
+/* Write x / weight, or the kept model that takes its place, to STATE/model.safetensors. */
 void background_jobs_save(struct daemon *daemon, sgp_round round, double weight);
 
 /* As `evaluate` of struct view_actions. */

@@ -3,6 +3,7 @@
  * every node of the present file, so its survey needs no file. */
 #include "bulletins.h"
 
+#include "kept.h"
 #include "reports.h"
 #include "setup/keys.h"
 #include "setup/scaling.h"
@@ -38,6 +39,8 @@ static void on_changed(void *context, enum sgp_subject subject)
 {
     if (subject == SGP_SUBJECT_MEASURES)
         reports_changed(context);
+    else if (subject == SGP_SUBJECT_BEST)
+        kept_changed(context);
 }
 
 static void on_ended(void *context, uint32_t peer, const char *why)
@@ -72,8 +75,11 @@ int bulletins_open(struct daemon *daemon, struct sgp_error *error)
     int code = open_scaling(daemon, error);
     if (code == 0)
         code = reports_open(daemon, error);
+    if (code == 0)
+        code = kept_open(daemon, error);
     daemon->pulls.surveys[SGP_SUBJECT_SCALING] = daemon->survey;
     daemon->pulls.surveys[SGP_SUBJECT_MEASURES] = reports_survey(daemon);
+    daemon->pulls.surveys[SGP_SUBJECT_BEST] = kept_survey(daemon);
     return code;
 }
 
@@ -98,12 +104,14 @@ const char *bulletins_result(const struct daemon *daemon)
 void bulletins_close(struct daemon *daemon)
 {
     reports_close(daemon);
+    kept_close(daemon);
     pulls_close(&daemon->pulls);
 }
 
 void bulletins_finish(struct daemon *daemon)
 {
     reports_finish(daemon);
+    kept_finish(daemon);
     sgp_survey_destroy(daemon->survey);
     daemon->survey = NULL;
 }

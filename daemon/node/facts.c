@@ -157,11 +157,12 @@ static void freeze(struct daemon *daemon, uint64_t number, uint64_t members, uin
     facts->agreed_members = members;
     facts->agreed_count = count;
     fact_table_drop_before(&facts->table, number);
-    sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=decided number=%" PRIu64 " members=%" PRIu32,
-        number, count);
+    const enum sgp_level level = facts->listens ? SGP_LEVEL_DEBUG : SGP_LEVEL_INFO;
+    sgp_log(&daemon->log->sink, level, "event=decided number=%" PRIu64 " members=%" PRIu32, number,
+        count);
     struct sgp_fact agreed = agreed_of(daemon);
     relay(daemon, NULL, &agreed);
-    if (facts->asks && part)
+    if ((facts->asks || facts->listens) && part)
         deliver(daemon);
     else if (facts->asks && facts->first)
         miss(daemon);

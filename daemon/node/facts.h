@@ -24,6 +24,9 @@ struct facts {
     uint64_t told;  /* the latest decision that a program of this process reached; 0: none */
     bool unfetched; /* the program has not been sent the latest decision in which it took part */
     bool first;     /* the program's word is for the first decision, and for no later one */
+    /* `decided` gets the words of each decision that has a word of this node, even if a former
+     * process told that word. */
+    bool listens;
     void (*decided)(struct daemon *daemon, const char *author, const char *text, uint32_t index,
         uint32_t count); /* called with the program's words, one by one: word `index` of `count` */
     void (*missed)(struct daemon *daemon); /* the first decision was made without this word */

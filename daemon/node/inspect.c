@@ -4,6 +4,7 @@
 
 #include "edges.h"
 #include "events.h"
+#include "kept.h"
 #include "program.h"
 #include "reload.h"
 #include "survive.h"
@@ -74,6 +75,8 @@ static void inspect_status(void *context, struct view_status *ret_status)
             daemon->prepared->topology->nodes[status.waiting_peer].name);
     sgp_blas_text(&daemon->prepared->blas, ret_status->blas);
     program_view(daemon, &ret_status->program);
+    kept_view(daemon, &ret_status->best);
+    ret_status->best_exported = daemon->kept_model.ready;
     memcpy(ret_status->last_error, daemon->last_error, sizeof ret_status->last_error);
     ret_status->last_error_seconds =
         daemon->last_error[0] != '\0' ? seconds_since(daemon->last_error_at, now) : NAN;

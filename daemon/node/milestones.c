@@ -5,6 +5,7 @@
 #include "background_jobs.h"
 #include "edges.h"
 #include "events.h"
+#include "kept.h"
 #include "notes.h"
 #include "program.h"
 #include "facts.h"
@@ -48,7 +49,8 @@ static void on_state(struct daemon *daemon, const struct sgp_effect *effect)
     const struct sgp_node_status status = daemon_status(daemon);
     if (status.state == SGP_NODE_FINISHED) {
         daemon->finished_since = events_now();
-        background_jobs_measure(daemon, effect->round, effect->weight);
+        if (!kept_finished(daemon, effect))
+            background_jobs_measure(daemon, effect->round, effect->weight);
         save(daemon, effect);
         /* a restart from it is finished again, however the process ends */
         (void)survive_checkpoint(daemon);
@@ -61,6 +63,8 @@ static void on_state(struct daemon *daemon, const struct sgp_effect *effect)
 
 static void on_round(struct daemon *daemon, const struct sgp_effect *effect)
 {
+    if (kept_round(daemon, effect))
+        return;
     bool amid = effect->weight <= 0 && sgp_topology_has_exact(daemon->prepared->topology);
     if (!daemon->measure_due || amid) /* measuring can wait for the end of the cycle */
         return;

@@ -8,10 +8,13 @@
 #include "edges.h"
 #include "events.h"
 #include "inquiry.h"
+#include "kept.h"
 #include "milestones.h"
 #include "notes.h"
 #include "program.h"
 #include "task.h"
+
+#include <errno.h>
 
 /* ---- links ---- */
 
@@ -132,11 +135,42 @@ static struct job_kind *kind_of(struct daemon *daemon, const struct sgp_work *wo
     return work->folded ? &daemon->kinds.take : &daemon->kinds.work[type];
 }
 
+/* No step is taken in a quiet round. */
+static void run_quiet(struct job *job)
+{
+    (void)job;
+}
+
+static void done_quiet(struct job *job, bool cancelled)
+{
+    struct task *task = (struct task *)job;
+    struct daemon *daemon = task->daemon;
+    task_give(task);
+    if (!cancelled)
+        events_post(daemon, (struct sgp_event){.type = SGP_EVENT_TRAINED, .code = -ECANCELED});
+}
+
+/* Whether the effect is a step of the node, or an outer step, in a quiet round. The former has an
+ * answer. */
+static bool rests(struct daemon *daemon, const struct sgp_effect *effect)
+{
+    const bool trains = effect->type == SGP_EFFECT_TRAIN;
+    if ((!trains && effect->type != SGP_EFFECT_OUTER) || !kept_is_quiet(daemon, effect->round))
+        return false;
+    struct task *task = trains ? task_take(daemon, run_quiet, done_quiet) : NULL;
+    sgp_assert(!trains || task != NULL);
+    if (trains)
+        worker_push(&daemon->worker, &task->job);
+    return true;
+}
+
 static void verb_work(void *context, const struct sgp_effect *effect)
 {
     struct daemon *daemon = context;
     bool trains = effect->type == SGP_EFFECT_TRAIN;
     bool keeps = effect->type == SGP_EFFECT_COMPENSATE || effect->type == SGP_EFFECT_SKETCH;
+    if (rests(daemon, effect))
+        return;
     daemon->changed = daemon->changed || !keeps;
     if (trains && daemon->program != NULL) {
         program_train(daemon, effect->train.steps, effect->train.pace);

@@ -18,6 +18,7 @@
 #include "events.h"
 #include "notes.h"
 #include "facts.h"
+#include "kept.h"
 #include "reports.h"
 #include "statements.h"
 #include "task.h"
@@ -250,6 +251,7 @@ int reload_topology(struct daemon *daemon, struct view_reload *ret_reload, struc
         facts_reloaded(daemon);
         calls_reload(daemon);
         reports_reload(daemon);
+        kept_reload(daemon);
         beside_reload(daemon);
         events_post(daemon, (struct sgp_event){.type = SGP_EVENT_TICK});
     }

@@ -64,9 +64,17 @@ struct edge {
 };
 
 struct reports;    /* what all nodes tell of their models: reports.h */
+struct kept;       /* the best model: kept.h */
 struct program;    /* a program that trains through this daemon: program.h */
 struct task;       /* a job with its arguments: task.h */
 struct task_block; /* an array of tasks */
+
+/* The best model, once it takes the place of the last one: after training. */
+struct kept_model {
+    bool ready;
+    char path[CONFIG_TEXT_BYTES]; /* of its file */
+    struct view_best best;
+};
 
 /* The checkpoint of an earlier process, while the daemon starts. */
 struct survive_found {
@@ -148,6 +156,10 @@ struct daemon {
 
     /* reports.c */
     struct reports *reports; /* NULL: none are collected */
+
+    /* kept.c */
+    struct kept *kept;            /* NULL: no best model is kept */
+    struct kept_model kept_model; /* background_jobs.c saves and hands out this one */
 
     /* inquiry.c */
     struct dialer inquirer; /* for the last question */

@@ -26,6 +26,7 @@ struct task {
     double weight;
     sgp_round round;
     float *vector;   /* an estimate */
+    char *file;      /* the file of a kept model, which is read in its place; owned; NULL: none */
     float **entered; /* the snapshot that is the estimate; NULL: x is */
     bool jumped;     /* hand_out: x does not continue what was handed out before */
     uint64_t update; /* take_back: its digest */

@@ -635,6 +635,7 @@ int config_beside(struct config *config, const char *name, uint64_t inputs, stru
     owner.inputs = inputs;
     owner.beside = true;
     owner.stop_at_accuracy = NAN;
+    owner.keep_best = 1;
     *ret_owner = owner;
     return 0;
 }

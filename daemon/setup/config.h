@@ -10,6 +10,7 @@
 #ifndef SGPD_CONFIG_H
 #define SGPD_CONFIG_H
 
+#include "sgp/best.h"
 #include "sgp/choose.h"
 #include "sgp/dataset.h"
 #include "sgp/model.h"
@@ -70,6 +71,9 @@ struct config {
     int precision; /* 1 + enum sgp_precision */
     uint64_t seed;
     double stop_at_accuracy;     /* NaN: no goal */
+    int keep_best;               /* 1 + enum sgp_best_measure; 1: none */
+    uint64_t evaluate_every;     /* rounds; 0: not given */
+    uint64_t best_patience;      /* evaluations; 0: for ever */
     uint64_t checkpoint_seconds; /* 0: only on request and at the end */
     enum config_when_done when_done;
     uint64_t final_cycles;
@@ -183,6 +187,16 @@ struct config {
         "seed of the first parameters and of the shards; the same on every node")                  \
     X(STOP_AT_ACCURACY, "train", "stop_at_accuracy", CONFIG_REAL, stop_at_accuracy, "", 0, 1,      \
         NULL, "ask the fleet to stop training when this test accuracy is reached; empty: never")   \
+    X(KEEP_BEST, "train", "keep_best", CONFIG_CHOICE, keep_best, "none", 0, 0,                     \
+        "none|" SGP_BEST_MEASURE_WORDS,                                                            \
+        "the measure of the held-out rows of all nodes by which all nodes keep the best model; "   \
+        "the same on every node")                                                                  \
+    X(EVALUATE_EVERY, "train", "evaluate_every", CONFIG_COUNT, evaluate_every, "", 2, 1e12, NULL,  \
+        "keep_best: rounds from one evaluation to the next, of which the last cycle takes no "     \
+        "steps; the same on every node")                                                           \
+    X(BEST_PATIENCE, "train", "best_patience", CONFIG_COUNT, best_patience, "0", 0, 1e6, NULL,     \
+        "keep_best: all nodes stop training after so many evaluations without a better model; "    \
+        "0: never")                                                                                \
     X(CHECKPOINT_SECONDS, "train", "checkpoint_seconds", CONFIG_COUNT, checkpoint_seconds, "300",  \
         0, 1e6, NULL,                                                                              \
         "seconds between two checkpoints in the state directory; 0: only on request and at the "   \

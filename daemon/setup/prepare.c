@@ -705,9 +705,10 @@ int prepare(const struct config *config, struct sgp_error *error, struct prepare
     static int (*const layered[])(struct prepared *, struct sgp_error *) = {prepare_topology,
         prepare_listen, warn_about_idle_keys, check_compression, prepare_data, prepare_columns,
         warn_about_columns, warn_about_targets, prepare_model, prepare_rounds, prepare_settings,
-        NULL};
+        prepare_best, NULL};
     static int (*const attached[])(struct prepared *, struct sgp_error *) = {prepare_topology,
-        prepare_listen, warn_about_idle_keys, check_compression, prepare_attached, NULL};
+        prepare_listen, warn_about_idle_keys, check_compression, prepare_best, prepare_attached,
+        NULL};
     struct prepared p = {.config = config};
     for (int (*const *stage)(struct prepared *, struct sgp_error *) =
              config->kind == CONFIG_ATTACHED ? attached : layered;

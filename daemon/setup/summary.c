@@ -144,6 +144,23 @@ static void print_targets(FILE *stream, const struct prepared *p)
     }
 }
 
+/* How the best model is chosen. */
+static void print_best(FILE *stream, const struct prepared *p)
+{
+    const enum sgp_best_measure measure = prepared_keeps_best(p);
+    const struct sgp_best_times times = prepared_best_times(p);
+    if (measure == 0)
+        return;
+    (void)fprintf(stream,
+        "best       by %s of all nodes, every %" PRId64 " rounds, %" PRId64
+        " of them without steps",
+        sgp_best_measure_name(measure), sgp_best_period(&times), times.cycle);
+    if (p->config->best_patience > 0)
+        (void)fprintf(
+            stream, "; stops after %" PRIu64 " without a better one", p->config->best_patience);
+    (void)fprintf(stream, "\n");
+}
+
 void prepared_print(FILE *stream, const struct prepared *p)
 {
     char layers[SGP_MODEL_TEXT_BYTES] = "";
@@ -192,6 +209,7 @@ void prepared_print(FILE *stream, const struct prepared *p)
             p->rounds, p->config->local_steps, p->epochs, p->steps_per_epoch);
         print_schedule(stream, p);
         print_noise(stream, p);
+        print_best(stream, p);
     }
     print_shares(stream, p);
     (void)fprintf(stream, "memory\n");

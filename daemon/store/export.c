@@ -78,6 +78,14 @@ static void add_measures(struct export *export, const struct export_moment *mome
     }
 }
 
+/* What all nodes have measured of a model that they keep, on their held-out rows. */
+static void add_best(struct export *export, const struct view_best *best)
+{
+    add_tag(export, "fleet_measure", best->measure);
+    add_number(export, "fleet_value", best->value, 9);
+    add_number(export, "fleet_count", (double)best->count, 15);
+}
+
 /* The loss, with the settings that it uses. Class weights matter for training alone, and stay in
  * the configuration. */
 static void add_loss(struct export *export, const struct sgp_model *model)
@@ -113,7 +121,10 @@ void export_init(
         .tensor_count = layout ? layout->tensor_count : 0};
     add_tensors(export, model);
     add_provenance(export, view, moment);
-    add_measures(export, moment);
+    if (moment->best != NULL)
+        add_best(export, moment->best);
+    else
+        add_measures(export, moment);
     if (layout)
         return;
     sgp_model_text(model, export->layers);

@@ -17,7 +17,7 @@
 #include "sgp/model.h"
 #include "sgp/model_file.h"
 
-#define EXPORT_TAGS_MAX 24u
+#define EXPORT_TAGS_MAX 28u
 #define EXPORT_NUMBER_BYTES 32u
 
 struct export
@@ -43,6 +43,7 @@ struct export_moment {
     double weight;
     struct sgp_training training; /* the latest; loss NaN: none */
     struct sgp_evaluation test;   /* the latest; loss NaN: none */
+    const struct view_best *best; /* the model is this one, kept by all nodes; NULL: it is not */
 };
 
 /* The struct must not be moved afterwards. */

@@ -21,7 +21,7 @@
 #define KEPT_BYTES (FILE_BYTES_MAX / 2)   /* of such a file, from its end */
 
 static const char head[] = "round,seconds,epoch,loss,test_loss,test_accuracy,disagreement,weight,"
-                           "bytes_sent,bytes_received,compression_error,bytes_spared\n";
+                           "bytes_sent,bytes_received,compression_error,bytes_spared,best_value\n";
 
 int history_open(struct history *history, const char *directory, struct sgp_error *error)
 {
@@ -226,7 +226,9 @@ static size_t print_row(char text[ROW_BYTES], const struct view_history_row *row
     at += print_value(at, row->weight, 17);
     at += sprintf(at, "%" PRIu64 ",%" PRIu64 ",", row->bytes_sent, row->bytes_received);
     at += print_value(at, row->compression_error, 9);
-    at += sprintf(at, "%" PRIu64 "\n", row->bytes_spared);
+    at += sprintf(at, "%" PRIu64 ",", row->bytes_spared);
+    at += print_value(at, row->best_value, 9);
+    at[-1] = '\n';
     return (size_t)(at - text);
 }
 

@@ -51,6 +51,14 @@ struct view_program { /* that trains through the daemon */
     char name[64];      /* "" if none */
 };
 
+struct view_best {              /* the best model of the fleet so far: keep_best */
+    const char *measure;        /* "accuracy"; NULL: none is kept. Static */
+    sgp_round round;            /* SGP_ROUND_NONE: none has been measured by all nodes yet */
+    double value;               /* of the measure; NaN: likewise */
+    uint64_t count;             /* rows, or values of rows, of all nodes */
+    char waits[SGP_TEXT_BYTES]; /* names of nodes whose counts a decision waits for; "": none */
+};
+
 struct view_status {
     const char *name;      /* the node's; outlives the call */
     const char *algorithm; /* "sgp"; static */
@@ -92,6 +100,8 @@ struct view_status {
     char last_error[SGP_TEXT_BYTES]; /* "" if none, or if it was resolved */
     double last_error_seconds;       /* ago; NaN if none */
     struct view_program program;
+    struct view_best best;
+    bool best_exported; /* the model that is handed out is the best one */
     /* "awaiting_model", "awaiting_scaling": before the node exists, so most fields are unset; NULL:
      * it exists. Static. */
     const char *awaiting;
@@ -210,7 +220,14 @@ static inline const char *view_direction(enum sgp_direction direction)
         "By which the total weight may be off at most: an old ledger, a lie.")                     \
     METRIC(uptime_seconds, real, view->uptime_seconds, 380, KNOWN, 30, gauge, uptime_seconds,      \
         "Seconds since the daemon started.")                                                       \
-    FIELD(last_error_seconds, real, view->last_error_seconds, 370, ALL)
+    FIELD(last_error_seconds, real, view->last_error_seconds, 370, ALL)                            \
+    FIELD(best_measure, text, view->best.measure, 112, KNOWN)                                      \
+    DERIVED(best_round, round, view->best.round, 113, KNOWN, 250, gauge, best_round,               \
+        "Round of the best model so far.",                                                         \
+        view->best.round == SGP_ROUND_NONE ? (double)NAN : (double)view->best.round)               \
+    METRIC(best_value, real, view->best.value, 114, KNOWN, 260, gauge, best_value,                 \
+        "Measure of the best model so far, over the held-out rows of all nodes.")                  \
+    FIELD(best_waits, text, view->best.waits, 115, ALL)
 
 /* The status's fields after these: lists of the neighbours for which a condition holds. A neighbour
  * with two links is in a list once. Columns: key; how a neighbour is named (told_KIND of
@@ -288,6 +305,7 @@ struct view_history_row {
     uint64_t bytes_received;
     double compression_error; /* these two as in struct view_status */
     uint64_t bytes_spared;
+    double best_value; /* of the best model before this row (struct view_best); NaN: none */
 };
 
 /* The changes by a reload, counted. An edge belongs to a phase; phases are compared in

@@ -31,6 +31,7 @@ HISTORY = {
     "number": int, "round": int, "seconds": NUMBER, "epoch": NUMBER, "loss": NUMBER, "test_loss": NUMBER,
     "test_accuracy": NUMBER, "disagreement": NUMBER, "weight": NUMBER, "bytes_sent": int,
     "bytes_received": int, "compression_error": type(None), "bytes_spared": int,
+    "best_value": type(None),
 }
 PATHS = ["GET /v1/status", "GET /v1/peers", "GET /v1/topology", "GET /v1/history", "GET /v1/scaling", "GET /v1/model",
          "GET /v1/report", "GET /metrics", "POST /v1/predict", "POST /v1/evaluate", "POST /v1/evaluate/fleet", "POST /v1/pause",

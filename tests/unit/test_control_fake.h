@@ -145,7 +145,8 @@ static void fake_history(void *context, uint64_t number, struct view_history_row
         .loss = 2.0 - (double)number,
         .test_loss = NAN,
         .compression_error = 0.0078125,
-        .bytes_spared = 300};
+        .bytes_spared = 300,
+        .best_value = NAN};
 }
 
 static const struct sgp_topology *fake_topology(void *context)

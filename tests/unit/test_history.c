@@ -17,7 +17,7 @@
 #define LINE_BYTES 512
 #define HEAD                                                                                       \
     "round,seconds,epoch,loss,test_loss,test_accuracy,disagreement,weight,bytes_sent,bytes_"       \
-    "received,compression_error,bytes_spared\n"
+    "received,compression_error,bytes_spared,best_value\n"
 #define EARLIER_HEAD                                                                               \
     "round,seconds,epoch,loss,test_loss,test_accuracy,disagreement,weight,bytes_sent,bytes_"       \
     "received\n"
@@ -54,7 +54,7 @@ TestSuite(history, .init = setup, .fini = teardown);
 static int add(sgp_round round, struct sgp_error *error)
 {
     const struct view_history_row row = {
-        .round = round, .loss = 0.25, .weight = 1, .compression_error = NAN};
+        .round = round, .loss = 0.25, .weight = 1, .compression_error = NAN, .best_value = NAN};
     *error = (struct sgp_error){0};
     return history_add(&history, &row, error);
 }
@@ -78,7 +78,7 @@ static uint32_t read_rounds(long long rounds[], uint32_t most)
         long long round;
         int end = 0;
         cr_assert(lt(u32, count, most), "more than %u rows", most);
-        cr_assert(sscanf(line, "%lld,0.000,0,0.25,0,0,0,1,0,0,,0%n", &round, &end) == 1 && end > 0,
+        cr_assert(sscanf(line, "%lld,0.000,0,0.25,0,0,0,1,0,0,,0,%n", &round, &end) == 1 && end > 0,
             "%s", line);
         cr_assert(eq(str, line + end, "\n"));
         rounds[count++] = round;
@@ -239,7 +239,7 @@ Test(history, a_torn_last_line_spoils_no_row_behind_it)
     must_add(3, 4);
     file = fopen(path, "r");
     static const char *const expected[] = {
-        HEAD, "1,0.000,0,0.25,0,0,0,1,0,0,,0\n", "2,0.0\n", "3,0.000,0,0.25,0,0,0,1,0,0,,0\n"};
+        HEAD, "1,0.000,0,0.25,0,0,0,1,0,0,,0,\n", "2,0.0\n", "3,0.000,0,0.25,0,0,0,1,0,0,,0,\n"};
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         cr_assert(fgets(line, sizeof line, file) != NULL);
         cr_assert(eq(str, line, (char *)expected[i]));
@@ -266,18 +266,21 @@ static void expect_file(const char *expected)
 Test(history, a_row_has_what_compression_left_out_and_spared)
 {
     struct sgp_error error;
-    const struct view_history_row row = {
-        .round = 1, .compression_error = 0.0078125, .bytes_spared = 300, .bytes_sent = 100};
+    const struct view_history_row row = {.round = 1,
+        .compression_error = 0.0078125,
+        .bytes_spared = 300,
+        .bytes_sent = 100,
+        .best_value = 0.875};
     cr_assert(zero(int, history_add(&history, &row, &error)));
-    expect_file(HEAD "1,0.000,0,0,0,0,0,0,100,0,0.0078125,300\n");
+    expect_file(HEAD "1,0.000,0,0,0,0,0,0,100,0,0.0078125,300,0.875\n");
 }
 
 Test(history, a_file_of_an_earlier_version_gets_the_new_columns_without_values)
 {
     write_file(EARLIER_HEAD "1,0.000,0,0.25,0,0,0,1,0,7\n2,0.000,0,0.25,0,0,0,1,0,8\n");
     must_add(3, 5);
-    expect_file(HEAD "1,0.000,0,0.25,0,0,0,1,0,7,,\n2,0.000,0,0.25,0,0,0,1,0,8,,\n"
-                     "3,0.000,0,0.25,0,0,0,1,0,0,,0\n4,0.000,0,0.25,0,0,0,1,0,0,,0\n");
+    expect_file(HEAD "1,0.000,0,0.25,0,0,0,1,0,7,,,\n2,0.000,0,0.25,0,0,0,1,0,8,,,\n"
+                     "3,0.000,0,0.25,0,0,0,1,0,0,,0,\n4,0.000,0,0.25,0,0,0,1,0,0,,0,\n");
     cr_assert(eq(u32, mode_of_file(), 0640), "mode %o after it was widened", mode_of_file());
 }
 
@@ -296,7 +299,7 @@ Test(history, a_long_file_of_an_earlier_version_keeps_all_rows)
     cr_assert(eq(str, line, HEAD));
     for (int round = 0; round < 1000; round++) {
         char expected[LINE_BYTES];
-        (void)snprintf(expected, sizeof expected, "%d,0.000,0,0.25,0,0,0,1,0,0,,\n", round);
+        (void)snprintf(expected, sizeof expected, "%d,0.000,0,0.25,0,0,0,1,0,0,,,\n", round);
         cr_assert(fgets(line, sizeof line, file) != NULL);
         cr_assert(eq(str, line, expected));
     }
@@ -307,18 +310,18 @@ Test(history, a_torn_line_of_an_earlier_version_spoils_no_row_behind_it)
 {
     write_file(EARLIER_HEAD "1,0.000,0,0.25,0,0,0,1,0,0\n2,0.0");
     must_add(3, 4);
-    expect_file(HEAD "1,0.000,0,0.25,0,0,0,1,0,0,,\n2,0.0\n3,0.000,0,0.25,0,0,0,1,0,0,,0\n");
+    expect_file(HEAD "1,0.000,0,0.25,0,0,0,1,0,0,,,\n2,0.0\n3,0.000,0,0.25,0,0,0,1,0,0,,0,\n");
 }
 
 Test(history, a_file_of_a_later_version_keeps_its_head)
 {
     static const char later[] =
         "round,seconds,epoch,loss,test_loss,test_accuracy,disagreement,weight,"
-        "bytes_sent,bytes_received,compression_error,bytes_spared,later\n";
+        "bytes_sent,bytes_received,compression_error,bytes_spared,best_value,later\n";
     char expected[2 * LINE_BYTES];
     write_file(later);
     must_add(1, 2);
-    (void)snprintf(expected, sizeof expected, "%s1,0.000,0,0.25,0,0,0,1,0,0,,0\n", later);
+    (void)snprintf(expected, sizeof expected, "%s1,0.000,0,0.25,0,0,0,1,0,0,,0,\n", later);
     expect_file(expected);
 }
 
@@ -332,7 +335,7 @@ Test(history, a_file_of_an_earlier_version_without_room_to_be_widened_stays_as_i
     expect_file(earlier);
     limit_files(RLIM_INFINITY);
     must_add(3, 4);
-    expect_file(HEAD "1,0.000,0,0.25,0,0,0,1,0,7,,\n3,0.000,0,0.25,0,0,0,1,0,0,,0\n");
+    expect_file(HEAD "1,0.000,0,0.25,0,0,0,1,0,7,,,\n3,0.000,0,0.25,0,0,0,1,0,0,,0,\n");
 }
 
 /* How many bytes the calling process has read, by /proc. */
@@ -355,7 +358,7 @@ Test(history, a_file_that_is_too_long_is_read_from_its_end)
     FILE *file = fopen(path, "w");
     cr_assert(file != NULL);
     cr_assert(fseeko(file, (off_t)4 << 30, SEEK_SET) == 0); /* a hole */
-    (void)fputs("0\n7,0.000,0,0.25,0,0,0,1,0,0,,0\n8,0.000,0,0.25,0,0,0,1,0,0,,0\n", file);
+    (void)fputs("0\n7,0.000,0,0.25,0,0,0,1,0,0,,0,\n8,0.000,0,0.25,0,0,0,1,0,0,,0,\n", file);
     cr_assert(fclose(file) == 0);
     unsigned long long before = bytes_read();
     must_add(9, 10);

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is kept, as STATE/best.json and the files of models beside it; see kept_inside.h. */
+#include "kept_inside.h"
+
+#include "train/atomic_file.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define FORM 1
+
+static void path_of_state(const struct kept *kept, char path[CONFIG_TEXT_BYTES])
+{
+    (void)snprintf(path, CONFIG_TEXT_BYTES, "%s/best.json", kept->daemon->config->state_directory);
+}
+
+void kept_path(const struct kept *kept, uint32_t model, char path[CONFIG_TEXT_BYTES])
+{
+    (void)snprintf(path, CONFIG_TEXT_BYTES, "%s/best.%" PRIu32 ".safetensors",
+        kept->daemon->config->state_directory, model);
+}
+
+uint32_t kept_find(const struct kept *kept, sgp_round label)
+{
+    uint32_t model = 0;
+    while (model < KEPT_MODELS &&
+           (label == SGP_ROUND_NONE || kept->models[model] != label || model == kept->writing))
+        model++;
+    return model;
+}
+
+static bool counts(const struct kept *kept, sgp_round label)
+{
+    bool any = label == kept->rule.best.label;
+    for (uint32_t i = 0; i < kept->rule.pending_count && !any; i++)
+        any = kept->rule.pending[i].label == label;
+    return any;
+}
+
+uint32_t kept_free(struct kept *kept)
+{
+    uint32_t unused = KEPT_MODELS;
+    for (uint32_t i = 0; i < KEPT_MODELS; i++) {
+        if (i == kept->writing)
+            continue;
+        if (!counts(kept, kept->models[i]))
+            kept->models[i] = SGP_ROUND_NONE;
+        if (kept->models[i] == SGP_ROUND_NONE && unused == KEPT_MODELS)
+            unused = i;
+    }
+    return unused;
+}
+
+/* ---- writing ---- */
+
+static json_t *render_score(const struct sgp_best_score *score)
+{
+    char sum[40];
+    (void)snprintf(sum, sizeof sum, "%a", score->sum);
+    return json_pack("{s:I, s:I, s:s}", "label", (json_int_t)score->label, "count",
+        (json_int_t)score->count, "sum", sum);
+}
+
+static json_t *render(const struct kept *kept)
+{
+    const struct sgp_best *rule = &kept->rule;
+    json_t *pending = json_array(), *models = json_array();
+    for (uint32_t i = 0; i < rule->pending_count; i++)
+        (void)json_array_append_new(pending, render_score(&rule->pending[i]));
+    for (uint32_t i = 0; i < KEPT_MODELS; i++)
+        (void)json_array_append_new(models,
+            json_integer(i == kept->writing ? SGP_ROUND_NONE : (json_int_t)kept->models[i]));
+    return json_pack("{s:i, s:I, s:I, s:s, s:o, s:I, s:I, s:o, s:s, s:I, s:o}", "sgp_best", FORM,
+        "run", (json_int_t)rule->settings.run, "every", (json_int_t)rule->settings.every, "measure",
+        sgp_best_measure_name(rule->settings.measure), "best", render_score(&rule->best), "last",
+        (json_int_t)rule->last, "upto", (json_int_t)rule->upto, "pending", pending, "word",
+        rule->word, "told", (json_int_t)rule->told, "models", models);
+}
+
+void kept_write(struct kept *kept)
+{
+    struct sgp_atomic_file file;
+    struct sgp_error error = {0};
+    char path[CONFIG_TEXT_BYTES];
+    path_of_state(kept, path);
+    json_t *root = render(kept);
+    char *text = root != NULL ? json_dumps(root, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
+    json_decref(root);
+    int code = text != NULL ? sgp_atomic_open(&file, path, SGP_ATOMIC_PRIVATE, &error)
+                            : sgp_fail(&error, -ENOMEM, "%s: out of memory", path);
+    if (code == 0) {
+        sgp_atomic_write(&file, text, strlen(text));
+        sgp_atomic_write(&file, "\n", 1);
+        code = sgp_atomic_commit(&file, &error);
+    }
+    free(text);
+    if (code < 0)
+        notes_error(kept->daemon, "the best model: %s", error.text);
+}
+
+/* ---- reading ---- */
+
+static int64_t integer_of(const json_t *object, const char *key, int64_t least, int64_t most)
+{
+    const json_t *value = json_object_get(object, key);
+    const int64_t number = json_is_integer(value) ? (int64_t)json_integer_value(value) : least - 1;
+    return number >= least && number <= most ? number : least - 1;
+}
+
+static bool take_score(const json_t *object, struct sgp_best_score *ret_score)
+{
+    const char *sum = json_string_value(json_object_get(object, "sum"));
+    const int64_t label = integer_of(object, "label", SGP_ROUND_NONE, SGP_ROUND_MAX);
+    const int64_t count = integer_of(object, "count", 0, (int64_t)SGP_BEST_COUNT_MAX);
+    if (sum == NULL || label < SGP_ROUND_NONE || count < 0)
+        return false;
+    *ret_score =
+        (struct sgp_best_score){.label = label, .count = (uint64_t)count, .sum = strtod(sum, NULL)};
+    return true;
+}
+
+static bool take_pending(const json_t *list, struct sgp_best *rule)
+{
+    const size_t count = json_array_size(list);
+    if (count > SGP_BEST_PENDING)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        struct sgp_best_score score;
+        if (!take_score(json_array_get(list, i), &score) ||
+            (i > 0 && score.label <= rule->pending[i - 1].label))
+            return false;
+        rule->pending[rule->pending_count++] = score;
+    }
+    return true;
+}
+
+/* A file is there if its label is known and it can be found. */
+static void take_models(const json_t *list, struct kept *kept)
+{
+    for (uint32_t i = 0; i < KEPT_MODELS; i++) {
+        char path[CONFIG_TEXT_BYTES];
+        struct stat status;
+        const json_t *label = json_array_get(list, i);
+        kept_path(kept, i, path);
+        if (json_is_integer(label) && stat(path, &status) == 0)
+            kept->models[i] = (sgp_round)json_integer_value(label);
+    }
+}
+
+static bool take(const json_t *root, struct kept *kept)
+{
+    struct sgp_best rule = {.settings = kept->rule.settings};
+    const char *word = json_string_value(json_object_get(root, "word"));
+    if (integer_of(root, "sgp_best", FORM, FORM) != FORM || word == NULL ||
+        strlen(word) >= sizeof rule.word ||
+        !take_score(json_object_get(root, "best"), &rule.best) ||
+        !take_pending(json_object_get(root, "pending"), &rule))
+        return false;
+    rule.last = integer_of(root, "last", SGP_ROUND_NONE, SGP_ROUND_MAX);
+    rule.upto = integer_of(root, "upto", SGP_ROUND_NONE, SGP_ROUND_MAX);
+    const int64_t told = integer_of(root, "told", 0, rule.pending_count);
+    const sgp_round latest =
+        rule.pending_count > 0 ? rule.pending[rule.pending_count - 1].label : SGP_ROUND_NONE;
+    if (rule.last < SGP_ROUND_NONE || told < 0 || rule.upto < latest)
+        return false;
+    rule.told = (uint32_t)told;
+    (void)snprintf(rule.word, sizeof rule.word, "%s", word);
+    kept->rule = rule;
+    take_models(json_object_get(root, "models"), kept);
+    return true;
+}
+
+/* Whether the file is of this run and measure. What is kept of another is worth nothing here. */
+static bool is_ours(const json_t *root, const struct sgp_best_settings *settings)
+{
+    const char *measure = json_string_value(json_object_get(root, "measure"));
+    return measure != NULL && strcmp(measure, sgp_best_measure_name(settings->measure)) == 0 &&
+           integer_of(root, "run", 0, INT64_MAX) == (int64_t)settings->run;
+}
+
+void kept_read(struct kept *kept)
+{
+    char path[CONFIG_TEXT_BYTES];
+    struct stat status;
+    path_of_state(kept, path);
+    if (stat(path, &status) < 0 && errno == ENOENT)
+        return;
+    json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
+    if (root == NULL || (is_ours(root, &kept->rule.settings) && !take(root, kept)))
+        sgp_log(&kept->daemon->log->sink, SGP_LEVEL_WARNING,
+            "event=warning text=\"%s: not what a node has kept; the best model begins anew\"",
+            path);
+    json_decref(root);
+}

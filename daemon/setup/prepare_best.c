@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The keys of the best model: keep_best, evaluate_every and best_patience of [train]. */
+#include "prepare.h"
+
+#include <inttypes.h>
+
+enum sgp_best_measure prepared_keeps_best(const struct prepared *p)
+{
+    return (enum sgp_best_measure)(p->config->keep_best - 1);
+}
+
+struct sgp_best_times prepared_best_times(const struct prepared *p)
+{
+    return (struct sgp_best_times){.first = p->topology->prelude_rounds,
+        .cycle = p->topology->rounds_per_cycle,
+        .every = (sgp_round)p->config->evaluate_every};
+}
+
+/* Keys that only mean something beside keep_best. */
+static int check_alone(const struct prepared *p, struct sgp_error *error)
+{
+    static const enum config_id ids[] = {CONFIG_ID_EVALUATE_EVERY, CONFIG_ID_BEST_PATIENCE};
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
+        if (p->config->changed[ids[i]])
+            return config_fail(p->config, ids[i], error, SGP_E_CONFIG,
+                "nothing is evaluated for it without keep_best; give keep_best a measure, or "
+                "remove "
+                "it");
+    return 0;
+}
+
+/* All nodes must be in one round, or their models are never those of one moment. */
+static int check_method(const struct prepared *p, struct sgp_error *error)
+{
+    const char *algorithm = p->method->name;
+    if (p->topology->owner != SGP_NODE_NONE)
+        return config_fail(p->config, CONFIG_ID_KEEP_BEST, error, SGP_E_CONFIG,
+            "%s has a node that owns the vector, and a best model is kept without one only; remove "
+            "it",
+            p->config->topology);
+    if (!sgp_method_waits(p->method))
+        return config_fail(p->config, CONFIG_ID_KEEP_BEST, error, SGP_E_CONFIG,
+            "with algorithm %s each node keeps its own pace, so the models of all nodes are never "
+            "those of one round; choose sgp or dpsgd, or remove it",
+            algorithm);
+    if (sgp_method_overlaps(p->method))
+        return config_fail(p->config, CONFIG_ID_KEEP_BEST, error, SGP_E_CONFIG,
+            "with algorithm %s shares come in later rounds, so a cycle without steps does not "
+            "bring the models together; choose sgp or dpsgd, or remove it",
+            algorithm);
+    return 0;
+}
+
+static int check_times(const struct prepared *p, struct sgp_error *error)
+{
+    const struct sgp_best_times times = prepared_best_times(p);
+    if (times.every == 0)
+        return config_fail(p->config, CONFIG_ID_KEEP_BEST, error, SGP_E_CONFIG,
+            "nothing says when the models are evaluated; give [train] evaluate_every, the same on "
+            "every node");
+    if (times.every < 2 * times.cycle)
+        return config_fail(p->config, CONFIG_ID_EVALUATE_EVERY, error, SGP_E_CONFIG,
+            "a cycle of %s has %" PRId64
+            " rounds, and one without steps comes before each evaluation; give at least %" PRId64,
+            p->config->topology, times.cycle, 2 * times.cycle);
+    return 0;
+}
+
+/* A relay has no rows, and does not measure. */
+static int check_measure(const struct prepared *p, struct sgp_error *error)
+{
+    const enum sgp_best_measure measure = prepared_keeps_best(p);
+    const struct sgp_dataset *rows = p->data.train;
+    const bool of_numbers = measure == SGP_BEST_ABSOLUTE_ERROR || measure == SGP_BEST_SQUARED_ERROR;
+    if (rows == NULL)
+        return 0;
+    const enum sgp_measures_kind kind = sgp_loss_measures(p->model.loss, rows->classes > 0);
+    if (of_numbers && kind != SGP_MEASURES_NUMBERS)
+        return config_fail(p->config, CONFIG_ID_KEEP_BEST, error, SGP_E_CONFIG,
+            "the label is no number, so there is no %s; choose accuracy%s",
+            sgp_best_measure_name(measure), kind == SGP_MEASURES_SCORES ? "" : " or log_loss");
+    if (!of_numbers && kind == SGP_MEASURES_NUMBERS)
+        return config_fail(p->config, CONFIG_ID_KEEP_BEST, error, SGP_E_CONFIG,
+            "the label is a number, so there is no %s; choose squared_error or absolute_error",
+            sgp_best_measure_name(measure));
+    if (measure == SGP_BEST_LOG_LOSS && kind == SGP_MEASURES_SCORES)
+        return config_fail(p->config, CONFIG_ID_KEEP_BEST, error, SGP_E_CONFIG,
+            "with loss = %s the outputs are no probabilities, so there is no log_loss; choose "
+            "accuracy",
+            sgp_loss_name(p->model.loss));
+    return 0;
+}
+
+static void warn(struct prepared *p)
+{
+    const struct sgp_best_times times = prepared_best_times(p);
+    if (p->data.train != NULL && p->data.test == NULL)
+        prepared_warn(p,
+            "%s:%u: [train] keep_best: this node has no held-out rows, so the best model is chosen "
+            "by the rows of the others; give [data] test or holdout",
+            p->config->file, p->config->lines[CONFIG_ID_KEEP_BEST]);
+    if (p->data.train != NULL && p->rounds < times.first + sgp_best_period(&times))
+        prepared_warn(p,
+            "%s:%u: [train] evaluate_every: training ends after %" PRId64
+            " rounds, before the first evaluation; only the last model is measured",
+            p->config->file, p->config->lines[CONFIG_ID_EVALUATE_EVERY], p->rounds);
+}
+
+int prepare_best(struct prepared *p, struct sgp_error *error)
+{
+    if (prepared_keeps_best(p) == 0)
+        return check_alone(p, error);
+    if (p->config->kind == CONFIG_ATTACHED)
+        return config_fail(p->config, CONFIG_ID_KEEP_BEST, error, SGP_E_CONFIG,
+            "the model is a program's, which alone knows the labels; let it choose its best model "
+            "itself (node.mean), and remove it");
+    int code = check_method(p, error);
+    if (code == 0)
+        code = check_times(p, error);
+    if (code == 0)
+        code = check_measure(p, error);
+    if (code == 0)
+        warn(p);
+    return code;
+}
