@@ -27,9 +27,10 @@ static enum ctl_exit check_fleet(const struct ctl_draft *draft)
 {
     struct sgp_error why = {0};
     for (uint32_t i = 0; i < draft->topology->node_count; i++)
-        if (draft->topology->nodes[i].beside)
+        if (draft->topology->nodes[i].colocated)
             return ctl_fail(draft->ctl, CTL_INVALID,
-                "--scale fleet does not go with %s, an owner beside another node of %s; give a "
+                "--scale fleet does not go with %s, an owner co-located with another node of %s; "
+                "give a "
                 "scaling file",
                 draft->topology->nodes[i].name, draft->given[NEW_TOPOLOGY].value);
     if (ctl_rows_refuse_fleet(&draft->rows, &why))

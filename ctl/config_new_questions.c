@@ -78,7 +78,7 @@ static enum ctl_exit find_node(struct ctl_draft *draft)
 {
     const struct sgp_topology *topology = draft->topology;
     char question[SGP_TEXT_BYTES / 2] = "the name of this node, one of";
-    for (uint32_t i = 0; i < topology->node_count && !topology->nodes[i].beside; i++) {
+    for (uint32_t i = 0; i < topology->node_count && !topology->nodes[i].colocated; i++) {
         const size_t used = strlen(question);
         (void)snprintf(question + used, sizeof question - used, "%s %s", i > 0 ? "," : "",
             topology->nodes[i].name);
@@ -89,7 +89,7 @@ static enum ctl_exit find_node(struct ctl_draft *draft)
     if (status != CTL_DONE)
         return status;
     int64_t index = sgp_topology_find(topology, name.value);
-    if (index < 0 || topology->nodes[index].beside)
+    if (index < 0 || topology->nodes[index].colocated)
         return ctl_fail(draft->ctl, CTL_INVALID, "%s: no node is called '%.80s'; give %s",
             draft->given[NEW_TOPOLOGY].value, name.value, question);
     draft->node = &topology->nodes[index];

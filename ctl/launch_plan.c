@@ -85,7 +85,7 @@ static enum ctl_exit read_file(struct ctl *ctl, struct launch_plan *plan)
         return status;
     /* a colocated owner comes after all others, and is not a daemon of its own */
     uint32_t count = 0;
-    while (count < plan->graph->node_count && !plan->graph->nodes[count].beside)
+    while (count < plan->graph->node_count && !plan->graph->nodes[count].colocated)
         count++;
     if (plan->nodes > 0 && plan->nodes != count)
         return ctl_usage(

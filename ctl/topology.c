@@ -136,10 +136,10 @@ static json_t *parts_json(const struct sgp_topology_node *node)
 }
 
 /* The node of the file with which this owner is colocated. */
-static json_t *beside_json(const struct sgp_topology *topology, uint32_t node)
+static json_t *colocated_json(const struct sgp_topology *topology, uint32_t node)
 {
     const struct sgp_topology_node *it = &topology->nodes[node];
-    return it->beside ? json_string(topology->nodes[it->trainer].name) : json_null();
+    return it->colocated ? json_string(topology->nodes[it->trainer].name) : json_null();
 }
 
 /* The names are those of GET /v1/topology. */
@@ -153,7 +153,7 @@ static json_t *topology_json(const struct sgp_topology *topology)
             json_pack("{s:s, s:s, s:o, s:b, s:b, s:o, s:o, s:f}", "name", topology->nodes[i].name,
                 "address", topology->nodes[i].address, "key", keys_json(topology, i), "train",
                 (int)!topology->nodes[i].relay, "owns", (int)topology->nodes[i].owns, "parts",
-                parts_json(&topology->nodes[i]), "beside", beside_json(topology, i), "starts",
+                parts_json(&topology->nodes[i]), "beside", colocated_json(topology, i), "starts",
                 sgp_topology_starts(topology, i)));
     for (uint32_t p = 0; p < topology->phase_count; p++) {
         const struct sgp_phase *phase = &topology->phases[p];
@@ -286,9 +286,9 @@ static void print_topology(const struct sgp_topology *topology)
         const struct sgp_topology_node *node = &topology->nodes[i];
         if ((int)strlen(node->name) > width)
             width = (int)strlen(node->name);
-        uint32_t beside = sgp_topology_beside(topology, i);
-        if (beside != SGP_NODE_NONE)
-            (void)printf("  %s trains, and owns as %s\n", node->name, topology->nodes[beside].name);
+        uint32_t owner = sgp_topology_colocated_owner(topology, i);
+        if (owner != SGP_NODE_NONE)
+            (void)printf("  %s trains, and owns as %s\n", node->name, topology->nodes[owner].name);
         else if (node->address[0] != '\0')
             (void)printf(
                 sgp_topology_is_dialled(topology, i) ? "  %s at %s\n" : "  %s cannot be dialled\n",
@@ -523,7 +523,7 @@ static enum ctl_exit give_keys(struct ctl *ctl, const char *path, struct sgp_top
     for (uint32_t i = 0; i < topology->node_count && status == CTL_DONE; i++) {
         struct sgp_topology_node *node = &topology->nodes[i];
         int64_t at = sgp_topology_find(keys, node->name);
-        if (node->beside) /* it has the key of the node with which it is colocated */
+        if (node->colocated) /* it has the key of the node with which it is colocated */
             continue;
         if (at < 0 || keys->nodes[at].keys[0][0] == '\0') {
             status = ctl_fail(ctl, CTL_INVALID,

@@ -2,7 +2,7 @@
 /* The life of the daemon: opening, the loop, timers and signals, closing; see daemon.h. */
 #include "daemon.h"
 
-#include "node/beside.h"
+#include "node/colocated_owner.h"
 #include "node/bulletins.h"
 #include "node/calls.h"
 #include "node/background_jobs.h"
@@ -69,7 +69,7 @@ static void end(struct daemon *daemon)
     inquiry_close(daemon);
     calls_close(daemon);
     bulletins_close(daemon);
-    beside_close(daemon);
+    colocated_owner_close(daemon);
     edges_close(daemon);
     events_close(daemon);
     uv_close((uv_handle_t *)&daemon->checkpoint_timer, NULL);
@@ -106,11 +106,11 @@ static void on_settled(struct daemon *daemon)
         statements_ask_stop(daemon, stop);
     if (daemon->ending) /* an event followed */
         return;
-    if (work_is_done(daemon) || (beside_is_missed(daemon) && !daemon->stopping))
+    if (work_is_done(daemon) || (colocated_owner_is_missed(daemon) && !daemon->stopping))
         orders_stop(daemon);
     else if (daemon->drained && daemon->saves == 0) {
         part(daemon);
-        if (!beside_runs(daemon))
+        if (!colocated_owner_runs(daemon))
             end(daemon);
     }
 }
@@ -124,7 +124,7 @@ static void on_signal(uv_signal_t *signal, int number)
     daemon->signalled = true;
     sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=signal number=%d%s", number,
         again ? " at_once=1" : "");
-    beside_stop(daemon);
+    colocated_owner_stop(daemon);
     if (again)
         end(daemon);
     else if (!daemon->stopping)
@@ -153,7 +153,7 @@ static void on_watchdog(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
     bool alive =
-        beside_is_alive(daemon) &&
+        colocated_owner_is_alive(daemon) &&
         notify_watchdog(&daemon->notify, daemon->worker.away == 0, worker_spent(&daemon->worker));
     if (alive && daemon->stopping) /* writing a large model takes long */
         notify_extend(30 * SGP_SECOND);
@@ -351,7 +351,7 @@ int daemon_run(const struct config *config, struct prepared *prepared, struct lo
 {
     struct daemon daemon = {
         .config = config,
-        .beside = company->beside,
+        .colocated_owner = company->colocated_owner,
         .prepared = prepared,
         .log = log,
         .found.older = SGP_ROUND_NONE,
@@ -374,7 +374,7 @@ int daemon_run(const struct config *config, struct prepared *prepared, struct lo
     code = open_all(&daemon, company, &error);
     if (code == 0) {
         start_timers(&daemon);
-        beside_open(&daemon);
+        colocated_owner_open(&daemon);
         char rows[SGP_TEXT_BYTES], blas[SGP_BLAS_TEXT_BYTES];
         prepared_rows_text(prepared, rows);
         sgp_blas_text(&prepared->blas, blas);
@@ -387,7 +387,7 @@ int daemon_run(const struct config *config, struct prepared *prepared, struct lo
         if (company->guest !=
             NULL) /* the node restarts from this model, for whatever reason it ends */
             (void)survive_checkpoint(&daemon);
-        if (beside_is_ready(&daemon))
+        if (colocated_owner_is_ready(&daemon))
             notify_ready();
         notes_status_line(&daemon);
         early_stop_release();

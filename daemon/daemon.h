@@ -2,32 +2,32 @@
 /* The life of the daemon: start, the loop, signals, the end. The running node is the layer below,
  * daemon/node. Each of its files has a header of its own and calls only the files below it:
  *
- *   orders.c      orders of clients and signals: pause, stop, leave, reload
- *   performer.c   performs the core's effects, and posts their results back
- *   program.c     the program that trains through this daemon; program_inside.h lists its files
- *   reload.c      another topology file, without a pause
- *   beside.c      the owner colocated with a node that trains: a process of its own
- *   milestones.c  what follows from the core's notes: measure, save, checkpoint
- *   runs.c        the run in which the node takes part, and what of a former run is set aside
- *   survive.c     the ledger and the checkpoints: of an earlier process, and of this one
- *   calls.c       connections to nodes that cannot be dialled, which those nodes open
- *   bulletins.c   questions and answers about bulletins: reports, the scaling of the fleet
- *   reports.c     what all nodes tell of their models; reports_inside.h lists its files
- *   kept.c        the best model of the fleet, which this node keeps; kept_inside.h lists its files
- *   background_jobs.c      jobs that the core does not know: evaluate, predict, save
- *   neighbours.c  strangers become neighbours; what happens on a connection becomes an event
- *   facts.c       words of programs that decide together: relayed, complete
- *   fact_table.c  the stored words
- *   statements.c  signed statements on the end of the fleet: stored, relayed, proven
- *   inquiry.c     questions about what a node that has left had accepted
- *   inspect.c     what the control socket shows (util/view.h)
- *   trust.c       which nodes the topology file admits, and how their links are ciphered
- *   notes.c       lines for people: the log, STATUS=, which node is waited for
- *   events.c      the only entrance to the core
- *   edges.c       which connection belongs to which edge of the topology
- *   task.c        the fixed pool of jobs
- *   early_stop.c  signals before the loop listens to them
- *   state.h       struct daemon, which all of these files share
+ *   orders.c           orders of clients and signals: pause, stop, leave, reload
+ *   performer.c        performs the core's effects, and posts their results back
+ *   program.c          the program that trains through this daemon (program_inside.h)
+ *   reload.c           another topology file, without a pause
+ *   colocated_owner.c  the owner colocated with a node that trains: a process of its own
+ *   milestones.c       what follows from the core's notes: measure, save, checkpoint
+ *   runs.c             the run in which the node takes part, and what of a former run is set aside
+ *   survive.c          the ledger and the checkpoints: of an earlier process, and of this one
+ *   calls.c            connections to nodes that cannot be dialled, which those nodes open
+ *   bulletins.c        questions and answers about bulletins: reports, the scaling of the fleet
+ *   reports.c          what all nodes tell of their models; reports_inside.h lists its files
+ *   kept.c             the best model of the fleet, which this node keeps; kept_inside.h lists its files
+ *   background_jobs.c  jobs that the core does not know: evaluate, predict, save
+ *   neighbours.c       strangers become neighbours; what happens on a connection becomes an event
+ *   facts.c            words of programs that decide together: relayed, complete
+ *   fact_table.c       the stored words
+ *   statements.c       signed statements on the end of the fleet: stored, relayed, proven
+ *   inquiry.c          questions about what a node that has left had accepted
+ *   inspect.c          what the control socket shows (util/view.h)
+ *   trust.c            which nodes the topology file admits, and how their links are ciphered
+ *   notes.c            lines for people: the log, STATUS=, which node is waited for
+ *   events.c           the only entrance to the core
+ *   edges.c            which connection belongs to which edge of the topology
+ *   task.c             the fixed pool of jobs
+ *   early_stop.c       signals before the loop listens to them
+ *   state.h            struct daemon, which all of these files share
  *
  * No action of a peer ends the process. The process ends by an order to stop, by the end of
  * training with `when_done = exit`, and by failures before the loop begins. Thread: the loop
@@ -35,7 +35,7 @@
 #ifndef SGPD_DAEMON_H
 #define SGPD_DAEMON_H
 
-#include "node/beside.h"
+#include "node/colocated_owner.h"
 #include "setup/config.h"
 #include "attach/door.h"
 #include "util/log.h"
@@ -43,9 +43,10 @@
 
 /* What a node may have beside its configuration. NULL: the node does not have it. */
 struct company {
-    struct guest *guest;   /* the program that brought its model */
-    struct beside *beside; /* the colocated owner, which ends before the node does */
-    int socket;            /* the control socket, from control_keep; negative: it is not open yet */
+    struct guest *guest; /* the program that brought its model */
+    struct colocated_owner
+        *colocated_owner; /* the colocated owner, which ends before the node does */
+    int socket;           /* the control socket, from control_keep; negative: it is not open yet */
 };
 
 #define DAEMON_AGAIN (-1) /* the node was reset: this program must restart */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sgpd: options, configuration, exit statuses. daemon.c contains what runs afterwards. */
 #include "daemon.h"
-#include "node/beside.h"
+#include "node/colocated_owner.h"
 #include "node/early_stop.h"
 #include "node/runs.h"
 #include "setup/scaling.h"
@@ -142,10 +142,10 @@ static const struct opened nothing = {.directory = -1, .socket = -1};
 
 /* The state directory stays open until the process ends. */
 static int run(const struct config *config, struct prepared *prepared, struct log *log,
-    struct beside *beside, const struct opened *opened)
+    struct colocated_owner *owner, const struct opened *opened)
 {
     struct sgp_error error = {0};
-    const struct company company = {.beside = beside, .socket = opened->socket};
+    const struct company company = {.beside = owner, .socket = opened->socket};
     if (!prepared->awaiting_model && prepared_learn(prepared, &error) < 0)
         return refuse(&error, false);
     if (opened->directory < 0 && state_directory_open(config->state_directory, &error) < 0)
@@ -158,10 +158,10 @@ static int run(const struct config *config, struct prepared *prepared, struct lo
 
 /* ---- the owner colocated with a node that trains ---- */
 
-/* NULL: the topology file names no owner beside this node. */
-static const char *owner_beside(const struct prepared *prepared)
+/* NULL: the topology file names no owner that is co-located with this node. */
+static const char *name_of_owner(const struct prepared *prepared)
 {
-    uint32_t owner = sgp_topology_beside(prepared->topology, prepared->self);
+    uint32_t owner = sgp_topology_colocated_owner(prepared->topology, prepared->self);
     return owner == SGP_NODE_NONE ? NULL : prepared->topology->nodes[owner].name;
 }
 
@@ -179,16 +179,16 @@ static int run_both(const struct config *config, struct prepared *prepared, stru
     const struct config *owner_config, struct prepared *owner)
 {
     struct sgp_error error = {0};
-    struct beside beside;
+    struct colocated_owner child;
     /* the child reports errors: its directory is within */
     (void)mkdir(config->state_directory, 0750);
-    int code = beside_fork(&error, &beside);
+    int code = colocated_owner_fork(&error, &child);
     if (code < 0)
         return fail(&error, log);
     if (code > 0)
         return run_owner(owner_config, owner, prepared);
-    int status = run(config, prepared, log, &beside, &nothing);
-    beside_end(&beside);
+    int status = run(config, prepared, log, &child, &nothing);
+    colocated_owner_end(&child);
     return status;
 }
 
@@ -198,8 +198,8 @@ static int run_or_check_both(
     struct sgp_error error = {0};
     struct config owner_config;
     struct prepared owner;
-    if (config_beside(
-            config, owner_beside(prepared), prepared->model.inputs, &error, &owner_config) < 0)
+    if (config_colocated(
+            config, name_of_owner(prepared), prepared->model.inputs, &error, &owner_config) < 0)
         return refuse(&error, checks);
     int status = STATUS_DONE;
     if (prepare(&owner_config, &error, &owner) < 0) {
@@ -277,7 +277,7 @@ static int run_or_check(const struct options *options, struct config *config, ch
     if (!options->check)
         early_stop_begin(true);
     int status = code < 0 ? refuse(&error, options->check)
-                 : owner_beside(&prepared) != NULL
+                 : name_of_owner(&prepared) != NULL
                      ? run_or_check_both(config, &prepared, &log, options->check)
                  : options->check ? check(config, &prepared)
                                   : run(config, &prepared, &log, NULL, &opened);

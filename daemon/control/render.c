@@ -130,10 +130,10 @@ static json_t *render_parts(const struct sgp_topology_node *node)
 }
 
 /* The node of the file with which this owner is colocated. */
-static json_t *render_beside(const struct sgp_topology *topology, uint32_t node)
+static json_t *render_colocated(const struct sgp_topology *topology, uint32_t node)
 {
     const struct sgp_topology_node *it = &topology->nodes[node];
-    return it->beside ? json_string(topology->nodes[it->trainer].name) : json_null();
+    return it->colocated ? json_string(topology->nodes[it->trainer].name) : json_null();
 }
 
 /* Whether the node owns the vector or parts of it, permanently. */
@@ -232,8 +232,8 @@ json_t *render_topology(const struct view_status *status, const struct sgp_topol
             json_pack("{s:s, s:s, s:o, s:b, s:b, s:o, s:o, s:f}", "name", topology->nodes[i].name,
                 "address", topology->nodes[i].address, "key", render_keys(topology, i), "train",
                 (int)!topology->nodes[i].relay, "owns", (int)topology->nodes[i].owns, "parts",
-                render_parts(&topology->nodes[i]), "beside", render_beside(topology, i), "starts",
-                sgp_topology_starts(topology, i)));
+                render_parts(&topology->nodes[i]), "beside", render_colocated(topology, i),
+                "starts", sgp_topology_starts(topology, i)));
     json_t *phases = json_array();
     for (uint32_t i = 0; i < topology->phase_count; i++) {
         const struct sgp_phase *phase = &topology->phases[i];

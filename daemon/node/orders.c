@@ -2,7 +2,7 @@
 /* Orders; see orders.h. An order that is not possible now is refused with SGP_E_STATE. */
 #include "orders.h"
 
-#include "beside.h"
+#include "colocated_owner.h"
 #include "events.h"
 #include "performer.h"
 #include "program.h"
@@ -88,7 +88,7 @@ static int stop(void *context)
     struct daemon *daemon = context;
     if (daemon->stopping)
         return SGP_E_STATE;
-    beside_stop(daemon);
+    colocated_owner_stop(daemon);
     orders_stop(daemon);
     return 0;
 }
@@ -97,7 +97,7 @@ void orders_reset(struct daemon *daemon, bool join)
 {
     daemon->resets = true;
     daemon->joins = join;
-    beside_stop(daemon);
+    colocated_owner_stop(daemon);
     orders_stop(daemon);
 }
 

@@ -11,7 +11,7 @@
  * topology is kept, and some buffers may be larger than needed. Thread: the loop thread. */
 #include "reload.h"
 
-#include "beside.h"
+#include "colocated_owner.h"
 #include "calls.h"
 #include "changes.h"
 #include "edges.h"
@@ -86,7 +86,7 @@ static int read_place(struct daemon *daemon, struct reload *reload, struct sgp_e
     const struct sgp_error why = *error;
     *error = (struct sgp_error){0}; /* the first error is kept */
     return sgp_fail(error, code,
-        daemon->config->beside
+        daemon->config->colocated
             ? "%.400s; stop the service of which it is a part, and start it again"
             : "%.430s; to retire this node, use sgpctl leave",
         why.text);
@@ -100,10 +100,10 @@ static struct sgp_node_change change_of(const struct reload *reload)
         .weight_most = reload->place.weight_most};
 }
 
-static struct sgp_slice owns_beside(
+static struct sgp_slice colocated_part(
     const struct sgp_topology *topology, uint32_t node, uint64_t parameters)
 {
-    uint32_t owner = sgp_topology_beside(topology, node);
+    uint32_t owner = sgp_topology_colocated_owner(topology, node);
     return owner == SGP_NODE_NONE ? (struct sgp_slice){.count = 0}
                                   : sgp_topology_owned(topology, owner, parameters);
 }
@@ -120,16 +120,16 @@ static int check_part(
     int code = sgp_topology_check_owners(next, now->parameters, &why);
     if (code < 0)
         return sgp_fail(error, code, "%s: %.430s", daemon->config->topology, why.text);
-    bool owned = sgp_topology_beside(now->topology, now->self) != SGP_NODE_NONE;
-    bool will = sgp_topology_beside(next, reload->place.self) != SGP_NODE_NONE;
-    struct sgp_slice beside = owns_beside(now->topology, now->self, now->parameters);
-    struct sgp_slice then = owns_beside(next, reload->place.self, now->parameters);
+    bool owned = sgp_topology_colocated_owner(now->topology, now->self) != SGP_NODE_NONE;
+    bool will = sgp_topology_colocated_owner(next, reload->place.self) != SGP_NODE_NONE;
+    struct sgp_slice now_owned = colocated_part(now->topology, now->self, now->parameters);
+    struct sgp_slice then = colocated_part(next, reload->place.self, now->parameters);
     if (owned != will)
         return sgp_fail(error, SGP_E_STATE,
             "%s: by the new file this node %s; stop it, and start it again for that",
             daemon->config->topology, will ? "owns something, too" : "owns nothing any more");
     bool relay = now->topology->nodes[now->self].relay;
-    bool moves = beside.first != then.first || beside.count != then.count;
+    bool moves = now_owned.first != then.first || now_owned.count != then.count;
     bool owns = has.count > 0 && !sgp_topology_has_token(next) &&
                 (has.first != had.first || has.count != had.count);
     if (moves || (next->nodes[reload->place.self].relay == relay && owns))
@@ -252,7 +252,7 @@ int reload_topology(struct daemon *daemon, struct view_reload *ret_reload, struc
         calls_reload(daemon);
         reports_reload(daemon);
         kept_reload(daemon);
-        beside_reload(daemon);
+        colocated_owner_reload(daemon);
         events_post(daemon, (struct sgp_event){.type = SGP_EVENT_TICK});
     }
     return code;

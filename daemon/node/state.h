@@ -7,7 +7,7 @@
 #ifndef SGPD_STATE_H
 #define SGPD_STATE_H
 
-#include "beside.h"
+#include "colocated_owner.h"
 #include "net/callers.h"
 #include "setup/config.h"
 #include "control/control.h"
@@ -110,9 +110,9 @@ struct daemon {
     uv_timer_t second; /* updates STATUS=, and the peer for which the node waits */
     uv_timer_t watchdog;
     uv_signal_t signals[3];
-    uv_signal_t beside_ends; /* beside.c */
-    uv_poll_t beside_tells;  /* likewise */
-    struct beside *beside;   /* the co-located owner; NULL: none */
+    uv_signal_t colocated_owner_ends;        /* colocated_owner.c */
+    uv_poll_t colocated_owner_tells;         /* likewise */
+    struct colocated_owner *colocated_owner; /* the co-located owner; NULL: none */
     struct figures figures;
     struct notify notify;
     struct recorder recorder;

@@ -194,7 +194,7 @@ static void say(struct daemon *daemon, uint32_t kind, sgp_round round)
     char text[TEXT_BYTES];
     size_t bytes = text_of(daemon, kind, round, name, text);
     /* one key is one author, and the co-located owner has the same key */
-    if (prepared->topology->nodes[prepared->self].beside)
+    if (prepared->topology->nodes[prepared->self].colocated)
         return;
     daemon->statements.said[kind - 1] = round;
     daemon->statements.digest = prepared->topology->digest;

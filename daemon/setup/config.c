@@ -598,8 +598,8 @@ static const enum config_id of_rows[] = {CONFIG_ID_TRAIN, CONFIG_ID_LABELS, CONF
     CONFIG_ID_TEST_LABELS, CONFIG_ID_LABEL, CONFIG_ID_CLASSES, CONFIG_ID_CATEGORIES,
     CONFIG_ID_IGNORE};
 
-int config_beside(struct config *config, const char *name, uint64_t inputs, struct sgp_error *error,
-    struct config *ret_owner)
+int config_colocated(struct config *config, const char *name, uint64_t inputs,
+    struct sgp_error *error, struct config *ret_owner)
 {
     struct config owner = *config;
     int code = copy_texts(config, &owner);
@@ -625,7 +625,8 @@ int config_beside(struct config *config, const char *name, uint64_t inputs, stru
     }
     if (strlen(owner.socket) >= sizeof((struct sockaddr_un *)0)->sun_path) {
         code = config_fail(config, CONFIG_ID_SOCKET, error, SGP_E_CONFIG,
-            "that of the owner beside, %.120s..., is longer than %zu bytes; take a shorter path",
+            "that of the co-located owner, %.120s..., is longer than %zu bytes; take a shorter "
+            "path",
             owner.socket, sizeof((struct sockaddr_un *)0)->sun_path - 1);
         config_finish(&owner);
         return code;
@@ -633,7 +634,7 @@ int config_beside(struct config *config, const char *name, uint64_t inputs, stru
     /* the other node has reported keys without effect */
     memset(owner.changed, 0, sizeof owner.changed);
     owner.inputs = inputs;
-    owner.beside = true;
+    owner.colocated = true;
     owner.stop_at_accuracy = NAN;
     owner.keep_best = 1;
     *ret_owner = owner;

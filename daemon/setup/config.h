@@ -136,7 +136,7 @@ struct config {
     char *events;
     char *trace;
 
-    bool beside; /* of an owner beside a node that trains: config_beside */
+    bool colocated; /* of an owner co-located with a node that trains: config_colocated */
 
     unsigned lines[CONFIG_LINES]; /* by enum config_id: the line of the key; 0: it is absent */
     bool changed[CONFIG_LINES];   /* by enum config_id: present, and not its default */
@@ -370,8 +370,8 @@ void config_finish(struct config *config);
  *
  * The owner takes over the address on which `config` listens; `config` listens nowhere from now on.
  * The caller owns *ret_owner as after config_load. Returns 0 or -ENOMEM. */
-int config_beside(struct config *config, const char *name, uint64_t inputs, struct sgp_error *error,
-    struct config *ret_owner);
+int config_colocated(struct config *config, const char *name, uint64_t inputs,
+    struct sgp_error *error, struct config *ret_owner);
 
 /* Report an error that was found in a key after reading. Fill *error with `FILE:LINE: [section]
  * key: ...`, and return code. The message is formatted like printf. A key that is not in the file

@@ -16,7 +16,7 @@ static int fail_unknown_name(const struct prepared *p, struct sgp_error *error)
 {
     char names[300];
     size_t used = 0;
-    for (uint32_t i = 0; i < p->topology->node_count && !p->topology->nodes[i].beside; i++) {
+    for (uint32_t i = 0; i < p->topology->node_count && !p->topology->nodes[i].colocated; i++) {
         bool fits = used + 2 * SGP_NAME_BYTES < sizeof names;
         used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "",
             fits ? p->topology->nodes[i].name : "...");
@@ -175,7 +175,7 @@ int prepare_topology(struct prepared *p, struct sgp_error *error)
     if (self < 0)
         return fail_unknown_name(p, error);
     p->self = (uint32_t)self;
-    if (topology->nodes[self].beside && !config->beside)
+    if (topology->nodes[self].colocated && !config->colocated)
         return config_fail(config, CONFIG_ID_NAME, error, SGP_E_CONFIG,
             "%s is what node %s of %s owns, and runs with that; name = %s", config->name,
             topology->nodes[topology->nodes[self].trainer].name, config->topology,

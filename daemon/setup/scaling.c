@@ -29,9 +29,10 @@ int scaling_check(const struct config *config, const struct sgp_topology *topolo
         return config_fail(config, CONFIG_ID_SCALE, error, SGP_E_CONFIG,
             "fleet is for CSV; bytes of IDX are always divided by 255; remove the line");
     for (uint32_t i = 0; i < topology->node_count; i++)
-        if (topology->nodes[i].beside)
+        if (topology->nodes[i].colocated)
             return config_fail(config, CONFIG_ID_SCALE, error, SGP_E_CONFIG,
-                "fleet does not go with %s, an owner beside another node of %s; give a scaling "
+                "fleet does not go with %s, an owner co-located with another node of %s; give a "
+                "scaling "
                 "file",
                 topology->nodes[i].name, config->topology);
     if (!relay && !*config->train)

@@ -17,9 +17,9 @@
 /* Whether the nodes agree on the scaling. Never with a program's model, which has no columns. */
 bool scaling_is_of_fleet(const struct config *config);
 
-/* Whether the nodes can agree: the rows are CSV, and no node of the file is an owner beside another
- * node. Such an owner would have to pass on what it hears before its process exists. 0, or
- * SGP_E_CONFIG with *error. */
+/* Whether the nodes can agree: the rows are CSV, and no node of the file is an owner co-located
+ * with another node. Such an owner would have to pass on what it hears before its process exists.
+ * 0, or SGP_E_CONFIG with *error. */
 int scaling_check(const struct config *config, const struct sgp_topology *topology, bool relay,
     struct sgp_error *error);
 

@@ -70,7 +70,7 @@ struct sgp_topology_node {
     uint16_t own_part;       /* the first part that it owns, */
     uint16_t own_part_count; /* and how many; 0: all of them */
     /* Set by seal: it is the owner that belongs to node `trainer`, on the same machine. */
-    bool beside;
+    bool colocated;
     uint32_t trainer;
     /* The keys that may speak as this node: SHA256: and the base64, without padding, of the hash of
      * a public key's SubjectPublicKeyInfo. "" for none; the first is filled first. */
@@ -297,7 +297,7 @@ uint32_t sgp_topology_delay_most(const struct sgp_topology *topology);
 /* The node of the file: `node` itself, or the node to which this owner belongs. */
 uint32_t sgp_topology_machine(const struct sgp_topology *topology, uint32_t node);
 /* The owner that belongs to `node`, which trains; SGP_NODE_NONE: there is none. */
-uint32_t sgp_topology_beside(const struct sgp_topology *topology, uint32_t node);
+uint32_t sgp_topology_colocated_owner(const struct sgp_topology *topology, uint32_t node);
 
 /* Whether the node keeps a copy of an owner's values: a worker does, and with a token each node
  * does. */

@@ -110,7 +110,7 @@ int sgp_topology_place(struct sgp_topology *topology, const char *base, struct s
     char host[SGP_ADDRESS_BYTES];
     uint16_t port = 0;
     uint32_t count = 0;
-    while (count < topology->node_count && !topology->nodes[count].beside)
+    while (count < topology->node_count && !topology->nodes[count].colocated)
         count++;
     int code = parse_base(base, count, error, host, &port);
     if (code)
@@ -119,11 +119,11 @@ int sgp_topology_place(struct sgp_topology *topology, const char *base, struct s
     if (strlen(host) + strlen("[]:65535") >= SGP_ADDRESS_BYTES)
         return sgp_fail(error, SGP_E_TOPOLOGY, "the --address is too long; take a shorter name");
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t beside = sgp_topology_beside(topology, i);
-        struct sgp_topology_node *node = &topology->nodes[beside == SGP_NODE_NONE ? i : beside];
+        uint32_t owner = sgp_topology_colocated_owner(topology, i);
+        struct sgp_topology_node *node = &topology->nodes[owner == SGP_NODE_NONE ? i : owner];
         (void)snprintf(node->address, sizeof node->address, "%s%s%s:%u", bracketed ? "[" : "", host,
             bracketed ? "]" : "", port + i);
-        if (beside != SGP_NODE_NONE)
+        if (owner != SGP_NODE_NONE)
             (void)snprintf(
                 topology->nodes[i].address, sizeof node->address, "%s", SGP_ADDRESS_NONE);
     }

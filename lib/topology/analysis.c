@@ -101,7 +101,7 @@ static int analyse_traffic(const struct sgp_topology *topology, struct sgp_analy
     }
     for (uint32_t i = 0; i < topology->node_count; i++) {
         sum += sent[i];
-        machines += !topology->nodes[i].beside;
+        machines += !topology->nodes[i].colocated;
         a->vectors_sent_most = fmax(a->vectors_sent_most, sent[i]);
     }
     a->vectors_sent_mean = sum / machines;

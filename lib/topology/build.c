@@ -3,7 +3,7 @@
  *
  * Any thread; a topology under construction belongs to one thread. */
 #include "topology/build.h"
-#include "topology/beside.h"
+#include "topology/colocated.h"
 #include "topology/exact.h"
 #include "topology/key.h"
 #include "topology/owner.h"
@@ -422,7 +422,7 @@ static int rewire(struct sgp_topology *topology, struct sgp_phase *phase, uint32
     next.out = next.in = NULL;
     next.out_first = next.in_first = NULL;
     if (!code) {
-        next.edge_count = sgp_beside_edges(topology, phase, edges);
+        next.edge_count = sgp_colocated_edges(topology, phase, edges);
         code = build_phase(topology, topology->slices, edges, &next, error, where);
     }
     free(edges);
@@ -439,7 +439,7 @@ static int rewire(struct sgp_topology *topology, struct sgp_phase *phase, uint32
 static int divide_owners(
     struct sgp_topology *topology, struct sgp_error *error, struct sgp_edge_place *where)
 {
-    uint32_t divided = sgp_beside_count(topology), count = topology->node_count + divided;
+    uint32_t divided = sgp_colocated_count(topology), count = topology->node_count + divided;
     struct sgp_edge edge = {.source = SGP_NODE_NONE, .target = SGP_NODE_NONE};
     if (divided == 0)
         return 0;
@@ -449,7 +449,7 @@ static int divide_owners(
     topology->by_name = by_name ? by_name : topology->by_name;
     if (!nodes || !by_name)
         return sgp_fail(error, -ENOMEM, "no memory for a topology of %u nodes", count);
-    int code = sgp_beside_divide(topology, error, &where->source);
+    int code = sgp_colocated_divide(topology, error, &where->source);
     if (!code)
         code = check_duplicates(topology, error, &where->source);
     if (code)

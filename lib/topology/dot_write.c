@@ -82,8 +82,8 @@ static bool is_implied(const struct sgp_topology *topology, const struct sgp_edg
 {
     uint32_t source = sgp_topology_machine(topology, edge->source);
     uint32_t target = sgp_topology_machine(topology, edge->target);
-    bool twice = topology->nodes[edge->source].beside &&
-                 sgp_topology_beside(topology, edge->target) != SGP_NODE_NONE;
+    bool twice = topology->nodes[edge->source].colocated &&
+                 sgp_topology_colocated_owner(topology, edge->target) != SGP_NODE_NONE;
     return source == target || twice;
 }
 
@@ -111,9 +111,9 @@ static void write_edges(
 static void write_node(FILE *file, const struct sgp_topology *topology, uint32_t index)
 {
     const struct sgp_topology_node *node = &topology->nodes[index];
-    uint32_t beside = sgp_topology_beside(topology, index);
+    uint32_t colocated = sgp_topology_colocated_owner(topology, index);
     const struct sgp_topology_node *owner =
-        beside != SGP_NODE_NONE ? &topology->nodes[beside] : node;
+        colocated != SGP_NODE_NONE ? &topology->nodes[colocated] : node;
     const char *mark = " [";
     (void)fputs("  ", file);
     write_name(file, node->name);
@@ -207,7 +207,7 @@ int sgp_dot_write(FILE *file, const struct sgp_topology *topology, const char *c
         (void)fputs(" {\n", file);
         write_options(file, topology, phase);
         for (uint32_t i = 0; p == 0 && i < topology->node_count; i++)
-            if (!topology->nodes[i].beside)
+            if (!topology->nodes[i].colocated)
                 write_node(file, topology, i);
         write_edges(file, topology, phase);
         (void)fputs("}\n", file);

@@ -103,7 +103,7 @@ int sgp_keys_check(const struct sgp_topology *topology, struct sgp_error *error,
     }
     *where = 0;
     uint32_t authors = 0; /* number of distinct keys; a node and its co-located owner share one */
-    while (authors < topology->node_count && !topology->nodes[authors].beside)
+    while (authors < topology->node_count && !topology->nodes[authors].colocated)
         authors++;
     if (topology->stops > 1 && topology->tls != SGP_TLS_REQUIRE)
         return sgp_fail(error, SGP_E_TOPOLOGY,

@@ -48,7 +48,7 @@ struct campaign {
     struct sgp_sim_absence absences[CAMPAIGN_FAULTS_MAX];
     struct sgp_sim_cut cuts[CAMPAIGN_FAULTS_MAX];
     uint32_t cut_nodes[CAMPAIGN_FAULTS_MAX]
-                      [CAMPAIGN_NODES_MAX + CAMPAIGN_DIMENSION]; /* owners beside */
+                      [CAMPAIGN_NODES_MAX + CAMPAIGN_DIMENSION]; /* co-located owners */
     struct sgp_sim_clog clogs[CAMPAIGN_FAULTS_MAX];
     struct sgp_sim_swizzle swizzles[CAMPAIGN_FAULTS_MAX];
     struct sgp_sim_half_open half_opens[CAMPAIGN_FAULTS_MAX];

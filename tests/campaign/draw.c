@@ -487,10 +487,10 @@ static void draw_machines(struct campaign *campaign)
     uint32_t crashes = campaign->options.crash_count;
     for (uint32_t i = 0; i < crashes; i++) {
         struct sgp_sim_crash crash = campaign->crashes[i];
-        uint32_t beside = sgp_topology_beside(topology, crash.node);
-        uint32_t other = topology->nodes[crash.node].beside
+        uint32_t owner = sgp_topology_colocated_owner(topology, crash.node);
+        uint32_t other = topology->nodes[crash.node].colocated
                              ? sgp_topology_machine(topology, crash.node)
-                             : beside;
+                             : owner;
         if (other == SGP_NODE_NONE || !chance(campaign, 0.8))
             continue;
         crash.node = other;
@@ -565,7 +565,7 @@ static bool may_follow(const struct sgp_topology *former, const struct sgp_topol
  * waits: its only neighbour has another file, without that edge. */
 static bool may_do_without(const struct sgp_topology *topology, uint32_t odd)
 {
-    bool greets[CAMPAIGN_NODES_MAX + CAMPAIGN_DIMENSION] = {false}; /* owners beside */
+    bool greets[CAMPAIGN_NODES_MAX + CAMPAIGN_DIMENSION] = {false}; /* co-located owners */
     for (uint32_t p = 0; p < topology->phase_count; p++)
         for (uint32_t i = 0; i < topology->node_count; i++) {
             uint32_t count;

@@ -50,7 +50,7 @@ class Owned(Fleet):
         return ", %sowns=%s" % ("" if self.members else "train=false, ", "all" if len(self.owners) == 1 else self.owners.index(index))
 
     def owner(self, index):
-        """The owner beside node `index`, as a node to ask."""
+        """The owner co-located with node `index`, as a node to ask."""
         owner = Node(self, index)
         owner.name += ".owner"
         owner.socket += ".owner"

@@ -39,7 +39,7 @@ class Members(FleetTest):
             f.wait("%s to come to label %d" % (node.name, label), lambda: self.status(f, node)["round"] >= label)
 
     def child(self, f, index):
-        """The process of the owner beside a node."""
+        """The process of the owner co-located with a node."""
         parent = f.nodes[index].process.pid
         with open("/proc/%d/task/%d/children" % (parent, parent)) as file:
             return int(file.read())
@@ -170,7 +170,7 @@ class Members(FleetTest):
         self.goes_on(f)
         os.kill(self.child(f, 0), signal.SIGKILL)
         self.assertEqual(f.nodes[0].process.wait(PATIENCE), 1)
-        self.assertIn("the owner beside this node was ended by signal 9", f.nodes[0].log())
+        self.assertIn("the co-located owner was ended by signal 9", f.nodes[0].log())
         f.nodes[0].start()
         self.goes_on(f)
 

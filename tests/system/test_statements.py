@@ -159,7 +159,7 @@ class Statements(tls.TlsTest):
 
 
 class OneKey(Statements):
-    """Of a node and the owner beside it."""
+    """Of a node and the owner co-located with it."""
     FLEET, OPTIONS, TARGET = FleetWithOwner, {**FOREVER, "train.algorithm": "backup"}, "n0.owner"
 
     def test_two_authors_are_two_and_one_is_one_however_often_it_speaks(self):

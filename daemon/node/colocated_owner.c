@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The co-located owner as a child process; see beside.h. */
-#include "beside.h"
+/* The co-located owner as a child process; see colocated_owner.h. */
+#include "colocated_owner.h"
 
 #include "notes.h"
 
@@ -46,60 +46,60 @@ static int open_notify(char ret_name[sizeof((struct sockaddr_un *)0)->sun_path])
     return descriptor;
 }
 
-static void become_child(pid_t parent, const struct beside *beside, const char *notify)
+static void become_child(pid_t parent, const struct colocated_owner *owner, const char *notify)
 {
     char pid[24];
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) /* the parent has ended already */
         _exit(1);
     (void)setpgid(0, 0); /* signals of a terminal are for the parent, which sends its own */
-    (void)close(beside->notify);
+    (void)close(owner->notify);
     (void)snprintf(pid, sizeof pid, "%d", (int)getpid());
     (void)setenv("NOTIFY_SOCKET", notify, 1);
     if (getenv("WATCHDOG_PID") != NULL)
         (void)setenv("WATCHDOG_PID", pid, 1);
 }
 
-int beside_fork(struct sgp_error *error, struct beside *ret_beside)
+int colocated_owner_fork(struct sgp_error *error, struct colocated_owner *ret_owner)
 {
     char notify[sizeof((struct sockaddr_un *)0)->sun_path] = "";
-    struct beside beside = {.notify = open_notify(notify), .alive = true};
+    struct colocated_owner owner = {.notify = open_notify(notify), .alive = true};
     pid_t parent = getpid();
-    if (beside.notify < 0)
-        return sgp_fail(error, beside.notify, "cannot make a socket for the owner beside: %s",
-            strerror(-beside.notify));
+    if (owner.notify < 0)
+        return sgp_fail(error, owner.notify, "cannot make a socket for the co-located owner: %s",
+            strerror(-owner.notify));
     (void)signal(SIGCHLD, SIG_DFL); /* otherwise its end could go unnoticed */
     (void)fflush(NULL);             /* otherwise both processes would write the buffered output */
-    beside.pid = fork();
-    if (beside.pid == 0) {
-        become_child(parent, &beside, notify);
+    owner.pid = fork();
+    if (owner.pid == 0) {
+        become_child(parent, &owner, notify);
         return 1;
     }
-    if (beside.pid < 0) {
+    if (owner.pid < 0) {
         int code = -errno;
-        (void)close(beside.notify);
-        return sgp_fail(error, code, "cannot start the owner beside: %s", strerror(-code));
+        (void)close(owner.notify);
+        return sgp_fail(error, code, "cannot start the co-located owner: %s", strerror(-code));
     }
-    *ret_beside = beside;
+    *ret_owner = owner;
     return 0;
 }
 
 /* A second SIGTERM kills the child while it ends. This end was ordered, so the status is 0. */
-static void has_ended(struct beside *beside, int status)
+static void has_ended(struct colocated_owner *owner, int status)
 {
-    bool ours = beside->stops && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM;
-    beside->pid = 0;
-    beside->status = WIFEXITED(status) ? WEXITSTATUS(status) : !ours;
+    bool ours = owner->stops && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM;
+    owner->pid = 0;
+    owner->status = WIFEXITED(status) ? WEXITSTATUS(status) : !ours;
 }
 
 /* Whether the child has ended within `time`. */
-static bool ends_within(struct beside *beside, sgp_time time)
+static bool ends_within(struct colocated_owner *owner, sgp_time time)
 {
     const struct timespec pace = {.tv_nsec = END_PACE_NS};
     int status = 0;
     for (sgp_time waited = 0; waited <= time; waited += END_PACE_NS) {
-        if (waitpid(beside->pid, &status, WNOHANG) == beside->pid) {
-            has_ended(beside, status);
+        if (waitpid(owner->pid, &status, WNOHANG) == owner->pid) {
+            has_ended(owner, status);
             return true;
         }
         (void)nanosleep(&pace, NULL);
@@ -107,29 +107,29 @@ static bool ends_within(struct beside *beside, sgp_time time)
     return false;
 }
 
-void beside_end(struct beside *beside)
+void colocated_owner_end(struct colocated_owner *owner)
 {
     static const int numbers[] = {SIGTERM, SIGKILL};
-    beside->stops = true;
-    for (size_t i = 0; i < 2 && beside->pid > 0; i++) {
-        (void)kill(beside->pid, numbers[i]);
-        (void)ends_within(beside, END_NS);
+    owner->stops = true;
+    for (size_t i = 0; i < 2 && owner->pid > 0; i++) {
+        (void)kill(owner->pid, numbers[i]);
+        (void)ends_within(owner, END_NS);
     }
-    (void)close(beside->notify);
+    (void)close(owner->notify);
 }
 
 /* ---- messages of the child ---- */
 
 static void hear(struct daemon *daemon, const char *words)
 {
-    struct beside *beside = daemon->beside;
-    if (strcmp(words, "READY=1") == 0 && !beside->ready) {
-        beside->ready = true;
+    struct colocated_owner *owner = daemon->colocated_owner;
+    if (strcmp(words, "READY=1") == 0 && !owner->ready) {
+        owner->ready = true;
         notify_ready();
-        if (beside->reads)
-            (void)kill(beside->pid, SIGHUP);
+        if (owner->reads)
+            (void)kill(owner->pid, SIGHUP);
     } else if (strcmp(words, "WATCHDOG=1") == 0) {
-        beside->alive = true;
+        owner->alive = true;
     } else if (strncmp(words, "EXTEND_TIMEOUT_USEC=", 20) == 0) {
         notify_extend((sgp_time)strtoll(words + 20, NULL, 10) * SGP_MICROSECOND);
     }
@@ -165,8 +165,8 @@ static void on_words(uv_poll_t *poll, int status, int events)
     char words[WORDS_BYTES];
     pid_t sender;
     (void)events;
-    while (status == 0 && next_words(daemon->beside->notify, words, &sender))
-        if (sender == daemon->beside->pid)
+    while (status == 0 && next_words(daemon->colocated_owner->notify, words, &sender))
+        if (sender == daemon->colocated_owner->pid)
             hear(daemon, words);
 }
 
@@ -174,88 +174,88 @@ static void on_words(uv_poll_t *poll, int status, int events)
 static void on_child(uv_signal_t *signal, int number)
 {
     struct daemon *daemon = signal->data;
-    struct beside *beside = daemon->beside;
+    struct colocated_owner *owner = daemon->colocated_owner;
     int status;
     (void)number;
-    if (beside->pid == 0 || waitpid(beside->pid, &status, WNOHANG) != beside->pid)
+    if (owner->pid == 0 || waitpid(owner->pid, &status, WNOHANG) != owner->pid)
         return;
-    has_ended(beside, status);
-    if (beside->status == 0) {
+    has_ended(owner, status);
+    if (owner->status == 0) {
         sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=beside ended=1");
     } else {
         notes_error(daemon,
-            WIFSIGNALED(status) ? "the owner beside this node was ended by signal %d"
-                                : "the owner beside this node has ended with status %d",
-            WIFSIGNALED(status) ? WTERMSIG(status) : beside->status);
-        daemon->exit_status = beside->status;
+            WIFSIGNALED(status) ? "the co-located owner was ended by signal %d"
+                                : "the co-located owner has ended with status %d",
+            WIFSIGNALED(status) ? WTERMSIG(status) : owner->status);
+        daemon->exit_status = owner->status;
     }
     daemon->settled(daemon);
 }
 
-void beside_open(struct daemon *daemon)
+void colocated_owner_open(struct daemon *daemon)
 {
-    struct beside *beside = daemon->beside;
-    (void)uv_signal_init(&daemon->loop, &daemon->beside_ends);
-    daemon->beside_ends.data = daemon;
-    if (beside == NULL)
+    struct colocated_owner *owner = daemon->colocated_owner;
+    (void)uv_signal_init(&daemon->loop, &daemon->colocated_owner_ends);
+    daemon->colocated_owner_ends.data = daemon;
+    if (owner == NULL)
         return;
-    (void)uv_signal_start(&daemon->beside_ends, on_child, SIGCHLD);
-    if (uv_poll_init(&daemon->loop, &daemon->beside_tells, beside->notify) == 0) {
-        daemon->beside_tells.data = daemon;
-        (void)uv_poll_start(&daemon->beside_tells, UV_READABLE, on_words);
+    (void)uv_signal_start(&daemon->colocated_owner_ends, on_child, SIGCHLD);
+    if (uv_poll_init(&daemon->loop, &daemon->colocated_owner_tells, owner->notify) == 0) {
+        daemon->colocated_owner_tells.data = daemon;
+        (void)uv_poll_start(&daemon->colocated_owner_tells, UV_READABLE, on_words);
     }
     (void)raise(SIGCHLD); /* the child may have ended already */
 }
 
-void beside_close(struct daemon *daemon)
+void colocated_owner_close(struct daemon *daemon)
 {
-    uv_close((uv_handle_t *)&daemon->beside_ends, NULL);
-    if (daemon->beside != NULL && daemon->beside_tells.data == daemon)
-        uv_close((uv_handle_t *)&daemon->beside_tells, NULL);
+    uv_close((uv_handle_t *)&daemon->colocated_owner_ends, NULL);
+    if (daemon->colocated_owner != NULL && daemon->colocated_owner_tells.data == daemon)
+        uv_close((uv_handle_t *)&daemon->colocated_owner_tells, NULL);
 }
 
 /* ---- orders to the child ---- */
 
-void beside_stop(struct daemon *daemon)
+void colocated_owner_stop(struct daemon *daemon)
 {
-    if (!beside_runs(daemon))
+    if (!colocated_owner_runs(daemon))
         return;
-    daemon->beside->stops = true;
-    (void)kill(daemon->beside->pid, SIGTERM);
+    daemon->colocated_owner->stops = true;
+    (void)kill(daemon->colocated_owner->pid, SIGTERM);
 }
 
-void beside_reload(struct daemon *daemon)
+void colocated_owner_reload(struct daemon *daemon)
 {
-    if (beside_runs(daemon) && daemon->beside->ready)
-        (void)kill(daemon->beside->pid, SIGHUP);
-    else if (beside_runs(daemon))
-        daemon->beside->reads = true;
+    if (colocated_owner_runs(daemon) && daemon->colocated_owner->ready)
+        (void)kill(daemon->colocated_owner->pid, SIGHUP);
+    else if (colocated_owner_runs(daemon))
+        daemon->colocated_owner->reads = true;
 }
 
 /* ---- state of the child ---- */
 
-bool beside_runs(const struct daemon *daemon)
+bool colocated_owner_runs(const struct daemon *daemon)
 {
-    return daemon->beside != NULL && daemon->beside->pid > 0;
+    return daemon->colocated_owner != NULL && daemon->colocated_owner->pid > 0;
 }
 
-bool beside_is_missed(const struct daemon *daemon)
+bool colocated_owner_is_missed(const struct daemon *daemon)
 {
-    const struct beside *beside = daemon->beside;
+    const struct colocated_owner *owner = daemon->colocated_owner;
     bool serves = daemon->config->when_done == CONFIG_SERVE; /* otherwise its work may be done */
-    return beside != NULL && beside->pid == 0 && (serves || beside->status != 0);
+    return owner != NULL && owner->pid == 0 && (serves || owner->status != 0);
 }
 
-bool beside_is_ready(const struct daemon *daemon)
+bool colocated_owner_is_ready(const struct daemon *daemon)
 {
-    return daemon->beside == NULL || daemon->beside->ready;
+    return daemon->colocated_owner == NULL || daemon->colocated_owner->ready;
 }
 
-bool beside_is_alive(struct daemon *daemon)
+bool colocated_owner_is_alive(struct daemon *daemon)
 {
-    struct beside *beside = daemon->beside;
-    bool alive = !beside_runs(daemon) || beside->alive;
-    if (beside != NULL)
-        beside->alive = false;
+    struct colocated_owner *owner = daemon->colocated_owner;
+    bool alive = !colocated_owner_runs(daemon) || owner->alive;
+    if (owner != NULL)
+        owner->alive = false;
     return alive;
 }

@@ -8,8 +8,8 @@
  * ends, so that the real service manager starts both again.
  *
  * Thread: the loop thread. */
-#ifndef SGPD_BESIDE_H
-#define SGPD_BESIDE_H
+#ifndef SGPD_COLOCATED_OWNER_H
+#define SGPD_COLOCATED_OWNER_H
 
 #include "sgp/status.h"
 
@@ -18,7 +18,7 @@
 struct daemon;
 
 /* The child, as its parent knows it. */
-struct beside {
+struct colocated_owner {
     pid_t pid;  /* 0: there is no child, or it has ended */
     int notify; /* the socket that receives its messages */
     /* its exit status once it has ended; 1 if a signal ended it that the parent did not send */
@@ -30,31 +30,32 @@ struct beside {
 };
 
 /* Create the child, before there is any thread or loop. Returns 1 in the child, 0 in the parent, or
- * -errno with *error filled. The parent owns *ret_beside and waits for the child. */
-int beside_fork(struct sgp_error *error, struct beside *ret_beside);
+ * -errno with *error filled. The parent owns *ret_owner and waits for the child. */
+int colocated_owner_fork(struct sgp_error *error, struct colocated_owner *ret_owner);
 
 /* In the parent, without a loop: end the child, and wait for its end. It is killed after 5 s. Does
  * nothing if there is no child. */
-void beside_end(struct beside *beside);
+void colocated_owner_end(struct colocated_owner *owner);
 
-/* Listen to the child, and close that again. daemon->beside may be NULL, here and below. */
-void beside_open(struct daemon *daemon);
-void beside_close(struct daemon *daemon);
+/* Listen to the child, and close that again. daemon->colocated_owner may be NULL, here and
+ * below. */
+void colocated_owner_open(struct daemon *daemon);
+void colocated_owner_close(struct daemon *daemon);
 
 /* Send SIGTERM, so that the child ends cleanly. */
-void beside_stop(struct daemon *daemon);
+void colocated_owner_stop(struct daemon *daemon);
 
 /* The topology file was read again, so the child must read it, too. */
-void beside_reload(struct daemon *daemon);
+void colocated_owner_reload(struct daemon *daemon);
 
 /* Whether the child is still running. */
-bool beside_runs(const struct daemon *daemon);
+bool colocated_owner_runs(const struct daemon *daemon);
 
 /* Whether the child has ended although its work is not done. Then this process ends, too. */
-bool beside_is_missed(const struct daemon *daemon);
+bool colocated_owner_is_missed(const struct daemon *daemon);
 
 /* Whether READY=1 and WATCHDOG=1 to the service manager are true for both processes. */
-bool beside_is_ready(const struct daemon *daemon);
-bool beside_is_alive(struct daemon *daemon); /* since the last query */
+bool colocated_owner_is_ready(const struct daemon *daemon);
+bool colocated_owner_is_alive(struct daemon *daemon); /* since the last query */
 
 #endif

@@ -56,7 +56,7 @@ static const char mixed[] = "digraph g {\n slices=3;\n"
                             " r [owns=2, train=false, address=\"h:4\", key=\"" KEY_B "\"];\n"
                             " a -> {c r}; c -> {a r}; r -> {a c};\n}\n";
 
-Test(beside, an_owner_that_trains_is_two_nodes)
+Test(colocated, an_owner_that_trains_is_two_nodes)
 {
     struct sgp_topology *t =
         read_text("digraph g { slices=2; a [owns=0, address=\"h:1\"]; b [owns=1, address=\"h:2\"]; "
@@ -72,9 +72,9 @@ Test(beside, an_owner_that_trains_is_two_nodes)
         cr_assert(eq(str, (char *)node->address, (char *)addresses[i]));
         cr_assert(eq(int, node->relay, i > 2));
         cr_assert(eq(int, node->owns, i > 2));
-        cr_assert(eq(int, node->beside, i > 2));
+        cr_assert(eq(int, node->colocated, i > 2));
         cr_assert(eq(u32, sgp_topology_machine(t, i), i % 3));
-        cr_assert(eq(u32, sgp_topology_beside(t, i), i < 2 ? i + 3 : SGP_NODE_NONE));
+        cr_assert(eq(u32, sgp_topology_colocated_owner(t, i), i < 2 ? i + 3 : SGP_NODE_NONE));
         cr_assert(eq(dbl, sgp_topology_starts(t, i), i > 2 ? 1 : 0));
     }
     for (uint32_t i = 0; i < 5; i++)
@@ -84,7 +84,7 @@ Test(beside, an_owner_that_trains_is_two_nodes)
     sgp_topology_destroy(t);
 }
 
-Test(beside, it_may_stand_among_owners_that_do_not_train)
+Test(colocated, it_may_stand_among_owners_that_do_not_train)
 {
     struct sgp_topology *t = read_text("digraph g { slices=2; a [owns=0]; r [owns=1, train=false]; "
                                        "c; a -> {r c}; r -> {a c}; c -> {a r}; }");
@@ -96,7 +96,7 @@ Test(beside, it_may_stand_among_owners_that_do_not_train)
     sgp_topology_destroy(t);
 }
 
-Test(beside, one_alone_works_for_itself)
+Test(colocated, one_alone_works_for_itself)
 {
     struct sgp_topology *t = read_text("digraph g { a [owns=all]; }");
     cr_assert(eq(u32, t->node_count, 2));
@@ -104,7 +104,7 @@ Test(beside, one_alone_works_for_itself)
     sgp_topology_destroy(t);
 }
 
-Test(beside, what_is_written_is_the_file_and_has_its_digest)
+Test(colocated, what_is_written_is_the_file_and_has_its_digest)
 {
     for (uint32_t nodes = 1; nodes < 7; nodes++)
         for (uint32_t owners = 1; owners <= nodes; owners++) {
@@ -125,9 +125,9 @@ Test(beside, what_is_written_is_the_file_and_has_its_digest)
             for (uint32_t i = 0; i < nodes; i++) {
                 char address[32];
                 (void)snprintf(address, sizeof address, "h:%u", 100 + i);
-                uint32_t beside = sgp_topology_beside(read, i);
-                cr_assert(eq(str, read->nodes[i < owners ? beside : i].address, address));
-                cr_assert(eq(int, i < owners, beside != SGP_NODE_NONE));
+                uint32_t owner = sgp_topology_colocated_owner(read, i);
+                cr_assert(eq(str, read->nodes[i < owners ? owner : i].address, address));
+                cr_assert(eq(int, i < owners, owner != SGP_NODE_NONE));
             }
             struct sgp_analysis analysis;
             cr_assert(zero(int, sgp_analyse(read, &analysis)));
@@ -141,7 +141,7 @@ Test(beside, what_is_written_is_the_file_and_has_its_digest)
         }
 }
 
-Test(beside, who_owns_by_the_file_changes_the_digest)
+Test(colocated, who_owns_by_the_file_changes_the_digest)
 {
     struct sgp_topology *trains = read_text("digraph g { a [owns=all]; b; a -> b; b -> a; }");
     struct sgp_topology *relay =
@@ -154,7 +154,7 @@ Test(beside, who_owns_by_the_file_changes_the_digest)
     sgp_topology_destroy(other);
 }
 
-Test(beside, its_key_speaks_for_both)
+Test(colocated, its_key_speaks_for_both)
 {
     struct sgp_topology *t =
         read_text("digraph g { a [owns=all, key=\"" KEY_A "\"]; b [key=\"" KEY_B
@@ -170,7 +170,7 @@ Test(beside, its_key_speaks_for_both)
     sgp_topology_destroy(t);
 }
 
-Test(beside, what_is_wrong_is_said_of_the_node_in_the_file)
+Test(colocated, what_is_wrong_is_said_of_the_node_in_the_file)
 {
     char text[1024];
     (void)snprintf(text, sizeof text, "%s", mixed);

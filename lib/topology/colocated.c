@@ -4,7 +4,7 @@
  * worker, and the second an ordinary owner.
  *
  * The rule: docs/rules/owner.md */
-#include "topology/beside.h"
+#include "topology/colocated.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static bool is_divided(const struct sgp_topology_node *node)
     return node->owns && !node->relay;
 }
 
-uint32_t sgp_beside_count(const struct sgp_topology *topology)
+uint32_t sgp_colocated_count(const struct sgp_topology *topology)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < topology->node_count && !sgp_topology_has_token(topology); i++)
@@ -26,12 +26,12 @@ uint32_t sgp_beside_count(const struct sgp_topology *topology)
 
 uint32_t sgp_topology_machine(const struct sgp_topology *topology, uint32_t node)
 {
-    return topology->nodes[node].beside ? topology->nodes[node].trainer : node;
+    return topology->nodes[node].colocated ? topology->nodes[node].trainer : node;
 }
 
-uint32_t sgp_topology_beside(const struct sgp_topology *topology, uint32_t node)
+uint32_t sgp_topology_colocated_owner(const struct sgp_topology *topology, uint32_t node)
 {
-    for (uint32_t i = topology->node_count; i-- > 0 && topology->nodes[i].beside;)
+    for (uint32_t i = topology->node_count; i-- > 0 && topology->nodes[i].colocated;)
         if (topology->nodes[i].trainer == node)
             return i;
     return SGP_NODE_NONE;
@@ -56,7 +56,7 @@ static int divide(struct sgp_topology *topology, uint32_t trainer, struct sgp_er
             "node %.40s... owns and trains, so what it owns is called by its name and " SUFFIX
             ", which is too long; take a name of at most %zu bytes",
             node->name, SGP_NAME_BYTES - sizeof SUFFIX);
-    owner.beside = owner.relay = true;
+    owner.colocated = owner.relay = true;
     owner.trainer = trainer;
     owner.starts = SGP_STARTS_USUAL;
     memcpy(owner.name + strlen(node->name), SUFFIX, sizeof SUFFIX);
@@ -68,9 +68,10 @@ static int divide(struct sgp_topology *topology, uint32_t trainer, struct sgp_er
     return 0;
 }
 
-int sgp_beside_divide(struct sgp_topology *topology, struct sgp_error *error, uint32_t *ret_where)
+int sgp_colocated_divide(
+    struct sgp_topology *topology, struct sgp_error *error, uint32_t *ret_where)
 {
-    uint32_t count = topology->node_count, divided = sgp_beside_count(topology);
+    uint32_t count = topology->node_count, divided = sgp_colocated_count(topology);
     if (divided > SGP_SLICES_MAX)
         return sgp_fail(error, SGP_E_LIMIT,
             "%u nodes own something and train, but there are at most %u parts; strike owns at the "
@@ -95,12 +96,12 @@ int sgp_beside_divide(struct sgp_topology *topology, struct sgp_error *error, ui
 
 static uint32_t owner_at(const struct sgp_topology *topology, uint32_t node)
 {
-    return topology->nodes[node].owns ? node : sgp_topology_beside(topology, node);
+    return topology->nodes[node].owns ? node : sgp_topology_colocated_owner(topology, node);
 }
 
 /* Updates go from the node that trains to the node that owns, and copies go back. Any other edge is
  * refused later. */
-uint32_t sgp_beside_edges(
+uint32_t sgp_colocated_edges(
     const struct sgp_topology *topology, const struct sgp_phase *phase, struct sgp_edge *ret_edges)
 {
     uint32_t count = 0;
@@ -122,7 +123,7 @@ uint32_t sgp_beside_edges(
     }
     for (uint32_t i = 0; i < topology->node_count; i++) {
         uint32_t trainer = topology->nodes[i].trainer;
-        if (!topology->nodes[i].beside)
+        if (!topology->nodes[i].colocated)
             continue;
         ret_edges[count++] = (struct sgp_edge){i, trainer, .fraction = SGP_FRACTION_DEFAULT};
         ret_edges[count++] = (struct sgp_edge){trainer, i, .fraction = SGP_FRACTION_DEFAULT};
