@@ -184,7 +184,7 @@ static void print_token(const struct sgp_topology *topology, const struct sgp_ph
     bool fixed = phase->delay.token == SGP_TOKEN_FIXED;
     (void)printf("  owning is a token, which begins at %s and goes to the next that is %s\n",
         topology->nodes[topology->owner].name, fixed ? "there" : "ready");
-    (void)printf("  a node waits after %u update%s without a visit",
+    (void)printf("  a node waits after %u update%s without the token",
         sgp_topology_delay_most(topology), sgp_topology_delay_most(topology) == 1 ? "" : "s");
     (void)puts(phase->delay.mean ? ", and adds their mean" : "");
 }
@@ -431,11 +431,10 @@ static const struct ctl_option generate_options[OPTION_COUNT + 1] = {
     [COMPENSATION] = {"--compensation", .value = "C", .summary = "owner: by how much, above 0"},
     [STALENESS_MAX] = {"--staleness-max", .value = "S",
         .summary = "owner: nobody gets a copy who is more than S updates ahead of the slowest"},
-    [FIXED] = {"--fixed", .summary = "token: in strict order, one update a visit"},
-    [DELAY_MEAN] = {"--delay-mean",
-        .summary = "token: a visit adds the mean of updates, not the sum"},
+    [FIXED] = {"--fixed", .summary = "token: in strict order, one update each time"},
+    [DELAY_MEAN] = {"--delay-mean", .summary = "token: it adds the mean of updates, not the sum"},
     [DELAY_MAX] = {"--delay-max", .value = "D",
-        .summary = "token: a node waits after D updates without a visit (8)"},
+        .summary = "token: a node waits after D updates without the token (8)"},
     [PRELUDE] = {"--prelude", .value = "E",
         .summary = "E cycles of the second family, an all-reduce-*, come first"},
     [OUTER] = {"--outer",

@@ -160,7 +160,7 @@ void notes_plain(struct daemon *daemon, struct edge *edge, const struct link *li
 #define NOTE(name) (UINT64_C(1) << SGP_NOTE_##name)
 #define REASON(name) (UINT64_C(1) << SGP_REASON_##name)
 
-static const uint64_t debug_notes = NOTE(ROUND) | NOTE(LATE) | NOTE(ADDED) | NOTE(VISITED);
+static const uint64_t debug_notes = NOTE(ROUND) | NOTE(LATE) | NOTE(ADDED) | NOTE(TOKEN_RECEIVED);
 static const uint64_t info_notes = NOTE(STATE) | NOTE(UP) | NOTE(DOWN) | NOTE(BACK) |
                                    NOTE(ADOPTED) | NOTE(DRAINED) | NOTE(INHERITED) |
                                    NOTE(DISSOLVED) | NOTE(MIXES) | NOTE(DISPUTED) | NOTE(SETTLED) |
@@ -404,9 +404,9 @@ static void log_updates(struct daemon *daemon, const struct sgp_effect *effect)
     enum sgp_note what = effect->note.what;
     sgp_log(&daemon->log->sink, level_of(effect), "event=%s peer=%s round=%" PRId64 " %s=%.0f",
         sgp_note_name(effect->note.what), name_of(daemon, effect->note.link.peer), effect->round,
-        what == SGP_NOTE_ADDED     ? "staleness"
-        : what == SGP_NOTE_VISITED ? "updates"
-                                   : "lost",
+        what == SGP_NOTE_ADDED            ? "staleness"
+        : what == SGP_NOTE_TOKEN_RECEIVED ? "updates"
+                                          : "lost",
         effect->note.amount);
 }
 
@@ -427,7 +427,7 @@ void notes_note(struct daemon *daemon, const struct sgp_effect *effect)
         log_renewed(daemon, effect);
     else if (effect->note.what == SGP_NOTE_EXCESS || effect->note.what == SGP_NOTE_LACK)
         log_total(daemon, effect);
-    else if (effect->note.what == SGP_NOTE_ADDED || effect->note.what == SGP_NOTE_VISITED ||
+    else if (effect->note.what == SGP_NOTE_ADDED || effect->note.what == SGP_NOTE_TOKEN_RECEIVED ||
              (effect->note.what == SGP_NOTE_ADOPTED && effect->note.amount > 0))
         log_updates(daemon, effect);
     else if (about_peer)

@@ -125,7 +125,7 @@ static struct job_kind *kind_of(struct daemon *daemon, const struct sgp_work *wo
 {
     enum sgp_effect_type type = work->type;
     bool replaces =
-        type == SGP_EFFECT_ADOPT || type == SGP_EFFECT_FOLLOW || type == SGP_EFFECT_VISIT;
+        type == SGP_EFFECT_ADOPT || type == SGP_EFFECT_FOLLOW || type == SGP_EFFECT_RECEIVE_TOKEN;
     bool scales = type == SGP_EFFECT_SCALE && work->slice.count > SCALED_VALUES_MAX;
     bool shuffles = type == SGP_EFFECT_TRAIN &&
                     /* a relay never trains */

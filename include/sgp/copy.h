@@ -48,8 +48,8 @@ void sgp_copy_collect(float *update, const float *token, float fraction, uint64_
 /* The token is here, after sgp_copy_collect, which computed `collected` from the update. The copy
  * and x become `collected`. If the node `computes`, x also keeps its change since the update was
  * offered. *token is swapped for another vector, whose content is undefined. */
-void sgp_copy_visit(float *copy, struct sgp_trainer *trainer, float **token, const float *collected,
-    float fraction, bool computes);
+void sgp_copy_receive_token(float *copy, struct sgp_trainer *trainer, float **token,
+    const float *collected, float fraction, bool computes);
 
 /* An owner compensates a stale update u of a slice, slice.count values, before it adds u to x: u
  * becomes u - factor u u (x - base), value by value (Zheng et al. 2017, equation 10, with updates

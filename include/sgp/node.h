@@ -220,7 +220,7 @@ enum sgp_effect_type {
      * is 0, the snapshot is not read. Then a job: copy = x = that snapshot. If `computes`, x
      * instead keeps the change that it has made since the snapshot. Answer with the slot; both
      * slots stay unchanged until then. */
-    SGP_EFFECT_VISIT,
+    SGP_EFFECT_RECEIVE_TOKEN,
     /* The result of the TRAIN under way cannot count any more: take no step beyond the present one.
      * TRAINED follows as usual. */
     SGP_EFFECT_CURTAIL,
@@ -285,7 +285,7 @@ enum sgp_note {
      * not count before PROVEN. */
     SGP_NOTE_ENOUGH,
     /* peer: the token came from it; amount: the updates that it has taken up here */
-    SGP_NOTE_VISITED,
+    SGP_NOTE_TOKEN_RECEIVED,
     /* peer: its latest SGP_LIKENESS_ROUNDS updates were those of this node, or of another source,
      * bit for bit; a warning only. */
     SGP_NOTE_SAME_UPDATES,
@@ -437,7 +437,7 @@ struct sgp_effect {
             uint32_t snapshot;
             double fraction; /* 1 over the number of updates if these count by their mean */
             bool computes;
-        } visit;
+        } receive_token;
         struct {
             uint32_t peer;
             struct sgp_inquire question;

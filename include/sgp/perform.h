@@ -61,10 +61,11 @@ struct sgp_work {
     /* The places of the vectors, which are read when the work runs: an earlier job may swap
      * them. */
     float **place; /* of the slot; NULL: the job has none */
-    /* COMPENSATE, VISIT: of the snapshot. ABSORB: of the vector to compare with, or NULL. */
+    /* COMPENSATE, RECEIVE_TOKEN: of the snapshot. ABSORB: of the vector to compare with, or
+     * NULL. */
     float **other;
     uint32_t steps, taken; /* TRAIN; the job's owner may lower `steps` to the number taken */
-    bool computes;         /* VISIT */
+    bool computes;         /* RECEIVE_TOKEN */
     bool folded;           /* ABSORB: the place holds the new x */
     bool adds;             /* FOLLOW: the place holds a change of the copy */
     bool looks;            /* PUBLISH: the snapshot is measured */
@@ -160,8 +161,9 @@ float *sgp_perform_receive(struct sgp_performer *performer, uint32_t slot);
 bool sgp_perform_fold(
     struct sgp_performer *performer, const struct sgp_effect *effect, uint64_t bytes, uint64_t all);
 
-/* Begin the job of an effect. The first half of VISIT is done here: the token takes up the offered
- * update in place. The compute thread may be within a step then, and uses neither vector. */
+/* Begin the job of an effect. The first half of RECEIVE_TOKEN is done here: the token takes up the
+ * offered update in place. The compute thread may be within a step then, and uses neither
+ * vector. */
 void sgp_perform_begin(
     struct sgp_performer *performer, const struct sgp_effect *effect, struct sgp_work *ret_work);
 

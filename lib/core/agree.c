@@ -205,7 +205,7 @@ bool sgp_core_agrees(struct sgp_node *node)
         return true;
     }
     if (node->role->unique) {
-        sgp_core_visit_again(node);
+        sgp_core_circulate_again(node);
         return finished;
     }
     double relative, distance = sgp_core_distance(node, far, &relative);

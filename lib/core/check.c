@@ -228,9 +228,10 @@ static bool effect_is_sound(const struct sgp_node *node, const struct sgp_effect
     case SGP_EFFECT_FOLLOW:
         return effect->follow.slot < receives && sgp_core_follows(node) &&
                is_range(node, &effect->follow.slice);
-    case SGP_EFFECT_VISIT:
-        return effect->visit.slot < receives && effect->visit.snapshot < snapshots &&
-               is_part(effect->visit.fraction);
+    case SGP_EFFECT_RECEIVE_TOKEN:
+        return effect->receive_token.slot < receives &&
+               effect->receive_token.snapshot < snapshots &&
+               is_part(effect->receive_token.fraction);
     case SGP_EFFECT_CURTAIL:
         return node->stage == SGP_STAGE_TRAIN;
     case SGP_EFFECT_DIAL:

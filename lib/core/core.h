@@ -478,7 +478,7 @@ bool sgp_core_tells_last(struct sgp_node *node); /* the node stops, and publishe
 void sgp_core_forgo_token(struct sgp_node *node);
 void sgp_core_forgo_recorded(struct sgp_node *node);
 void sgp_core_remake_token(struct sgp_node *node); /* under a higher epoch */
-void sgp_core_visit_again(struct sgp_node *node);
+void sgp_core_circulate_again(struct sgp_node *node);
 
 /* epoch.c */
 void sgp_core_hear_epoch(struct sgp_node *node, const struct sgp_core_link *link);

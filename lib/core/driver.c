@@ -23,8 +23,8 @@ enum sgp_event_type sgp_effect_answer(const struct sgp_effect *effect, uint32_t 
     case SGP_EFFECT_FOLLOW:
         *ret_slot = effect->follow.slot;
         return effect->follow.slot != SGP_SLOT_NONE ? SGP_EVENT_ABSORBED : 0;
-    case SGP_EFFECT_VISIT:
-        *ret_slot = effect->visit.slot;
+    case SGP_EFFECT_RECEIVE_TOKEN:
+        *ret_slot = effect->receive_token.slot;
         return SGP_EVENT_ABSORBED;
     case SGP_EFFECT_RESTORE:
         *ret_slot = effect->restore.slot;

@@ -24,7 +24,7 @@ static void disturb(struct sgp_node *node, enum sgp_effect_type type)
     bool estimate = type == SGP_EFFECT_TRAIN || type == SGP_EFFECT_OUTER ||
                     type == SGP_EFFECT_ABSORB || type == SGP_EFFECT_RESTORE ||
                     type == SGP_EFFECT_ADOPT || type == SGP_EFFECT_FOLLOW ||
-                    type == SGP_EFFECT_VISIT;
+                    type == SGP_EFFECT_RECEIVE_TOKEN;
     bool changes = estimate || type == SGP_EFFECT_SCALE;
     if (estimate)
         spoil_sketch(node);

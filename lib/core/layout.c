@@ -59,7 +59,7 @@ static uint32_t awaited_in_two_rounds(const struct sgp_topology *topology, uint3
 /* The maximum number of effects of one step, as a sum of what can occur together. */
 enum {
     /* its jobs (TRAIN, OUTER, three times PUBLISH, SKETCH, SCALE, COMPENSATE, FOLLOW), twice
-     * FOLD, and notes (twice STATE, ROUND, JUMP, ADDED, twice VISITED) */
+     * FOLD, and notes (twice STATE, ROUND, JUMP, ADDED, twice TOKEN_RECEIVED) */
     OF_ROUND = 18,
     /* dissolving, adopting, disputing, scaling, and healing of the total, each with its note */
     OF_MASS = 18,

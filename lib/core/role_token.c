@@ -86,7 +86,7 @@ static void publish(struct sgp_node *node, uint32_t slot)
     node->copy.since = node->now;
     node->copy.updates = 0;
     if (count > 0)
-        sgp_core_note(node, SGP_NOTE_VISITED, node->config.self)->amount = count;
+        sgp_core_note(node, SGP_NOTE_TOKEN_RECEIVED, node->config.self)->amount = count;
 }
 
 static bool tell(struct sgp_node *node)
@@ -193,7 +193,7 @@ static bool may_absorb(const struct sgp_node *node, const struct sgp_receive *re
 }
 
 /* Receive the token, and add this node's published updates. The label of the token never falls. */
-static void visit(struct sgp_node *node, struct sgp_receive *receive)
+static void receive_token(struct sgp_node *node, struct sgp_receive *receive)
 {
     if (is_here(node)) /* there are two tokens: one of them is dropped */
         forget_told(node);
@@ -203,12 +203,12 @@ static void visit(struct sgp_node *node, struct sgp_receive *receive)
     node->copy.updates -= count;
     receive->base = node->token.slot;
     node->layout.snapshot_users[receive->base]++;
-    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_VISIT);
-    effect->visit.slot = (uint32_t)(receive - node->layout.receives);
-    effect->visit.snapshot = receive->base;
-    effect->visit.fraction = count > 0 ? part_of(node, count) : 0;
-    effect->visit.computes = node->stage == SGP_STAGE_TRAIN || node->copy.updates > 0;
-    sgp_core_note(node, SGP_NOTE_VISITED, receive->peer)->amount = count;
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RECEIVE_TOKEN);
+    effect->receive_token.slot = (uint32_t)(receive - node->layout.receives);
+    effect->receive_token.snapshot = receive->base;
+    effect->receive_token.fraction = count > 0 ? part_of(node, count) : 0;
+    effect->receive_token.computes = node->stage == SGP_STAGE_TRAIN || node->copy.updates > 0;
+    sgp_core_note(node, SGP_NOTE_TOKEN_RECEIVED, receive->peer)->amount = count;
     sgp_round label = receive->share.round;
     label = (label > node->copy.label ? label : node->copy.label) + count;
     node->copy.label = label;
@@ -228,7 +228,7 @@ static void absorb(struct sgp_node *node, struct sgp_receive *receive)
         receive->state = SGP_RECEIVE_FREE;
         return;
     }
-    visit(node, receive);
+    receive_token(node, receive);
     receive->state = SGP_RECEIVE_ABSORBING;
     sgp_mass_set(node, 0);
     sgp_mass_post(node, SGP_MASS_ABSORB, receive->share.weight);
@@ -237,7 +237,7 @@ static void absorb(struct sgp_node *node, struct sgp_receive *receive)
 /* A neighbour has a different copy of the same label, so the label was used twice. The next arrival
  * of the token settles that. The holder takes a greater label, so that every other copy is older,
  * and the token goes to each of these nodes once. */
-void sgp_core_visit_again(struct sgp_node *node)
+void sgp_core_circulate_again(struct sgp_node *node)
 {
     node->token.renewed = !is_here(node);
     if (!is_here(node))

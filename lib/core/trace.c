@@ -51,7 +51,7 @@ static const char *const effect_words[] = {
     [SGP_EFFECT_SKETCH] = "sketch",
     [SGP_EFFECT_FOLLOW] = "follow",
     [SGP_EFFECT_COMPENSATE] = "compensate",
-    [SGP_EFFECT_VISIT] = "visit",
+    [SGP_EFFECT_RECEIVE_TOKEN] = "receive_token",
     [SGP_EFFECT_CURTAIL] = "curtail",
     [SGP_EFFECT_INQUIRE] = "inquire",
 };

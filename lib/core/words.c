@@ -93,7 +93,7 @@ const char *sgp_note_name(enum sgp_note note)
         [SGP_NOTE_LATE] = "late",
         [SGP_NOTE_ADDED] = "added",
         [SGP_NOTE_ENOUGH] = "enough",
-        [SGP_NOTE_VISITED] = "visited",
+        [SGP_NOTE_TOKEN_RECEIVED] = "token_received",
         [SGP_NOTE_SAME_UPDATES] = "same_updates",
         [SGP_NOTE_OTHER_RATE] = "other_rate",
         [SGP_NOTE_EXCESS] = "excess",

@@ -246,14 +246,14 @@ static void begin_absorb(
         work->other = sgp_pool_place(&performer->snapshots, performer->own_slot);
 }
 
-static void begin_visit(
+static void begin_receive_token(
     struct sgp_performer *performer, const struct sgp_effect *effect, struct sgp_work *work)
 {
-    uint32_t snapshot = effect->visit.snapshot;
-    work->place = sgp_pool_place(&performer->receives, effect->visit.slot);
+    uint32_t snapshot = effect->receive_token.snapshot;
+    work->place = sgp_pool_place(&performer->receives, effect->receive_token.slot);
     work->other = sgp_pool_place(&performer->snapshots, snapshot);
-    work->factor = effect->visit.fraction;
-    work->computes = effect->visit.computes;
+    work->factor = effect->receive_token.fraction;
+    work->computes = effect->receive_token.computes;
     sgp_copy_collect(
         *work->other, *work->place, (float)work->factor, performer->trainer->parameters);
     if (performer->own_slot == snapshot)
@@ -306,8 +306,8 @@ void sgp_perform_begin(
     case SGP_EFFECT_ABSORB:
         begin_absorb(performer, effect, work);
         break;
-    case SGP_EFFECT_VISIT:
-        begin_visit(performer, effect, work);
+    case SGP_EFFECT_RECEIVE_TOKEN:
+        begin_receive_token(performer, effect, work);
         break;
     case SGP_EFFECT_COMPENSATE:
         begin_compensate(performer, effect, work);
@@ -495,9 +495,9 @@ bool sgp_perform_run(const struct sgp_performer *performer, struct sgp_work *wor
     case SGP_EFFECT_COMPENSATE:
         sgp_copy_compensate(*work->place, trainer, *work->other, (float)work->factor, slice);
         break;
-    case SGP_EFFECT_VISIT:
-        sgp_copy_visit(performer->copy, trainer, work->place, *work->other, (float)work->factor,
-            work->computes);
+    case SGP_EFFECT_RECEIVE_TOKEN:
+        sgp_copy_receive_token(performer->copy, trainer, work->place, *work->other,
+            (float)work->factor, work->computes);
         break;
     case SGP_EFFECT_RESTORE:
         if (work->compressor != SGP_COMPRESSOR_NONE)

@@ -104,9 +104,9 @@ static void ask(struct sgp_sim_host *host, const struct sgp_effect *effect, stru
     case SGP_EFFECT_COMPENSATE:
         host->step.compensates = true;
         break;
-    case SGP_EFFECT_VISIT:
-        sgp_sim_check_visit(host, sgp_sim_received(host, effect->visit.slot));
-        host->receives[effect->visit.slot].state = SGP_SIM_RECEIVE_TAKEN;
+    case SGP_EFFECT_RECEIVE_TOKEN:
+        sgp_sim_check_receive_token(host, sgp_sim_received(host, effect->receive_token.slot));
+        host->receives[effect->receive_token.slot].state = SGP_SIM_RECEIVE_TAKEN;
         break;
     case SGP_EFFECT_ADOPT:
         take_estimate(host, effect->adopt.slot, effect->adopt.slice);
@@ -129,7 +129,7 @@ static void collected(struct sgp_sim_host *host, uint32_t snapshot)
 {
     const float *values = sgp_sim_snapshot(host, snapshot);
     host->digests[snapshot] = XXH3_64bits(values, host->sim->options.dimension * sizeof *values);
-    sgp_sim_check_visited(host, values);
+    sgp_sim_check_token_received(host, values);
 }
 
 void sgp_sim_work(void *context, const struct sgp_effect *effect)
@@ -141,8 +141,8 @@ void sgp_sim_work(void *context, const struct sgp_effect *effect)
     ask(host, effect, job);
     sgp_perform_begin(&host->performer, effect, &job->work);
     job->steps = job->work.steps;
-    if (effect->type == SGP_EFFECT_VISIT)
-        collected(host, effect->visit.snapshot);
+    if (effect->type == SGP_EFFECT_RECEIVE_TOKEN)
+        collected(host, effect->receive_token.snapshot);
     sgp_sim_append(host, job);
 }
 
@@ -299,7 +299,7 @@ static void after_replacing(struct sgp_sim_host *host, const struct sgp_sim_job 
         return;
     }
     host->receives[job->work.slot].state = SGP_SIM_RECEIVE_FREE;
-    if (job->work.type == SGP_EFFECT_VISIT)
+    if (job->work.type == SGP_EFFECT_RECEIVE_TOKEN)
         sgp_sim_check_stands(host);
     else if (sgp_sim_has_token(host))
         sgp_sim_forget_moved(host);

@@ -128,7 +128,7 @@ void sgp_sim_check_token(struct sgp_sim_host *host, const float *token)
 
 /* If a ledger is outdated, a token that its node had may arrive again, and no host knows of
  * that. */
-void sgp_sim_check_visit(struct sgp_sim_host *host, const float *token)
+void sgp_sim_check_receive_token(struct sgp_sim_host *host, const float *token)
 {
     struct sgp_sim *sim = host->sim;
     if (!is_known(host))
@@ -144,7 +144,7 @@ void sgp_sim_check_visit(struct sgp_sim_host *host, const float *token)
     }
 }
 
-void sgp_sim_check_visited(struct sgp_sim_host *host, const float *token)
+void sgp_sim_check_token_received(struct sgp_sim_host *host, const float *token)
 {
     if (is_known(host))
         check_sum(host, token, "hands on");
@@ -161,7 +161,8 @@ void sgp_sim_check_stands(struct sgp_sim_host *host)
         if (fabs((double)sim->after[c] - expected) <= ROUNDING * size || !isfinite(expected))
             continue;
         sgp_sim_fail(sim, SGP_E_STATE,
-            "after a visit %s has %.9g in x[%llu]; with its own %u steps since it is %.9g",
+            "after it has received the token, %s has %.9g in x[%llu]; with its own %u steps since "
+            "it is %.9g",
             sgp_sim_name(sim, host->index), (double)sim->after[c], (unsigned long long)c,
             host->mover.steps, expected);
         return;

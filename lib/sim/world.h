@@ -475,9 +475,9 @@ void sgp_sim_count_told(struct sgp_sim_host *host);
 /* the token that is published */
 void sgp_sim_check_token(struct sgp_sim_host *host, const float *token);
 /* the token that has arrived */
-void sgp_sim_check_visit(struct sgp_sim_host *host, const float *token);
+void sgp_sim_check_receive_token(struct sgp_sim_host *host, const float *token);
 /* the token that leaves */
-void sgp_sim_check_visited(struct sgp_sim_host *host, const float *token);
+void sgp_sim_check_token_received(struct sgp_sim_host *host, const float *token);
 void sgp_sim_check_stands(struct sgp_sim_host *host); /* x is the copy plus the host's own change */
 void sgp_sim_check_one_token(struct sgp_sim *sim);
 

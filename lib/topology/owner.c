@@ -211,7 +211,8 @@ static int check_delay(
             phase->name, delay->mean ? "delay_mean" : "delay_max");
     if (delay->token == SGP_TOKEN_FIXED && said)
         return sgp_fail(error, SGP_E_TOPOLOGY,
-            "digraph %s says %s, but with token=fixed each takes one step between two visits; "
+            "digraph %s says %s, but with token=fixed each takes one step between two arrivals of "
+            "the token; "
             "leave it out, or write token=dynamic",
             phase->name, delay->mean ? "delay_mean" : "delay_max");
     if (delay->token != SGP_TOKEN_NONE &&

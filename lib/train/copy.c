@@ -95,8 +95,8 @@ void sgp_copy_collect(float *update, const float *token, float fraction, uint64_
 
 /* The update that was offered is (collected - token) / fraction. x also keeps its change since
  * then. */
-void sgp_copy_visit(float *copy, struct sgp_trainer *trainer, float **token, const float *collected,
-    float fraction, bool computes)
+void sgp_copy_receive_token(float *copy, struct sgp_trainer *trainer, float **token,
+    const float *collected, float fraction, bool computes)
 {
     struct sgp_trainer_state now;
     trainer->methods->state(trainer, &now);

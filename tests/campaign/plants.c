@@ -195,24 +195,25 @@ static void compensate_from_another(void *context, const struct sgp_effect *effe
 /* ---- of a token ---- */
 
 /* The token takes up what is told, and then again. */
-static void visit_twice(void *context, const struct sgp_effect *effect)
+static void receive_token_twice(void *context, const struct sgp_effect *effect)
 {
     const struct sgp_sim_host *host = context;
-    bool strike = effect->type == SGP_EFFECT_VISIT && effect->visit.fraction > 0 && strikes(20);
-    float *told = strike ? sgp_sim_snapshot(host, effect->visit.snapshot) : NULL;
+    bool strike = effect->type == SGP_EFFECT_RECEIVE_TOKEN && effect->receive_token.fraction > 0 &&
+                  strikes(20);
+    float *told = strike ? sgp_sim_snapshot(host, effect->receive_token.snapshot) : NULL;
     for (uint64_t c = 0; strike && c < host->sim->options.dimension; c++)
         told[c] *= 2;
     real->work(context, effect);
 }
 
 /* An older token comes, as if it were this one. */
-static void visit_by_old(void *context, const struct sgp_effect *effect)
+static void receive_token_by_old(void *context, const struct sgp_effect *effect)
 {
     const struct sgp_sim_host *host = context;
     const float *copy = host->performer.copy;
-    if (effect->type == SGP_EFFECT_VISIT && strikes(20))
-        memcpy(
-            place_of(host, effect->visit.slot), copy, host->sim->options.dimension * sizeof *copy);
+    if (effect->type == SGP_EFFECT_RECEIVE_TOKEN && strikes(20))
+        memcpy(place_of(host, effect->receive_token.slot), copy,
+            host->sim->options.dimension * sizeof *copy);
     real->work(context, effect);
 }
 
@@ -306,8 +307,8 @@ PUT(put_old, send, send_old)
 PUT(put_stale, send, send_stale)
 PUT(put_whole, work, add_whole)
 PUT(put_another_copy, work, compensate_from_another)
-PUT(put_visit, work, visit_twice)
-PUT(put_old_token, work, visit_by_old)
+PUT(put_receive_token, work, receive_token_twice)
+PUT(put_old_token, work, receive_token_by_old)
 PUT(put_held, commit, commit_held)
 PUT(put_forgotten, commit, forget_compressor)
 PUT(put_bequest, work, code_bequest)
@@ -364,7 +365,8 @@ struct campaign_plant campaign_plants[] = {
         NULL},
     {"stale-from-another", "and compensates from another copy", put_another_copy, false, "downpour",
         0, NULL},
-    {"token-added-twice", "a token takes an update up twice", put_visit, false, "cyclic", 0, NULL},
+    {"token-added-twice", "a token takes an update up twice", put_receive_token, false, "cyclic", 0,
+        NULL},
     {"token-old", "an older copy comes as the token", put_old_token, false, "cyclic", 0, NULL},
     {"token-kept", "whoever has handed it on has it still after a restart", put_held, false,
         "cyclic", 0, NULL},

@@ -158,8 +158,9 @@ static const struct story stories[] = {
         .straggler = {.node = 2, .factor = 4},
         .to = 0.2},
     {.name = "token",
-        .rule = "A token: it visits whoever has told an update since, and adds it; n2, four times "
-                "slower, is visited less. After the last step all have the copy of one label.",
+        .rule =
+            "A token: it goes to each node that has an update for it, and adds it; n2, four times "
+            "slower, receives it less often. After the last step all have the copy of one label.",
         .family = "token",
         .method = "cyclic",
         .nodes = 3,

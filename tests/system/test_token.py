@@ -126,7 +126,7 @@ class Token(Handing):
         f.nodes[1].end(signal.SIGKILL)
         again = subprocess.run([SGPCTL, "replay", os.path.join(f.directory, "n1.events")], text=True,
                                timeout=fleet.PATIENCE, check=True, capture_output=True).stdout
-        self.assertIn("visit", again)
+        self.assertIn("receive_token", again)
 
     def test_whoever_is_killed_amid_everything_comes_back(self):
         f = self.handed(3, **MANY)

@@ -213,7 +213,7 @@ Test(mass, two_tokens_that_meet_weigh_one)
         announce_token(&desk, desk.node->copy.label + ahead, PARAMETERS);
         deliver(&desk, 1, 0);
         cr_assert_not_null(find_sent(&desk, SGP_ACK, 1));
-        cr_assert(eq(int, find(&desk, SGP_EFFECT_VISIT) != NULL, ahead > 0));
+        cr_assert(eq(int, find(&desk, SGP_EFFECT_RECEIVE_TOKEN) != NULL, ahead > 0));
         expect_change(&desk, &before, (struct balances){.weight = 0});
         close_desk(&desk);
     }

@@ -327,7 +327,7 @@ Test(owner_file, what_a_token_cannot_be_is_refused)
         "out");
     refused("digraph g { token=fixed; delay_mean=true; a [owns=all]; a -> b; b -> a; }",
         "t:1: digraph g says delay_mean, but with token=fixed each takes one step between two "
-        "visits; leave it out, or write token=dynamic");
+        "arrivals of the token; leave it out, or write token=dynamic");
     refused("digraph g { token=fixed; backup=1; a [owns=all]; a -> b; b -> a; }",
         "t:1: digraph g says backup, for an owner that stays, and token, for one that does not; "
         "leave one of them out");

@@ -8,14 +8,14 @@
 #define NODES 4u
 #define DIMENSION FLEET_DIMENSION_MAX
 
-static uint32_t visits[NODES], used[NODES]; /* of this test */
+static uint32_t arrivals[NODES], used[NODES]; /* of this test */
 
 static void watch(void *context, uint32_t node, sgp_time now, const struct sgp_effect *note)
 {
     fleet_note(context, node, now, note);
-    if (note->note.what != SGP_NOTE_VISITED)
+    if (note->note.what != SGP_NOTE_TOKEN_RECEIVED)
         return;
-    visits[node]++;
+    arrivals[node]++;
     used[node] += (uint32_t)note->note.amount;
 }
 
@@ -31,7 +31,7 @@ static struct fleet *fleet_of(struct sgp_delay delay)
     fleet->options.compute_jitter = 0.3;
     fleet->options.note = watch;
     fleet->eta = 0.02;
-    memset(visits, 0, sizeof visits);
+    memset(arrivals, 0, sizeof arrivals);
     memset(used, 0, sizeof used);
     for (uint32_t i = 0; i < NODES; i++)
         for (uint32_t c = 0; c < DIMENSION; c++) {
@@ -88,7 +88,7 @@ static sgp_round used_in_time(struct sgp_delay delay)
     fleet->options.bandwidth = 0;
     fleet_open(fleet);
     sgp_round before = label_at(fleet, 2500 * SGP_MILLISECOND);
-    memset(visits, 0, sizeof visits);
+    memset(arrivals, 0, sizeof arrivals);
     memset(used, 0, sizeof used);
     sgp_round after = label_at(fleet, 122500 * SGP_MILLISECOND);
     fleet_destroy(fleet);
@@ -102,10 +102,10 @@ Test(sim_token, with_dynamic_delay_a_slow_node_holds_nobody_back)
     cr_assert(ge(i64, label, 386));
     cr_assert(le(i64, label, 390));
     for (uint32_t i = 0; i < 3; i++) { /* one may find two updates, once */
-        cr_assert(ge(u32, visits[i], 119), "n%u", i);
-        cr_assert(le(u32, visits[i], 120), "n%u", i);
+        cr_assert(ge(u32, arrivals[i], 119), "n%u", i);
+        cr_assert(le(u32, arrivals[i], 120), "n%u", i);
     }
-    cr_assert(eq(u32, visits[3], 30));
+    cr_assert(eq(u32, arrivals[3], 30));
     cr_assert(eq(u32, used[3], 30));
 }
 
@@ -118,8 +118,8 @@ Test(sim_token, in_strict_order_all_have_the_pace_of_the_slowest)
         cr_assert(le(u32, used[i], 31), "n%u", i);
 }
 
-/* With hops that take long a node takes no more steps between two visits than it may. */
-Test(sim_token, nobody_takes_more_steps_without_a_visit_than_the_file_says)
+/* With hops that take long a node takes no more steps between two arrivals of the token than it may. */
+Test(sim_token, nobody_takes_more_steps_without_the_token_than_the_file_says)
 {
     for (uint32_t most = 1; most <= 9; most += 4) {
         struct fleet *fleet =
@@ -128,7 +128,7 @@ Test(sim_token, nobody_takes_more_steps_without_a_visit_than_the_file_says)
         fleet_run(fleet);
         expect_one_model(fleet);
         for (uint32_t i = 0; i < NODES; i++)
-            cr_assert(le(u32, used[i], most * visits[i]), "n%u", i);
+            cr_assert(le(u32, used[i], most * arrivals[i]), "n%u", i);
         fleet_destroy(fleet);
     }
 }
