@@ -184,7 +184,7 @@ static int create_node(struct daemon *daemon, struct sgp_error *error)
     bool begun = config.record != NULL && (config.record->round > 0 || config.record->trained);
     config.one_beginning = prepared->attached != NULL && !begun;
     config.seeks = config.seeks || (config.one_beginning && prepared->self > 0);
-    daemon->lineage = config.lineage;
+    daemon->incarnation = config.incarnation;
     daemon->seed = config.seed;
     code = sgp_node_create(&config, &daemon->node);
     if (code < 0)

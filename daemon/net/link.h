@@ -109,7 +109,7 @@ struct link {
     bool gathers;          /* messages wait for link_flush, which resets this */
     double unit;           /* the w of the sender's estimate in the payload announced last */
     int failure;           /* code given to `failed` */
-    uint64_t lineage;      /* in the caller's hello; 0: it was dialled */
+    uint64_t incarnation;  /* in the caller's hello; 0: it was dialled */
     struct link_held held; /* of a peer that called */
 
     /* For reading by the owner. */

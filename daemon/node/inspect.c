@@ -48,7 +48,7 @@ static void inspect_status(void *context, struct view_status *ret_status)
         .topology_file = daemon->config->topology,
         .tls_before = reload_tls_before(daemon),
         .core = status,
-        .incarnation = daemon->lineage,
+        .incarnation = daemon->incarnation,
         .run = daemon->run.number,
         .uptime_seconds = seconds_since(daemon->started, now),
         .compression = prepared_codes_copies(daemon->prepared) ? daemon->config->copies.word

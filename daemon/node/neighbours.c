@@ -155,7 +155,7 @@ void neighbours_on_hello(void *context, struct link *link, const struct sgp_mess
         listener_refuse(&daemon->listener, link, SGP_REASON_UNKNOWN, text, told);
         return;
     }
-    link->lineage = hello->lineage;
+    link->incarnation = hello->incarnation;
     notes_namesake(daemon, edges_find(daemon, (uint32_t)source, SGP_IN), link);
     neighbours_take_over(daemon, link, (uint32_t)source, SGP_IN);
     if (edges_link(daemon, &link->id) != NULL)

@@ -107,12 +107,12 @@ void notes_link_failed(
             name_of(daemon, link->id.peer), view_direction(link->id.direction), link->remote, text);
 }
 
-/* A process that lost its memory has lost its connections, too. So two lineages at one time are two
- * nodes. */
+/* A process that lost its memory has lost its connections, too. So two incarnations at one time are
+ * two nodes. */
 void notes_namesake(struct daemon *daemon, struct edge *edge, const struct link *caller)
 {
     const struct link *other = edge->links;
-    while (other != NULL && (!link_stands(other) || other->lineage == caller->lineage))
+    while (other != NULL && (!link_stands(other) || other->incarnation == caller->incarnation))
         other = other->next;
     if (other == NULL || !is_due(daemon, edge, SGP_LEVEL_WARNING, "namesake"))
         return;
@@ -284,15 +284,15 @@ static void log_about_peer(struct daemon *daemon, const struct sgp_effect *effec
         known ? remote_of(daemon, edge) : "");
 }
 
-/* Whether a waiting connection has the lineage of the present connection: the same memory, in two
- * processes. */
+/* Whether a waiting connection has the incarnation of the present connection: the same memory, in
+ * two processes. */
 static bool is_twin(struct daemon *daemon, const struct link *link)
 {
     const struct edge *edge = edges_find(daemon, link->id.peer, link->id.direction);
     const struct link *other = edge->links;
     while (other != NULL && (other == link || !link_stands(other)))
         other = other->next;
-    return other != NULL && other->lineage == link->lineage;
+    return other != NULL && other->incarnation == link->incarnation;
 }
 
 /* A stranger greets in a neighbour's name. The lines are limited like those of other strangers, and

@@ -94,7 +94,7 @@ struct daemon {
     const struct config *config;
     struct prepared *prepared;
     struct log *log;
-    uint64_t lineage;
+    uint64_t incarnation;
     uint64_t seed; /* of the core */
     sgp_time started;
     struct sgp_node *node;

@@ -112,7 +112,8 @@ static int draw(uint64_t *ret_number, struct sgp_error *error)
 {
     do {
         if (getrandom(ret_number, sizeof *ret_number, 0) < 0)
-            return sgp_fail(error, -errno, "no random number for the lineage: %s", strerror(errno));
+            return sgp_fail(
+                error, -errno, "no random number for the incarnation: %s", strerror(errno));
     } while (*ret_number == 0);
     return 0;
 }
@@ -144,7 +145,7 @@ int survive_open(struct daemon *daemon, struct sgp_node_config *config, struct s
     }
     ledger->minted += restart.minted;
     config->record = past.record;
-    config->lineage = restart.lineage;
+    config->incarnation = restart.incarnation;
     config->seeks = restart.seeks;
     found->older = older_round(daemon, found);
     config->fresh = found->memory == NULL && !found->exact;

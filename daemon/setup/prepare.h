@@ -123,7 +123,7 @@ int prepare_listen(struct prepared *p, struct sgp_error *error);
 void prepared_swap_place(
     struct prepared *prepared, struct prepared *place, const struct sgp_node_needs *needs);
 
-/* Everything in sgp_node_config but lineage and seed, which the caller must draw. */
+/* Everything in sgp_node_config but incarnation and seed, which the caller must draw. */
 void prepared_node_config(const struct prepared *prepared, struct sgp_node_config *ret_node_config);
 
 /* For prepare.c: the topology, and the node's place in it (prepare_place.c). 0 or negative with

@@ -63,7 +63,7 @@ struct view_status {
     const char *name;      /* the node's; outlives the call */
     const char *algorithm; /* "sgp"; static */
     struct sgp_node_status core;
-    uint64_t incarnation; /* the lineage */
+    uint64_t incarnation; /* random; of the ledger */
     uint64_t run;         /* number of the run; 0: no run yet */
     double uptime_seconds;
     struct sgp_training training; /* the latest round's */

@@ -146,17 +146,18 @@ enum sgp_reason {
 struct sgp_hello {
     const char *source; /* the dialler's name, < SGP_NAME_BYTES */
     const char *target; /* the name of the node that it dialled */
-    uint64_t lineage;   /* of the source; a new lineage means that the source forgot its past */
+    uint64_t
+        incarnation; /* of the source; a new incarnation means that the source forgot its past */
     uint64_t parameters;
     struct sgp_fingerprint fingerprint;
-    uint64_t target_lineage; /* as the source knows it; 0: it does not */
-    uint64_t acknowledged;   /* number of the last share that this target acknowledged, or 0 */
+    uint64_t target_incarnation; /* as the source knows it; 0: it does not */
+    uint64_t acknowledged;       /* number of the last share that this target acknowledged, or 0 */
 };
 
 struct sgp_welcome {
-    const char *target; /* the answerer's name */
-    uint64_t lineage;   /* of the target */
-    uint64_t accepted;  /* number of the last share accepted from the source's lineage, or 0 */
+    const char *target;   /* the answerer's name */
+    uint64_t incarnation; /* of the target */
+    uint64_t accepted; /* number of the last share accepted from the source's incarnation, or 0 */
     struct sgp_fingerprint fingerprint;
     uint32_t forms; /* the forms that the target decodes: SGP_CODING_BIT of each */
 };
@@ -179,7 +180,7 @@ struct sgp_credit {
 };
 
 struct sgp_share {
-    /* 1, 2, ... within (source lineage, target). At most 2^62, and at most 2^40 beyond the last
+    /* 1, 2, ... within (source incarnation, target). At most 2^62, and at most 2^40 beyond the last
      * accepted number. */
     uint64_t number;
     sgp_round round;
@@ -253,7 +254,7 @@ enum sgp_bequeath_kind {
 struct sgp_bequeath {
     uint32_t kind;
     const char *source, *target; /* < SGP_NAME_BYTES */
-    uint64_t source_lineage, target_lineage;
+    uint64_t source_incarnation, target_incarnation;
     uint64_t number;
     double weight;
 };
@@ -262,16 +263,17 @@ struct sgp_bequeath {
  * heir. */
 struct sgp_inquire {
     const char *source, *target;
-    uint64_t source_lineage, target_lineage;
+    uint64_t source_incarnation, target_incarnation;
     uint64_t number;
 };
 
 /* The answer to INQUIRE. It also answers BEQUEATH: `known` then says whether there was room, and
  * `number` counts the accounts of this connection. */
 struct sgp_answer {
-    bool known;       /* false: another node may know */
-    uint64_t lineage; /* the target's, as in the question, if the answerer is that target; else 0 */
-    uint64_t number;  /* the last accepted number */
+    bool known; /* false: another node may know */
+    uint64_t
+        incarnation; /* the target's, as in the question, if the answerer is that target; else 0 */
+    uint64_t number; /* the last accepted number */
 };
 
 /* The first message of `target`, which cannot be dialled, on a connection that it made. It asks

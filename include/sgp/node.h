@@ -23,9 +23,9 @@
  * for the copy of the next step. In GATHER the owner waits for updates. If parts have owners, each
  * owner has a label of its own, and a worker's round is the least of its labels.
  *
- * A node that gets a record (sgp/record.h) continues where its process died, with the same lineage,
- * weight and round. Shares that it owes are settled when their target greets. It catches up with
- * the greatest round that it hears.
+ * A node that gets a record (sgp/record.h) continues where its process died, with the same
+ * incarnation, weight and round. Shares that it owes are settled when their target greets. It
+ * catches up with the greatest round that it hears.
  *
  * If its parameters are not those of the record (`seeks`), the node stays joining until an
  * in-neighbour has sent it an estimate, and no node waits for it. ASK sets a buffer aside, ESTIMATE
@@ -84,9 +84,9 @@ struct sgp_node_config {
     const struct sgp_topology *topology; /* borrowed; sealed; must outlive the node */
     uint32_t self;                       /* this node's index */
     const struct sgp_method *method;
-    uint64_t lineage;    /* random, not 0; see docs/rules/restart.md */
-    uint64_t seed;       /* of the jitter of dialling */
-    uint64_t parameters; /* d */
+    uint64_t incarnation; /* random, not 0; see docs/rules/restart.md */
+    uint64_t seed;        /* of the jitter of dialling */
+    uint64_t parameters;  /* d */
     struct sgp_fingerprint fingerprint;
     sgp_round rounds;     /* turns that this node takes: rounds that train */
     bool open;            /* the end is open until SGP_EVENT_STEPS_END, and `rounds` is ignored */
@@ -116,8 +116,8 @@ struct sgp_node_config {
     double weight_least; /* w_min of sgp_topology_weight_least */
     /* The node's greatest weight by the file, of sgp_topology_weight_range; 0 means 1. */
     double weight_most;
-    /* The sound record of the former process; `lineage` must then be the record's. NULL: there is
-     * none. Borrowed for the call. */
+    /* The sound record of the former process; `incarnation` must then be the record's. NULL: there
+     * is none. Borrowed for the call. */
     const struct sgp_record *record;
     bool seeks; /* x is a guess (its best estimate, at weight 1): ask for a better estimate */
     bool fresh; /* x is that of the beginning of training, whatever round the record names */
@@ -266,8 +266,9 @@ enum sgp_note {
     /* peer: in its round for longer than the patience; the node does not wait for it until its
      * next. */
     SGP_NOTE_OVERDUE,
-    /* peer: it came back under another lineage, and may have accepted the share that it was owed
-     * before: other nodes are asked. A second time, with a slot: the node dropped the snapshot. */
+    /* peer: it came back under another incarnation, and may have accepted the share that it was
+     * owed before: other nodes are asked. A second time, with a slot: the node dropped the
+     * snapshot. */
     SGP_NOTE_DISPUTED,
     /* peer: it has seen more than the record of this node says. Once a process. amount: by how much
      * the total may be off at most, including earlier amounts. */
@@ -579,7 +580,7 @@ struct sgp_node_status {
     uint32_t heir;       /* SGP_SLOT_NONE before it has left, or if a former process left */
     double weight_left;  /* the weight that was handed over */
     double weight_owed;  /* beside it: owed to absent nodes; the heir settles it with them */
-    double weight_debts; /* of weight_in_flight: inherited, or in doubt after a new lineage */
+    double weight_debts; /* of weight_in_flight: inherited, or in doubt after a new incarnation */
     double surplus;      /* members whose mass it inherited and has not dissolved yet */
     /* By how much the total may be off at most, because its record was outdated or a member lied
      * about weight. It adds up. */

@@ -19,16 +19,16 @@
 
 struct sgp_node;
 
-struct sgp_record_link { /* one directed edge, in or out */
-    uint32_t peer;       /* node index in the topology */
-    bool out;            /* this node is the source */
-    uint64_t lineage;    /* of the peer; 0: it never greeted */
-    /* OUT: of the last share given; IN: of the last share accepted from `lineage` */
+struct sgp_record_link {  /* one directed edge, in or out */
+    uint32_t peer;        /* node index in the topology */
+    bool out;             /* this node is the source */
+    uint64_t incarnation; /* of the peer; 0: it never greeted */
+    /* OUT: of the last share given; IN: of the last share accepted from `incarnation` */
     uint64_t number;
-    uint64_t acknowledged;   /* OUT: of the last share that the peer acknowledged, or 0 */
-    uint64_t former_lineage; /* IN: the last other lineage that brought weight; 0: none */
-    uint64_t former_number;  /* IN: the last number accepted from that lineage */
-    bool owes;               /* OUT: the share of that number is not acknowledged */
+    uint64_t acknowledged;       /* OUT: of the last share that the peer acknowledged, or 0 */
+    uint64_t former_incarnation; /* IN: the last other incarnation that brought weight; 0: none */
+    uint64_t former_number;      /* IN: the last number accepted from that incarnation */
+    bool owes;                   /* OUT: the share of that number is not acknowledged */
     sgp_round owed_round;
     double owed_fraction; /* in [0, 1] */
     double owed_weight;   /* >= 0 */
@@ -38,8 +38,8 @@ struct sgp_record_link { /* one directed edge, in or out */
     uint32_t owed_slot;
     double owed_bequest;                 /* the members that leave with the share */
     enum sgp_compressor owed_compressor; /* of its payload */
-    /* Of the heir when the bequest was sent, if it has another lineage now; otherwise 0. */
-    uint64_t owed_lineage;
+    /* Of the heir when the bequest was sent, if it has another incarnation now; otherwise 0. */
+    uint64_t owed_incarnation;
 };
 
 /* A fact for which a node answers on behalf of others: `source` gave share `number` to `target`.
@@ -54,17 +54,17 @@ struct sgp_account {
     enum sgp_account_kind kind;
     char source[SGP_NAME_BYTES];
     char target[SGP_NAME_BYTES];
-    uint64_t source_lineage, target_lineage; /* not 0 */
+    uint64_t source_incarnation, target_incarnation; /* not 0 */
     uint64_t number;
     double weight; /* DEBT: of the share, which belongs to this node or to the target */
 };
 #define SGP_ACCOUNTS_MAX 512u /* of one node; a leaver with more accounts takes another heir */
 
 struct sgp_record {
-    uint64_t lineage; /* of the node; not 0 */
-    sgp_round round;  /* the node's round */
-    bool trained;     /* in that round already */
-    bool gave;        /* in that round already */
+    uint64_t incarnation; /* of the node; not 0 */
+    sgp_round round;      /* the node's round */
+    bool trained;         /* in that round already */
+    bool gave;            /* in that round already */
     /* w >= 0, with accepted shares that are not absorbed yet, and without owed shares */
     double weight;
     double surplus; /* members whose mass it inherited and has not dissolved */

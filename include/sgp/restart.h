@@ -25,7 +25,7 @@ struct sgp_past {
 };
 
 struct sgp_restart {
-    uint64_t lineage;
+    uint64_t incarnation;
     /* Continue from the checkpoint: parameters, weight and owed shares are of one moment. */
     bool exact;
     /* Nothing has been given since the checkpoint, so the rest of the updates in it is still valid.
@@ -38,9 +38,9 @@ struct sgp_restart {
     double scale;
 };
 
-/* `fresh` is the lineage of a process without a past, not 0. A node has `slots` snapshots. The link
- * of each share whose content is kept is marked in the record (`owed_kept`), and kept[j] belongs
- * into slot j. */
+/* `fresh` is the incarnation of a process without a past, not 0. A node has `slots` snapshots. The
+ * link of each share whose content is kept is marked in the record (`owed_kept`), and kept[j]
+ * belongs into slot j. */
 void sgp_restart(
     const struct sgp_past *past, uint64_t fresh, uint32_t slots, struct sgp_restart *ret_restart);
 

@@ -39,7 +39,7 @@ struct sgp_slice {
  * and judges it. */
 #define SGP_KEPT_MAX 4u /* snapshots in a checkpoint */
 struct sgp_moment {
-    uint64_t lineage; /* of the node */
+    uint64_t incarnation; /* of the node */
     /* Of the record, counted from 1; 0: the parameters are a guess, and belong to no record. */
     uint64_t sequence;
     sgp_round round;

@@ -115,8 +115,8 @@ static void note_dispute(
     note->fraction = entry->fraction;
     note->question = (struct sgp_inquire){.source = lasting(node, account->source),
         .target = lasting(node, account->target),
-        .source_lineage = account->source_lineage,
-        .target_lineage = account->target_lineage,
+        .source_incarnation = account->source_incarnation,
+        .target_incarnation = account->target_incarnation,
         .number = account->number};
 }
 
@@ -185,22 +185,22 @@ static struct sgp_core_account *add(struct sgp_node *node, uint32_t stager)
 
 /* ---- what this node knows ---- */
 
-bool sgp_node_accepted(const struct sgp_node *node, const char *source, uint64_t lineage,
+bool sgp_node_accepted(const struct sgp_node *node, const char *source, uint64_t incarnation,
     uint64_t number, bool *ret_open, uint64_t *ret_accepted)
 {
     *ret_open = false;
     SGP_EACH_IN (link, node) {
         if (strcmp(node->config.topology->nodes[link->peer].name, source) != 0)
             continue;
-        if (link->memory.former_lineage == lineage) {
+        if (link->memory.former_incarnation == incarnation) {
             *ret_accepted = link->memory.former_accepted;
             return true;
         }
         /* a share sent before the connection ended may still arrive */
-        *ret_open = link->memory.lineage == lineage && link->connection.id != 0 &&
+        *ret_open = link->memory.incarnation == incarnation && link->connection.id != 0 &&
                     number > link->memory.accepted;
         *ret_accepted = link->memory.accepted;
-        return link->memory.lineage == lineage || link->memory.lineage == 0;
+        return link->memory.incarnation == incarnation || link->memory.incarnation == 0;
     }
     return false;
 }
@@ -211,9 +211,10 @@ bool sgp_node_answer(
     const char *name = node->config.topology->nodes[node->config.self].name;
     bool self = strcmp(name, question->target) == 0, open = false;
     *ret_answer = (struct sgp_answer){.known = false};
-    if (self && question->target_lineage == node->config.lineage) {
-        ret_answer->lineage = node->config.lineage; /* unknown nodes need not learn the lineage */
-        ret_answer->known = sgp_node_accepted(node, question->source, question->source_lineage,
+    if (self && question->target_incarnation == node->config.incarnation) {
+        ret_answer->incarnation =
+            node->config.incarnation; /* unknown nodes need not learn the incarnation */
+        ret_answer->known = sgp_node_accepted(node, question->source, question->source_incarnation,
             question->number, &open, &ret_answer->number);
         return !open;
     }
@@ -221,8 +222,8 @@ bool sgp_node_answer(
         const struct sgp_core_account *entry = &node->accounts.entries[i];
         const struct sgp_account *account = &entry->account;
         if (!in_force(entry) || is_debt(entry) ||
-            account->source_lineage != question->source_lineage ||
-            account->target_lineage != question->target_lineage ||
+            account->source_incarnation != question->source_incarnation ||
+            account->target_incarnation != question->target_incarnation ||
             strcmp(account->source, question->source) != 0 ||
             strcmp(account->target, question->target) != 0)
             continue;
@@ -236,11 +237,11 @@ bool sgp_node_answer(
 
 static bool is_sound(const struct sgp_bequeath *bequeath)
 {
-    bool lineages = bequeath->source_lineage != 0 && bequeath->target_lineage != 0;
+    bool incarnations = bequeath->source_incarnation != 0 && bequeath->target_incarnation != 0;
     bool weight = isfinite(bequeath->weight) && bequeath->weight >= 0;
     if (bequeath->kind == SGP_BEQUEATH_TOLD || bequeath->kind == SGP_BEQUEATH_UNKNOWN)
         return weight && bequeath->weight <= SGP_NODES_MAX;
-    return lineages &&
+    return incarnations &&
            (bequeath->kind == SGP_BEQUEATH_ACCEPTED ||
                (weight && bequeath->weight <= 4.0 * SGP_NODES_MAX && bequeath->number > 0));
 }
@@ -272,8 +273,8 @@ struct sgp_verdict sgp_core_stage(
         entry->unknown = bequeath->kind == SGP_BEQUEATH_UNKNOWN ? bequeath->weight : 0;
         entry->account = (struct sgp_account){
             .kind = debt ? SGP_ACCOUNT_DEBT : SGP_ACCOUNT_ACCEPTED,
-            .source_lineage = bequeath->source_lineage,
-            .target_lineage = bequeath->target_lineage,
+            .source_incarnation = bequeath->source_incarnation,
+            .target_incarnation = bequeath->target_incarnation,
             .number = bequeath->number,
             .weight = debt ? bequeath->weight : 0,
         };
@@ -337,14 +338,14 @@ static void take_account(const struct sgp_core_account *entry, struct sgp_bequea
         (struct sgp_bequeath){.kind = is_debt(entry) ? SGP_BEQUEATH_DEBT : SGP_BEQUEATH_ACCEPTED,
             .source = account->source,
             .target = account->target,
-            .source_lineage = account->source_lineage,
-            .target_lineage = account->target_lineage,
+            .source_incarnation = account->source_incarnation,
+            .target_incarnation = account->target_incarnation,
             .number = account->number,
             .weight = account->weight};
 }
 
 /* Either the share that a link owes, or the last accepted number of its source or of the former
- * lineage. False: there is nothing to tell. */
+ * incarnation. False: there is nothing to tell. */
 static bool take_link(const struct sgp_node *node, const struct sgp_core_link *link, bool former,
     struct sgp_bequeath *ret_item)
 {
@@ -354,19 +355,20 @@ static bool take_link(const struct sgp_node *node, const struct sgp_core_link *l
         *ret_item = (struct sgp_bequeath){.kind = SGP_BEQUEATH_ACCEPTED,
             .source = peer,
             .target = self,
-            .source_lineage = former ? link->memory.former_lineage : link->memory.lineage,
-            .target_lineage = node->config.lineage,
+            .source_incarnation =
+                former ? link->memory.former_incarnation : link->memory.incarnation,
+            .target_incarnation = node->config.incarnation,
             .number = former ? link->memory.former_accepted : link->memory.accepted};
-        return ret_item->source_lineage != 0;
+        return ret_item->source_incarnation != 0;
     }
     *ret_item = (struct sgp_bequeath){.kind = SGP_BEQUEATH_DEBT,
         .source = self,
         .target = peer,
-        .source_lineage = node->config.lineage,
-        .target_lineage = link->memory.lineage,
+        .source_incarnation = node->config.incarnation,
+        .target_incarnation = link->memory.incarnation,
         .number = link->owed[0].share.number,
         .weight = link->owed[0].share.weight};
-    return !former && link->memory.lineage != 0 && sgp_core_is_pledged(node, link);
+    return !former && link->memory.incarnation != 0 && sgp_core_is_pledged(node, link);
 }
 
 /* What is not an account: members whose mass never arrived, or the bound for the error of the
@@ -379,8 +381,8 @@ static bool take_rest(
     *ret_item = (struct sgp_bequeath){.kind = kind,
         .source = name,
         .target = name,
-        .source_lineage = node->config.lineage,
-        .target_lineage = node->config.lineage,
+        .source_incarnation = node->config.incarnation,
+        .target_incarnation = node->config.incarnation,
         .weight = told ? node->mass.surplus - node->mass.covered
                        : fmin(node->mass.unknown, SGP_NODES_MAX)};
     return ret_item->weight > 0;
@@ -478,7 +480,7 @@ void sgp_core_bequest_accepted(struct sgp_node *node, const struct sgp_core_link
             sgp_core_forget_owed(node, &node->layout.links[i]);
 }
 
-/* ---- a target that returned with another lineage ---- */
+/* ---- a target that returned with another incarnation ---- */
 
 /* Turn the share that the link owes into a debt, which frees the link. NULL: there is no room. */
 static struct sgp_core_account *keep(struct sgp_node *node, struct sgp_core_link *link)
@@ -490,8 +492,8 @@ static struct sgp_core_account *keep(struct sgp_node *node, struct sgp_core_link
     struct sgp_core_account *entry = add(node, SGP_SLOT_NONE);
     const struct sgp_topology_node *nodes = node->config.topology->nodes;
     entry->account = (struct sgp_account){.kind = SGP_ACCOUNT_DEBT,
-        .source_lineage = node->config.lineage,
-        .target_lineage = link->memory.lineage,
+        .source_incarnation = node->config.incarnation,
+        .target_incarnation = link->memory.incarnation,
         .number = owed->share.number,
         .weight = owed->share.weight};
     (void)snprintf(entry->account.source, SGP_NAME_BYTES, "%s", nodes[node->config.self].name);
@@ -524,7 +526,8 @@ bool sgp_core_dispute(struct sgp_node *node, struct sgp_core_link *link)
 /* The heir may already answer for the share. False: it does not, or there is no room. */
 bool sgp_core_keep_pledged(struct sgp_node *node, struct sgp_core_link *link)
 {
-    return sgp_core_is_pledged(node, link) && link->memory.lineage != 0 && keep(node, link) != NULL;
+    return sgp_core_is_pledged(node, link) && link->memory.incarnation != 0 &&
+           keep(node, link) != NULL;
 }
 
 /* ---- restart and reload ---- */

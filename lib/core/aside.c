@@ -4,12 +4,12 @@
  * Anyone who reaches the port can claim a neighbour's name, and the fields of a greeting are no
  * proof. Therefore the first connection is not touched until the new greeting has passed every
  * check. Then it is replaced in two cases: it has ended, or it has been silent for two beats and
- * the new connection has the lineage on record. Until then both connections exist, and the new one
- * gets no answer. A link has at most one such connection, for as long as a source waits for its
+ * the new connection has the incarnation on record. Until then both connections exist, and the new
+ * one gets no answer. A link has at most one such connection, for as long as a source waits for its
  * WELCOME.
  *
  * If the connection of an honest source broke at the source's end only, the source is let in after
- * two beats. If it also lost its lineage, it is let in once the old connection is given up.
+ * two beats. If it also lost its incarnation, it is let in once the old connection is given up.
  *
  * The rule: docs/rules/greeting.md */
 #include "core/core.h"
@@ -18,7 +18,7 @@
 
 static bool is_known(const struct sgp_core_link *link, const struct sgp_hello *hello)
 {
-    return hello->lineage == link->memory.lineage;
+    return hello->incarnation == link->memory.incarnation;
 }
 
 /* Close a connection that does not belong to the link. */
@@ -40,7 +40,7 @@ void sgp_core_end_aside(struct sgp_node *node, struct sgp_core_link *link, enum 
 }
 
 /* A second connection has greeted. Of two such connections the last is kept, unless only the other
- * has a known lineage. */
+ * has a known incarnation. */
 static void keep(struct sgp_node *node, struct sgp_core_link *link, uint64_t connection,
     const struct sgp_message *message)
 {

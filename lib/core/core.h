@@ -157,7 +157,7 @@ enum sgp_posting {
     /* owed to outside: the target has it, or the node that answers for the target */
     SGP_MASS_ACKNOWLEDGE,
     SGP_MASS_RETURN, /* owed to here: the target did not accept it */
-    /* owed to debt: the target is gone or has another lineage, and may have accepted it */
+    /* owed to debt: the target is gone or has another incarnation, and may have accepted it */
     SGP_MASS_DISPUTE,
     SGP_MASS_PAY,       /* debt to outside: it was accepted, or is handed to an heir */
     SGP_MASS_TAKE_HOME, /* debt to here: it was not accepted */
@@ -561,8 +561,9 @@ void sgp_core_void_debts(struct sgp_node *node);
 void sgp_core_move_accounts(struct sgp_node *node, const struct sgp_topology *topology,
     const uint32_t *index); /* a reload */
 void sgp_core_restore_accounts(struct sgp_node *node, const struct sgp_record *record);
-/* Whether this node itself knows what it accepted last from the source of that name and lineage. */
-bool sgp_node_accepted(const struct sgp_node *node, const char *source, uint64_t lineage,
+/* Whether this node itself knows what it accepted last from the source of that name and
+ * incarnation. */
+bool sgp_node_accepted(const struct sgp_node *node, const char *source, uint64_t incarnation,
     uint64_t number, bool *ret_open, uint64_t *ret_accepted);
 
 /* fold.c */

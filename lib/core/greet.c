@@ -223,7 +223,7 @@ struct sgp_verdict sgp_core_hello(
     note_differences(node, link, &hello->fingerprint);
     if (hello->parameters != node->config.parameters)
         return sgp_refuses(SGP_E_MODEL, SGP_REASON_SHAPE);
-    bool another = link->memory.lineage != 0 && link->memory.lineage != hello->lineage;
+    bool another = link->memory.incarnation != 0 && link->memory.incarnation != hello->incarnation;
     sgp_core_know_source(node, link, hello);
     greeted(node, link, &hello->fingerprint);
     dial_back(node, link);
@@ -232,7 +232,7 @@ struct sgp_verdict sgp_core_hello(
     struct sgp_message *message = sgp_core_send(node, link, SGP_WELCOME);
     message->welcome = (struct sgp_welcome){
         .target = name,
-        .lineage = node->config.lineage,
+        .incarnation = node->config.incarnation,
         .accepted = link->memory.accepted,
         .fingerprint = node->config.fingerprint,
         .forms = SGP_CODINGS,
@@ -249,8 +249,9 @@ struct sgp_verdict sgp_core_welcome(
     if (reason != SGP_REASON_NONE)
         return sgp_refuses(SGP_E_MODEL, reason);
     note_differences(node, link, &welcome->fingerprint);
-    uint64_t owed_to = link->inquiry.disputed != 0 ? link->inquiry.disputed : link->memory.lineage;
-    bool forgot = owed_to != 0 && owed_to != welcome->lineage;
+    uint64_t owed_to =
+        link->inquiry.disputed != 0 ? link->inquiry.disputed : link->memory.incarnation;
+    bool forgot = owed_to != 0 && owed_to != welcome->incarnation;
     while (link->owed[0].exists && link->owed[0].is_void)
         sgp_core_forget_owed(node, link);
     if (!sgp_core_know_target(node, link, welcome->accepted))
@@ -264,8 +265,8 @@ struct sgp_verdict sgp_core_welcome(
         sgp_core_take_back(node, link, SGP_REASON_FORGOT); /* no weight is in question */
     else
         (void)sgp_core_dispute(node, link);
-    node->unrecorded = node->unrecorded || link->memory.lineage != welcome->lineage;
-    link->memory.lineage = welcome->lineage;
+    node->unrecorded = node->unrecorded || link->memory.incarnation != welcome->incarnation;
+    link->memory.incarnation = welcome->incarnation;
     link->connection.forms = welcome->forms;
     greeted(node, link, &welcome->fingerprint);
     if (forgot && node->exact.begun)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inquiries: which nodes are asked about a share whose target is unreachable, or has returned with
- * another lineage.
+ * another incarnation.
  *
  * The target may have left for good, and then its heir answers for it (accounts.c). Heirs are
  * out-neighbours of leavers. So the order is: this node itself, the target, its out-neighbours, all
  * other nodes. If the answer is the share's number or a greater one, the share was accepted. If it
  * is smaller, the share returns. If no node knows anything, the share stays owed, and all nodes are
  * asked again at growing intervals. The search ends with the share's return if the target has
- * another lineage now, and either all nodes could be asked, or a long time has passed.
+ * another incarnation now, and either all nodes could be asked, or a long time has passed.
  *
  * The rule: docs/rules/inquiry.md */
 #include "core/core.h"
@@ -34,7 +34,7 @@ static bool is_frozen(const struct sgp_node *node)
 /* Only the target uses values without weight, and it says itself what became of them. */
 static bool is_unreachable(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    if (!link->owed[0].exists || link->owed[0].publishing || link->memory.lineage == 0 ||
+    if (!link->owed[0].exists || link->owed[0].publishing || link->memory.incarnation == 0 ||
         sgp_core_is_pledged(node, link) || sgp_core_is_weightless(&link->owed[0].share))
         return false;
     return link->inquiry.disputed != 0 || link->inquiry.unreachable != SGP_TIME_NEVER;
@@ -57,9 +57,9 @@ static struct sgp_inquire question_of_link(
     const struct sgp_topology_node *nodes = node->config.topology->nodes;
     return (struct sgp_inquire){.source = nodes[node->config.self].name,
         .target = nodes[link->peer].name,
-        .source_lineage = node->config.lineage,
-        .target_lineage =
-            link->inquiry.disputed != 0 ? link->inquiry.disputed : link->memory.lineage,
+        .source_incarnation = node->config.incarnation,
+        .target_incarnation =
+            link->inquiry.disputed != 0 ? link->inquiry.disputed : link->memory.incarnation,
         .number = link->owed[0].share.number};
 }
 
@@ -67,8 +67,8 @@ static struct sgp_inquire question_of_account(const struct sgp_account *account)
 {
     return (struct sgp_inquire){.source = account->source,
         .target = account->target,
-        .source_lineage = account->source_lineage,
-        .target_lineage = account->target_lineage,
+        .source_incarnation = account->source_incarnation,
+        .target_incarnation = account->target_incarnation,
         .number = account->number};
 }
 
@@ -77,8 +77,8 @@ static bool is_asked(const struct sgp_node *node, const struct sgp_inquire *ques
 {
     const struct sgp_account *about = &node->inquiry.about;
     return node->inquiry.asked && about->number == question->number &&
-           about->source_lineage == question->source_lineage &&
-           about->target_lineage == question->target_lineage &&
+           about->source_incarnation == question->source_incarnation &&
+           about->target_incarnation == question->target_incarnation &&
            strcmp(about->source, question->source) == 0 &&
            strcmp(about->target, question->target) == 0;
 }
@@ -246,8 +246,9 @@ static void take_answer(struct sgp_node *node, const struct subject *subject, ui
         return;
     }
     search->silent = search->silent || answer == NULL;
-    search->moved = search->moved || (answer != NULL && whom == (uint32_t)subject->target &&
-                                         answer->lineage != subject->question.target_lineage);
+    search->moved =
+        search->moved || (answer != NULL && whom == (uint32_t)subject->target &&
+                             answer->incarnation != subject->question.target_incarnation);
     search->next = node->now;
 }
 
@@ -267,8 +268,8 @@ static void ask(struct sgp_node *node, const struct subject *subject)
     const struct sgp_inquire *question = &subject->question;
     node->inquiry = (struct sgp_inquiry){.asked = true,
         .links = node->inquiry.links,
-        .about = {.source_lineage = question->source_lineage,
-            .target_lineage = question->target_lineage,
+        .about = {.source_incarnation = question->source_incarnation,
+            .target_incarnation = question->target_incarnation,
             .number = question->number},
         .whom = whom,
         .until = node->now + ANSWER_NS,

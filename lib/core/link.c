@@ -153,10 +153,10 @@ void sgp_core_up(struct sgp_node *node, const struct sgp_link *id)
     message->hello = (struct sgp_hello){
         .source = node->config.topology->nodes[node->config.self].name,
         .target = node->config.topology->nodes[link->peer].name,
-        .lineage = node->config.lineage,
+        .incarnation = node->config.incarnation,
         .parameters = node->config.parameters,
         .fingerprint = node->config.fingerprint,
-        .target_lineage = link->memory.lineage,
+        .target_incarnation = link->memory.incarnation,
         .acknowledged = link->memory.acknowledged,
     };
 }

@@ -12,7 +12,7 @@
 static bool config_is_sound(const struct sgp_node_config *config)
 {
     return config->topology != NULL && config->self < config->topology->node_count &&
-           config->method != NULL && config->lineage != 0 && config->parameters > 0 &&
+           config->method != NULL && config->incarnation != 0 && config->parameters > 0 &&
            config->parameters <= SGP_PARAMETERS_MAX &&
            sgp_topology_check_owners(config->topology, config->parameters, NULL) == 0 &&
            config->rounds >= 0 && config->rounds < SGP_ROUND_MAX && config->local_steps > 0 &&
@@ -21,7 +21,7 @@ static bool config_is_sound(const struct sgp_node_config *config)
            config->weight_least <= SGP_NODES_MAX && config->weight_most >= 0 &&
            config->weight_most <= SGP_NODES_MAX &&
            (config->record == NULL ||
-               (config->record->lineage == config->lineage &&
+               (config->record->incarnation == config->incarnation &&
                    sgp_record_is_sound(config->record, config->topology->node_count)));
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the two ends of a link remember of each other, and what follows if one remembers less.
  *
- * A source that greets with another lineage has lost its past, or another node uses its name. The
- * last number accepted from the former lineage is kept until a third lineage has brought weight and
- * is gone too. If the former lineage greets again, only this number tells which of its shares were
- * accepted.
+ * A source that greets with another incarnation has lost its past, or another node uses its name.
+ * The last number accepted from the former incarnation is kept until a third incarnation has
+ * brought weight and is gone too. If the former incarnation greets again, only this number tells
+ * which of its shares were accepted.
  *
  * Two observations prove that a record is older than what neighbours have seen, for example because
  * a ledger was restored from a backup. A target has accepted more shares than the record says were
@@ -30,18 +30,19 @@ void sgp_core_find_outdated(struct sgp_node *node, struct sgp_core_link *link)
     note->amount = node->mass.unknown;
 }
 
-/* A lineage that brought no weight does not displace another one, because its shares may be
+/* An incarnation that brought no weight does not displace another one, because its shares may be
  * accepted again without harm. An impostor that does bring weight gains nothing if a share of
- * another lineage arrives twice. */
-static void change_lineage(struct sgp_node *node, struct sgp_core_link *link, uint64_t lineage)
+ * another incarnation arrives twice. */
+static void change_incarnation(
+    struct sgp_node *node, struct sgp_core_link *link, uint64_t incarnation)
 {
-    uint64_t present = link->memory.lineage, accepted = link->memory.accepted;
-    bool brought = link->memory.brought, returns = link->memory.former_lineage == lineage;
-    link->memory.lineage = lineage;
+    uint64_t present = link->memory.incarnation, accepted = link->memory.accepted;
+    bool brought = link->memory.brought, returns = link->memory.former_incarnation == incarnation;
+    link->memory.incarnation = incarnation;
     link->memory.accepted = returns ? link->memory.former_accepted : 0;
     link->memory.brought = returns;
     if (brought || returns) {
-        link->memory.former_lineage = brought ? present : 0;
+        link->memory.former_incarnation = brought ? present : 0;
         link->memory.former_accepted = brought ? accepted : 0;
     }
     node->unrecorded = true;
@@ -52,9 +53,9 @@ void sgp_core_know_source(
 {
     bool first = !link->memory.met;
     link->memory.met = true;
-    if (link->memory.lineage != hello->lineage)
-        change_lineage(node, link, hello->lineage);
-    bool ours = hello->target_lineage == node->config.lineage;
+    if (link->memory.incarnation != hello->incarnation)
+        change_incarnation(node, link, hello->incarnation);
+    bool ours = hello->target_incarnation == node->config.incarnation;
     if (!first || !link->memory.recorded || !ours || hello->acknowledged <= link->memory.accepted)
         return;
     sgp_core_find_outdated(node, link); /* shares that were accepted never arrive again */

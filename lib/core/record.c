@@ -23,7 +23,7 @@ static sgp_round recorded_rounds(const struct sgp_node *node)
 void sgp_node_record(const struct sgp_node *node, struct sgp_record *record)
 {
     sgp_assert(record->link_capacity >= node->layout.link_count);
-    record->lineage = node->config.lineage;
+    record->incarnation = node->config.incarnation;
     record->round = node->round;
     record->trained = node->trained;
     record->gave = node->gave;
@@ -58,10 +58,10 @@ void sgp_node_record(const struct sgp_node *node, struct sgp_record *record)
         record->links[i] = (struct sgp_record_link){
             .peer = link->peer,
             .out = out,
-            .lineage = link->memory.lineage,
+            .incarnation = link->memory.incarnation,
             .number = out ? link->memory.number : link->memory.accepted,
             .acknowledged = link->memory.acknowledged,
-            .former_lineage = out ? 0 : link->memory.former_lineage,
+            .former_incarnation = out ? 0 : link->memory.former_incarnation,
             .former_number = out ? 0 : link->memory.former_accepted,
             .owes = owes,
             .owed_round = owes ? owed->share.round : 0,
@@ -71,7 +71,7 @@ void sgp_node_record(const struct sgp_node *node, struct sgp_record *record)
             .owed_slot = owes ? owed->slot : SGP_SLOT_NONE,
             .owed_bequest = owes ? owed->share.bequest : 0,
             .owed_compressor = owes ? owed->share.compressor : SGP_COMPRESSOR_NONE,
-            .owed_lineage = owes && link->inquiry.disputed != 0 ? link->inquiry.disputed : 0,
+            .owed_incarnation = owes && link->inquiry.disputed != 0 ? link->inquiry.disputed : 0,
         };
     }
 }
@@ -90,7 +90,7 @@ bool sgp_node_record_changed(const struct sgp_node *node)
 
 #define RECORD(member, ...) SGP_FIELD(struct sgp_record, #member, member, __VA_ARGS__)
 static const struct sgp_form_field record_fields[] = {
-    RECORD(lineage, 1, UINT64_MAX),
+    RECORD(incarnation, 1, UINT64_MAX),
     RECORD(round, 0, LABEL_MAX),
     RECORD(trained, SGP_FORM_ANY),
     RECORD(gave, SGP_FORM_ANY),
@@ -116,10 +116,10 @@ const struct sgp_form sgp_record_form = SGP_FORM(struct sgp_record, record_field
 static const struct sgp_form_field link_fields[] = {
     LINK(peer, SGP_FORM_ANY),
     LINK(out, SGP_FORM_ANY),
-    LINK(lineage, SGP_FORM_ANY),
+    LINK(incarnation, SGP_FORM_ANY),
     LINK(number, SGP_FORM_ANY),
     LINK(acknowledged, SGP_FORM_ANY),
-    LINK(former_lineage, SGP_FORM_ANY),
+    LINK(former_incarnation, SGP_FORM_ANY),
     LINK(former_number, SGP_FORM_ANY),
     LINK(owes, SGP_FORM_ANY),
     LINK(owed_round, 0, LABEL_MAX),
@@ -129,7 +129,7 @@ static const struct sgp_form_field link_fields[] = {
     LINK(owed_slot, SGP_FORM_ANY),
     LINK(owed_bequest, 0, SGP_NODES_MAX),
     LINK(owed_compressor, SGP_COMPRESSOR_NONE, SGP_COMPRESSOR_MOST),
-    LINK(owed_lineage, SGP_FORM_ANY),
+    LINK(owed_incarnation, SGP_FORM_ANY),
 };
 const struct sgp_form sgp_record_link_form = SGP_FORM(struct sgp_record_link, link_fields);
 
@@ -138,8 +138,8 @@ static const struct sgp_form_field account_fields[] = {
     ACCOUNT(kind, SGP_ACCOUNT_ACCEPTED, SGP_ACCOUNT_DEBT),
     ACCOUNT(source, SGP_FORM_ANY),
     ACCOUNT(target, SGP_FORM_ANY),
-    ACCOUNT(source_lineage, 1, UINT64_MAX),
-    ACCOUNT(target_lineage, 1, UINT64_MAX),
+    ACCOUNT(source_incarnation, 1, UINT64_MAX),
+    ACCOUNT(target_incarnation, 1, UINT64_MAX),
     ACCOUNT(number, SGP_FORM_ANY),
     ACCOUNT(weight, 0, WEIGHT_MAX),
 };
@@ -150,9 +150,9 @@ const struct sgp_form sgp_account_form = SGP_FORM(struct sgp_account, account_fi
 static bool link_is_sound(const struct sgp_record_link *link, uint32_t node_count)
 {
     bool owed =
-        link->out && link->number > 0 && (link->owed_lineage == 0 || link->owed_bequest > 0);
+        link->out && link->number > 0 && (link->owed_incarnation == 0 || link->owed_bequest > 0);
     bool nothing = link->owed_round == 0 && link->owed_fraction == 0 && link->owed_weight == 0 &&
-                   link->owed_bequest == 0 && link->owed_lineage == 0 &&
+                   link->owed_bequest == 0 && link->owed_incarnation == 0 &&
                    link->owed_compressor == SGP_COMPRESSOR_NONE;
     return sgp_form_holds(&sgp_record_link_form, link) && link->peer < node_count &&
            (link->owes ? owed : nothing);
@@ -190,20 +190,20 @@ bool sgp_record_is_sound(const struct sgp_record *record, uint32_t node_count)
 static void restore_link(struct sgp_node *node, const struct sgp_record_link *from)
 {
     struct sgp_core_link *link = sgp_core_find(node, from->peer, from->out ? SGP_OUT : SGP_IN);
-    link->memory.lineage = from->lineage;
+    link->memory.incarnation = from->incarnation;
     link->memory.recorded = true;
     /* if the peer is joining too, it catches up by itself */
     link->greeting.trained = from->number > 0;
     if (!from->out) {
         link->memory.accepted = from->number;
         link->memory.brought = from->number > 0;
-        link->memory.former_lineage = from->former_lineage;
+        link->memory.former_incarnation = from->former_incarnation;
         link->memory.former_accepted = from->former_number;
         return;
     }
     link->memory.number = from->number;
     link->memory.acknowledged = from->acknowledged;
-    link->inquiry.disputed = from->owed_lineage;
+    link->inquiry.disputed = from->owed_incarnation;
     link->owed[0] = (struct sgp_owed){
         .exists = from->owes,
         .lost = true,

@@ -12,7 +12,7 @@ static bool is_current(const struct sgp_past *past)
     const struct sgp_moment *moment = past->moment;
     const struct sgp_record *record = past->record;
     return moment != NULL && record != NULL && !past->altered && moment->sequence > 0 &&
-           moment->sequence == past->sequence && moment->lineage == record->lineage &&
+           moment->sequence == past->sequence && moment->incarnation == record->incarnation &&
            moment->round == record->round;
 }
 
@@ -42,7 +42,7 @@ void sgp_restart(
     const struct sgp_moment *moment = past->moment;
     bool exact = is_exact(past);
     *ret_restart = (struct sgp_restart){
-        .lineage = past->record != NULL ? past->record->lineage : fresh,
+        .incarnation = past->record != NULL ? past->record->incarnation : fresh,
         .exact = exact,
         .current = is_current(past),
         .minted = past->record == NULL && past->evident,
@@ -66,7 +66,7 @@ void sgp_node_moment(const struct sgp_node *node, const struct sgp_record *recor
 {
     struct sgp_node_status status;
     sgp_node_status(node, &status);
-    *ret_moment = (struct sgp_moment){.lineage = record->lineage,
+    *ret_moment = (struct sgp_moment){.incarnation = record->incarnation,
         .sequence = status.seeks || status.amid_cycle ? 0 : sequence,
         .round = status.round,
         .weight = status.weight_checkpoint};

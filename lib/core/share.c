@@ -366,8 +366,8 @@ static bool settle_first(
 }
 
 /* After a reconnect: settle what the target accepted, and send the rest again. Two cases return the
- * share instead. A target with another lineage must not get an old fleet's mass. A new process no
- * longer has the snapshot. */
+ * share instead. A target with another incarnation must not get an old fleet's mass. A new process
+ * no longer has the snapshot. */
 void sgp_core_settle(
     struct sgp_node *node, struct sgp_core_link *link, uint64_t accepted, bool forgot)
 {

@@ -52,7 +52,7 @@ struct sgp_search {
     uint64_t number; /* number of the share; if the number differs, this is another search */
     uint32_t pass;   /* 0: the target; 1: its out-neighbours; 2: all other nodes */
     uint32_t at;     /* the next node of the pass */
-    bool moved;      /* the target answered with another lineage than the search is about */
+    bool moved;      /* the target answered with another incarnation than the search is about */
     bool silent;     /* at least one node could not be asked */
     sgp_time begun, next, pace;
 };
@@ -101,19 +101,19 @@ struct sgp_core_link {
         bool other_data;   /* both nodes take parts of a data table, and the tables differ */
     } greeting;
 
-    /* outdated.c; greet.c: the target's lineage; share.c, outgoing.c, role_token.c: the numbers of
-     * shares. What both ends of the link remember. */
+    /* outdated.c; greet.c: the target's incarnation; share.c, outgoing.c, role_token.c: the numbers
+     * of shares. What both ends of the link remember. */
     struct {
-        bool recorded;    /* the record had this link */
-        bool met;         /* the peer has greeted since this process has the link */
-        uint64_t lineage; /* lineage of the peer */
-        uint64_t number;  /* OUT: number of the last share given */
+        bool recorded;        /* the record had this link */
+        bool met;             /* the peer has greeted since this process has the link */
+        uint64_t incarnation; /* incarnation of the peer */
+        uint64_t number;      /* OUT: number of the last share given */
         /* OUT: greatest number that the peer says it accepted; 0: none yet */
         uint64_t acknowledged;
-        uint64_t accepted; /* IN: number of the last share accepted from `lineage` */
+        uint64_t accepted; /* IN: number of the last share accepted from `incarnation` */
         bool brought;      /* IN: one of these shares had weight; true if that is not known */
-        /* IN: the same for the last other lineage whose shares had weight */
-        uint64_t former_lineage, former_accepted;
+        /* IN: the same for the last other incarnation whose shares had weight */
+        uint64_t former_incarnation, former_accepted;
     } memory;
 
     struct {             /* pace.c */
@@ -183,14 +183,14 @@ struct sgp_core_link {
         uint32_t handed; /* OUT: number of accounts sent before this node's bequest */
         /* IN: accounts staged on this connection; OUT: accounts that the peer says it staged */
         uint32_t staged;
-        /* The connections on which an heir was told of the link, and of its former lineage. */
+        /* The connections on which an heir was told of the link, and of its former incarnation. */
         uint64_t told_on[2];
     } bequest;
 
     struct { /* OUT: inquiry.c; greet.c, cycle.c: disputed */
         /* since when the peer is unreachable while a share is owed; NEVER: it is not */
         sgp_time unreachable;
-        /* the lineage that was owed this node's bequest, if the peer has another one */
+        /* the incarnation that was owed this node's bequest, if the peer has another one */
         uint64_t disputed;
         struct sgp_search search;
     } inquiry;

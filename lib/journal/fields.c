@@ -7,7 +7,7 @@
 #define CONFIG(member) SGP_FIELD(struct sgp_node_config, #member, member, SGP_FORM_ANY)
 static const struct sgp_form_field config_fields[] = {
     CONFIG(self),
-    CONFIG(lineage),
+    CONFIG(incarnation),
     CONFIG(seed),
     CONFIG(parameters),
     SGP_PART(struct sgp_node_config, fingerprint, &sgp_fingerprint_form),

@@ -188,9 +188,9 @@ void sgp_journal_head(char line[SGP_TEXT_BYTES], const struct sgp_journal_start 
         (void)strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc);
     (void)snprintf(line, SGP_TEXT_BYTES,
         "t=%" PRId64 " node=%s event=process version=%s date=%s algorithm=%s seed=%" PRIu64
-        " lineage=%016" PRIx64 " topology=%016" PRIx64 " nodes=%" PRIu32 " rounds=%" PRId64
+        " incarnation=%016" PRIx64 " topology=%016" PRIx64 " nodes=%" PRIu32 " rounds=%" PRId64
         " restored=%d seeks=%d",
         start->now, config->topology->nodes[config->self].name, start->version, date,
-        config->method->name, config->seed, config->lineage, config->topology->digest,
+        config->method->name, config->seed, config->incarnation, config->topology->digest,
         config->topology->node_count, config->rounds, config->record != NULL, config->seeks);
 }

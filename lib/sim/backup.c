@@ -39,7 +39,7 @@ bool sgp_sim_put_back(struct sgp_sim_host *host, const struct sgp_sim_backup *ba
 {
     struct sgp_record *record = &host->record, last = *record;
     const struct sgp_record *saved = &backup->record;
-    if (saved->lineage == 0 || saved->lineage != last.lineage || host->handed)
+    if (saved->incarnation == 0 || saved->incarnation != last.incarnation || host->handed)
         return false;
     *record = *saved;
     record->links = last.links;

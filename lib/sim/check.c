@@ -133,8 +133,8 @@ static struct sgp_sim_link *find_link(
 }
 
 /* Whether a target with a restored ledger takes over the number that its source knows, without a
- * share. The number said before may be greater: it may belong to a lineage that the source has lost
- * since. */
+ * share. The number said before may be greater: it may belong to an incarnation that the source has
+ * lost since. */
 static bool takes_number(struct sgp_sim *sim, const struct sgp_sim_link *in, uint64_t number,
     const struct sgp_link *event)
 {
@@ -158,7 +158,7 @@ static void check_link(struct sgp_sim *sim, struct sgp_sim_host *host, const str
     uint64_t number;
     double owed;
     (void)sgp_sim_link_account(host, link, &number, &owed);
-    if (number == 0 && link->said > 0) /* nothing from this lineage of the source yet */
+    if (number == 0 && link->said > 0) /* nothing from this incarnation of the source yet */
         link->said = link->accepted = 0;
     if (number < link->said &&
         number == link->taken_over) /* the target died before it recorded the number */
@@ -318,8 +318,8 @@ void sgp_sim_check_dispute(struct sgp_sim_host *host, const struct sgp_effect *e
     if (effect->note.slot == SGP_SLOT_NONE)
         return; /* the snapshot is kept */
     struct sgp_account debt = {.number = share->number,
-        .source_lineage = share->source_lineage,
-        .target_lineage = share->target_lineage};
+        .source_incarnation = share->source_incarnation,
+        .target_incarnation = share->target_incarnation};
     memcpy(debt.source, share->source, strlen(share->source) + 1);
     memcpy(debt.target, share->target, strlen(share->target) + 1);
     if (sgp_sim_is_paid(sim, &debt))

@@ -16,7 +16,7 @@ void sgp_sim_check_strike(struct sgp_sim *sim, struct sgp_sim_host *host)
 static void begin_kept(struct sgp_sim *sim, struct sgp_sim_host *host)
 {
     const struct sgp_record *record = &host->record;
-    for (uint32_t i = 0; i < record->link_count && record->lineage == host->lineage; i++) {
+    for (uint32_t i = 0; i < record->link_count && record->incarnation == host->incarnation; i++) {
         const struct sgp_record_link *link = &record->links[i];
         if (!link->owed_kept)
             continue;
@@ -75,29 +75,29 @@ static double starts(const struct sgp_sim_host *host)
 
 /* ---- an heir that has lost a bequest ---- */
 
-/* What a host's core knows of the shares that the target of a link accepted from one lineage of the
- * source: the number of the last one. 0: the core knows of none. */
+/* What a host's core knows of the shares that the target of a link accepted from one incarnation of
+ * the source: the number of the last one. 0: the core knows of none. */
 static uint64_t known_to(struct sgp_sim *sim, const struct sgp_sim_host *host,
-    const struct sgp_sim_link *in, uint64_t source_lineage, uint64_t target_lineage)
+    const struct sgp_sim_link *in, uint64_t source_incarnation, uint64_t target_incarnation)
 {
     struct sgp_inquire question = {.source = sgp_sim_name(sim, in->peer),
         .target = sgp_sim_name(sim, sim->links[in->other].peer),
-        .source_lineage = source_lineage,
-        .target_lineage = target_lineage};
+        .source_incarnation = source_incarnation,
+        .target_incarnation = target_incarnation};
     struct sgp_answer answer;
     (void)sgp_node_answer(host->node, &question, &answer);
     return answer.known ? answer.number : 0;
 }
 
-/* The same for the source's present lineage. The target accepted the share in its present lineage,
- * or in the lineage in which it left. */
+/* The same for the source's present incarnation. The target accepted the share in its present
+ * incarnation, or in the incarnation in which it left. */
 static uint64_t accepted_known_to(
     struct sgp_sim *sim, const struct sgp_sim_host *host, const struct sgp_sim_link *in)
 {
-    uint64_t source = sim->hosts[in->peer].lineage;
-    uint64_t target = sim->hosts[sim->links[in->other].peer].lineage;
+    uint64_t source = sim->hosts[in->peer].incarnation;
+    uint64_t target = sim->hosts[sim->links[in->other].peer].incarnation;
     uint64_t present = known_to(sim, host, in, source, target);
-    uint64_t before = known_to(sim, host, in, source, in->before_lineage);
+    uint64_t before = known_to(sim, host, in, source, in->before_incarnation);
     return present > before ? present : before;
 }
 
@@ -110,11 +110,11 @@ static void answer_again(struct sgp_sim *sim, struct sgp_sim_host *leaver)
         const struct sgp_sim_host *target = &sim->hosts[i];
         for (uint32_t j = target->out_count; j < target->link_count && i != heir; j++) {
             struct sgp_sim_link *in = &sim->links[target->link_first + j];
-            uint64_t lineage = sim->hosts[in->peer].lineage;
+            uint64_t incarnation = sim->hosts[in->peer].incarnation;
             if (in->holder == heir && accepted_known_to(sim, leaver, in) >= in->accepted)
                 in->holder = leaver->index;
             if (in->before_holder == heir &&
-                known_to(sim, leaver, in, lineage, in->before_lineage) >= in->before)
+                known_to(sim, leaver, in, incarnation, in->before_incarnation) >= in->before)
                 in->before_holder = leaver->index;
         }
     }
@@ -143,13 +143,13 @@ static void forget_held(struct sgp_sim *sim, const struct sgp_sim_host *host)
         const struct sgp_sim_host *target = &sim->hosts[i];
         for (uint32_t j = target->out_count; j < target->link_count && target != host; j++) {
             struct sgp_sim_link *in = &sim->links[target->link_first + j];
-            uint64_t lineage = sim->hosts[in->peer].lineage;
+            uint64_t incarnation = sim->hosts[in->peer].incarnation;
             if (in->before_holder == host->index)
-                in->before = known_to(sim, host, in, lineage, in->before_lineage);
+                in->before = known_to(sim, host, in, incarnation, in->before_incarnation);
             if (in->holder != host->index)
                 continue;
             accept_instead(sim, in, accepted_known_to(sim, host, in));
-            in->former = known_to(sim, host, in, in->former_lineage, target->lineage);
+            in->former = known_to(sim, host, in, in->former_incarnation, target->incarnation);
         }
     }
 }
@@ -187,18 +187,19 @@ void sgp_sim_check_forget(struct sgp_sim *sim, struct sgp_sim_host *host)
     sim->expected = sgp_sim_weight(sim);
 }
 
-/* The number of the last share that the record of a target says it accepted from this lineage. */
+/* The number of the last share that the record of a target says it accepted from this
+ * incarnation. */
 static uint64_t accepted_on_record(
-    const struct sgp_sim_host *host, uint32_t source, uint64_t lineage)
+    const struct sgp_sim_host *host, uint32_t source, uint64_t incarnation)
 {
     uint32_t peer = host->file->nodes[source];
     for (uint32_t i = 0; i < host->record.link_count; i++) {
         const struct sgp_record_link *link = &host->record.links[i];
         if (link->peer != peer || link->out)
             continue;
-        return link->lineage == lineage          ? link->number
-               : link->former_lineage == lineage ? link->former_number
-                                                 : 0;
+        return link->incarnation == incarnation          ? link->number
+               : link->former_incarnation == incarnation ? link->former_number
+                                                         : 0;
     }
     return 0;
 }
@@ -210,7 +211,7 @@ static void owe_before(struct sgp_sim *sim, struct sgp_sim_host *host)
     for (uint32_t i = 0; i < host->record.link_count; i++) {
         const struct sgp_record_link *link = &host->record.links[i];
         uint32_t target = host->file->hosts[link->peer];
-        if (!link->out || link->lineage == sim->hosts[target].lineage)
+        if (!link->out || link->incarnation == sim->hosts[target].incarnation)
             continue;
         struct sgp_sim_link *out = sgp_sim_link_of(host, target, SGP_OUT);
         struct sgp_sim_link *in = &sim->links[out->other];
@@ -227,11 +228,11 @@ void sgp_sim_check_restore(struct sgp_sim *sim, struct sgp_sim_host *host, doubl
     owe_before(sim, host);
     for (uint32_t i = host->out_count; i < host->link_count; i++) {
         struct sgp_sim_link *in = &sim->links[host->link_first + i];
-        uint64_t lineage = sim->hosts[in->peer].lineage;
-        uint64_t accepted = accepted_on_record(host, in->peer, lineage);
+        uint64_t incarnation = sim->hosts[in->peer].incarnation;
+        uint64_t accepted = accepted_on_record(host, in->peer, incarnation);
         lose_bequest(sim, in, accepted);
         accept_instead(sim, in, accepted);
-        in->former = accepted_on_record(host, in->peer, in->former_lineage);
+        in->former = accepted_on_record(host, in->peer, in->former_incarnation);
         (void)sgp_sim_link_account(host, in, &in->said, &owed);
     }
     forget_held(sim, host);
@@ -247,20 +248,21 @@ void sgp_sim_check_restore(struct sgp_sim *sim, struct sgp_sim_host *host, doubl
     sim->expected = sgp_sim_weight(sim);
 }
 
-void sgp_sim_check_rejoin(struct sgp_sim *sim, struct sgp_sim_host *host, uint64_t former_lineage)
+void sgp_sim_check_rejoin(
+    struct sgp_sim *sim, struct sgp_sim_host *host, uint64_t former_incarnation)
 {
     for (uint32_t i = 0; i < host->link_count; i++) {
         struct sgp_sim_link *link = &sim->links[host->link_first + i];
         link->said = 0;
         if (i >= host->out_count) {
             link->before = link->accepted;
-            link->before_lineage = former_lineage;
+            link->before_incarnation = former_incarnation;
             link->before_holder = link->holder;
             continue;
         }
         struct sgp_sim_link *in = &sim->links[link->other];
         in->former = in->accepted;
-        in->former_lineage = former_lineage;
+        in->former_incarnation = former_incarnation;
         in->accepted = 0;
     }
     host->handed = false;

@@ -37,7 +37,7 @@ struct rebirth {
     bool rejoins;  /* it had left, and its ledger was put aside */
     bool forgets;  /* its ledger is lost, or it had not started */
     bool restores; /* its ledger is from a backup */
-    uint64_t former_lineage;
+    uint64_t former_incarnation;
     double covered; /* as its last record said */
     struct sgp_restart restart;
 };
@@ -47,10 +47,10 @@ static void look_back(
 {
     struct sgp_sim_host *host = &sim->hosts[crash->node];
     bool rejoins = host->record.left;
-    bool forgets = !rejoins && (crash->forgets || host->record.lineage == 0);
+    bool forgets = !rejoins && (crash->forgets || host->record.incarnation == 0);
     *ret_rebirth = (struct rebirth){.rejoins = rejoins,
         .forgets = forgets,
-        .former_lineage = host->lineage,
+        .former_incarnation = host->incarnation,
         .covered = host->record.covered};
     if (!rejoins && !forgets)
         ret_rebirth->restores = sgp_sim_put_back(host, &sim->backups[crash - sim->options.crashes]);
@@ -79,7 +79,7 @@ static int create_again(struct sgp_sim *sim, struct sgp_sim_host *host,
 {
     struct sgp_node_config config;
     sgp_sim_node_config(sim, host, &config);
-    config.lineage = rebirth->restart.lineage;
+    config.incarnation = rebirth->restart.incarnation;
     config.record = rebirth->rejoins || rebirth->forgets ? NULL : &host->record;
     config.one_beginning = config.one_beginning && config.record == NULL;
     config.seeks = rebirth->restart.seeks || (config.one_beginning && host->index > 0);
@@ -117,12 +117,12 @@ static int begin_again(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
     host->trainer = trainer;
     sgp_performer_begin(&host->performer, trainer);
     sgp_performer_resume(&host->performer, rebirth.restart.current ? host->checkpoint.rest : NULL);
-    host->lineage = rebirth.restart.lineage;
+    host->incarnation = rebirth.restart.incarnation;
     host->dead = false;
     if (rebirth.forgets)
         sgp_sim_check_forget(sim, host);
     if (rebirth.rejoins)
-        sgp_sim_check_rejoin(sim, host, rebirth.former_lineage);
+        sgp_sim_check_rejoin(sim, host, rebirth.former_incarnation);
     if (rebirth.restores)
         sgp_sim_check_restore(sim, host, rebirth.covered);
     sgp_sim_check_begin(sim, host);

@@ -11,20 +11,21 @@
 
 /* streams of the seed; the stream of a core is its index */
 #define STREAM_NETWORK ((uint64_t)1 << 32)
-#define STREAM_LINEAGE ((uint64_t)2 << 32)
+#define STREAM_INCARNATION ((uint64_t)2 << 32)
 #define STREAM_COMPUTE ((uint64_t)3 << 32)
 
-static int create_node(struct sgp_sim *sim, struct sgp_sim_host *host, struct sgp_random *lineages)
+static int create_node(
+    struct sgp_sim *sim, struct sgp_sim_host *host, struct sgp_random *incarnations)
 {
     struct sgp_node_config config;
-    host->lineage = sgp_random_next(lineages) | 1;
+    host->incarnation = sgp_random_next(incarnations) | 1;
     host->weight_least = host->file->weight_least[host->file->nodes[host->index]];
     sgp_sim_node_config(sim, host, &config);
     host->guard = sgp_sim_guard(sim, host);
     return sgp_node_create(&config, &host->node);
 }
 
-static int create_host(struct sgp_sim *sim, uint32_t index, struct sgp_random *lineages)
+static int create_host(struct sgp_sim *sim, uint32_t index, struct sgp_random *incarnations)
 {
     struct sgp_sim_host *host = &sim->hosts[index];
     *host = (struct sgp_sim_host){
@@ -32,7 +33,7 @@ static int create_host(struct sgp_sim *sim, uint32_t index, struct sgp_random *l
     host->file = sgp_sim_first_file(sim, index, &host->dead);
     sim->expected += sgp_topology_starts(host->file->topology, host->file->nodes[index]);
     sgp_random_init(&host->random, sim->options.seed, STREAM_COMPUTE + index);
-    int status = create_node(sim, host, lineages);
+    int status = create_node(sim, host, incarnations);
     if (status == 0)
         status = sgp_sim_create_buffers(sim, host);
     if (status == 0)
@@ -68,11 +69,11 @@ static int make_mortal(struct sgp_sim_host *host)
 
 static int create_hosts(struct sgp_sim *sim)
 {
-    struct sgp_random lineages;
-    sgp_random_init(&lineages, sim->options.seed, STREAM_LINEAGE);
+    struct sgp_random incarnations;
+    sgp_random_init(&incarnations, sim->options.seed, STREAM_INCARNATION);
     int status = sgp_sim_read_files(sim);
     for (uint32_t i = 0; i < sim->host_count && status == 0; i++)
-        status = create_host(sim, i, &lineages);
+        status = create_host(sim, i, &incarnations);
     if (status < 0)
         return status;
     for (uint32_t i = 0; i < sim->options.crash_count && status == 0; i++)

@@ -110,7 +110,7 @@ void sgp_sim_node_config(
         .step_by_rate = sim->options.step_by_rate,
         .backup_neighbours = sim->options.backup_neighbours,
         .patience = sim->options.patience_ns,
-        .lineage = host->lineage,
+        .incarnation = host->incarnation,
         .seed = options->seed,
         .parameters = options->dimension,
         .fingerprint = {.shape = options->dimension, .topology = topology->digest},

@@ -48,13 +48,14 @@ bool sgp_sim_is_paid(struct sgp_sim *sim, const struct sgp_account *debt)
     if (source < 0 || target < 0)
         return false;
     const struct sgp_sim_link *in = sgp_sim_link_of(&sim->hosts[target], (uint32_t)source, SGP_IN);
-    uint64_t lineage = debt->target_lineage; /* what a host has forgotten counts as not accepted */
-    bool here = lineage == sim->hosts[target].lineage;
-    if (debt->source_lineage == sim->hosts[source].lineage)
-        return (here                               ? in->accepted
-                   : lineage == in->before_lineage ? in->before
-                                                   : 0) >= debt->number;
-    return here && debt->source_lineage == in->former_lineage && in->former >= debt->number;
+    uint64_t incarnation =
+        debt->target_incarnation; /* what a host has forgotten counts as not accepted */
+    bool here = incarnation == sim->hosts[target].incarnation;
+    if (debt->source_incarnation == sim->hosts[source].incarnation)
+        return (here                                       ? in->accepted
+                   : incarnation == in->before_incarnation ? in->before
+                                                           : 0) >= debt->number;
+    return here && debt->source_incarnation == in->former_incarnation && in->former >= debt->number;
 }
 
 static double unseen_debts(struct sgp_sim *sim, const struct sgp_sim_host *host)

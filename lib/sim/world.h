@@ -248,7 +248,7 @@ struct sgp_sim_host {
     bool mortal;  /* it will crash; only then is its record ever read */
     bool dead;    /* between a crash and its restart, or not started yet */
     uint8_t life; /* number of its life: jobs of an earlier life are not done */
-    uint64_t lineage;
+    uint64_t incarnation;
     double weight_least;
     struct sgp_record record; /* of a mortal host, as committed last; owns its links */
     uint64_t sequence;        /* number of commits */
@@ -273,12 +273,12 @@ struct sgp_sim_host {
 struct sgp_sim_link {
     uint32_t peer;       /* host */
     uint32_t other;      /* the other end of the edge, an index of sim->links */
-    uint64_t accepted;   /* IN: number of the last accepted share of the source's lineage */
+    uint64_t accepted;   /* IN: number of the last accepted share of the source's incarnation */
     uint64_t said;       /* IN: the same, as the core said it last */
     uint64_t taken_over; /* IN: the same, before the target took the number of its source */
-    uint64_t former, former_lineage; /* IN: the same for the source's previous lineage */
-    uint64_t before;                 /* IN: `accepted` when the target left last */
-    uint64_t before_lineage;         /* IN: its lineage then */
+    uint64_t former, former_incarnation; /* IN: the same for the source's previous incarnation */
+    uint64_t before;                     /* IN: `accepted` when the target left last */
+    uint64_t before_incarnation;         /* IN: its incarnation then */
     /* IN: the host that answers for accepted shares: the target, or its heir */
     uint32_t holder, before_holder;
     /* OUT: number of a share on record that is owed to the target's previous process */
@@ -351,7 +351,7 @@ struct sgp_sim_sum { /* Neumaier's compensated sum */
 };
 
 struct sgp_sim_backup {       /* a record of an earlier moment */
-    struct sgp_record record; /* lineage 0: none; owns its links and accounts */
+    struct sgp_record record; /* incarnation 0: none; owns its links and accounts */
     uint64_t sequence;
     const struct sgp_sim_file *file;
 };
@@ -698,7 +698,8 @@ void sgp_sim_check_forget(struct sgp_sim *sim, struct sgp_sim_host *host);
  * `covered`. */
 void sgp_sim_check_restore(struct sgp_sim *sim, struct sgp_sim_host *host, double covered);
 /* A host that has left restarts as a new member. */
-void sgp_sim_check_rejoin(struct sgp_sim *sim, struct sgp_sim_host *host, uint64_t former_lineage);
+void sgp_sim_check_rejoin(
+    struct sgp_sim *sim, struct sgp_sim_host *host, uint64_t former_incarnation);
 
 /* owner.c */
 int sgp_sim_create_step(struct sgp_sim_host *host); /* 0 or -ENOMEM */

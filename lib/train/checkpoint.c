@@ -18,7 +18,7 @@ struct header {
     char magic[8];
     uint32_t version;
     uint32_t vector_count;
-    uint64_t parameters, shape, lineage, sequence, round, counter_count;
+    uint64_t parameters, shape, incarnation, sequence, round, counter_count;
     double weight;
     uint64_t snapshot_count, snapshot_rounds[SGP_KEPT_MAX];
     uint64_t reserved[2];
@@ -92,7 +92,7 @@ int sgp_checkpoint_write(
         .counter_count = state->counter_count,
         .parameters = checkpoint->parameters,
         .shape = checkpoint->shape,
-        .lineage = moment->lineage,
+        .incarnation = moment->incarnation,
         .sequence = moment->sequence,
         .round = (uint64_t)moment->round,
         .weight = moment->weight,
@@ -213,7 +213,7 @@ static int read_open(FILE *file, const char *path, uint64_t parameters, uint64_t
     }
     *ret_checkpoint = (struct sgp_checkpoint){.parameters = parameters,
         .shape = shape,
-        .moment = {.lineage = header.lineage,
+        .moment = {.incarnation = header.incarnation,
             .sequence = header.sequence,
             .round = (sgp_round)header.round,
             .weight = header.weight,

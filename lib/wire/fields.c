@@ -69,10 +69,10 @@ static const struct sgp_form_field hello_fields[] = {
     BEGIN,
     FIELD("source", hello.source, NAME),
     FIELD("target", hello.target, NAME),
-    FIELD("lineage", hello.lineage, NUMBER),
+    FIELD("incarnation", hello.incarnation, NUMBER),
     FIELD("parameters", hello.parameters, 1, SGP_PARAMETERS_MAX),
     PART(hello.fingerprint, &sgp_fingerprint_form),
-    FIELD("target_lineage", hello.target_lineage, ANY),
+    FIELD("target_incarnation", hello.target_incarnation, ANY),
     FIELD("acknowledged", hello.acknowledged, ANY),
     END,
 };
@@ -80,7 +80,7 @@ static const struct sgp_form_field hello_fields[] = {
 static const struct sgp_form_field welcome_fields[] = {
     BEGIN,
     FIELD("target", welcome.target, NAME),
-    FIELD("lineage", welcome.lineage, NUMBER),
+    FIELD("incarnation", welcome.incarnation, NUMBER),
     FIELD("accepted", welcome.accepted, ANY),
     PART(welcome.fingerprint, &sgp_fingerprint_form),
     FIELD("forms", welcome.forms, ANY),
@@ -157,9 +157,9 @@ static const struct sgp_form_field bequeath_fields[] = {
     BEGIN,
     FIELD("kind", bequeath.kind, SGP_BEQUEATH_ACCEPTED, SGP_BEQUEATH_UNKNOWN),
     FIELD("source", bequeath.source, NAME),
-    FIELD("source_lineage", bequeath.source_lineage, NUMBER),
+    FIELD("source_incarnation", bequeath.source_incarnation, NUMBER),
     FIELD("target", bequeath.target, NAME),
-    FIELD("target_lineage", bequeath.target_lineage, NUMBER),
+    FIELD("target_incarnation", bequeath.target_incarnation, NUMBER),
     FIELD("number", bequeath.number, ANY),
     FIELD("weight", bequeath.weight, 0, UINT64_MAX),
     END,
@@ -168,9 +168,9 @@ static const struct sgp_form_field bequeath_fields[] = {
 static const struct sgp_form_field inquire_fields[] = {
     BEGIN,
     FIELD("source", inquire.source, NAME),
-    FIELD("source_lineage", inquire.source_lineage, NUMBER),
+    FIELD("source_incarnation", inquire.source_incarnation, NUMBER),
     FIELD("target", inquire.target, NAME),
-    FIELD("target_lineage", inquire.target_lineage, NUMBER),
+    FIELD("target_incarnation", inquire.target_incarnation, NUMBER),
     FIELD("number", inquire.number, NUMBER),
     END,
 };
@@ -178,7 +178,7 @@ static const struct sgp_form_field inquire_fields[] = {
 static const struct sgp_form_field answer_fields[] = {
     BEGIN,
     FIELD("known", answer.known, ANY),
-    FIELD("lineage", answer.lineage, ANY),
+    FIELD("incarnation", answer.incarnation, ANY),
     FIELD("number", answer.number, ANY),
     END,
 };

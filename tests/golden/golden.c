@@ -83,8 +83,9 @@ static const struct story stories[] = {
         .from = 0.17,
         .to = 0.6},
     {.name = "forgotten",
-        .rule = "Without its ledger n1 begins anew with weight 1 and another lineage; what others "
-                "owe to the former one comes home.",
+        .rule =
+            "Without its ledger n1 begins anew with weight 1 and another incarnation; what others "
+            "owe to the former one comes home.",
         .family = "ring",
         .nodes = 3,
         .rounds = 100,

@@ -245,7 +245,7 @@ class Host(unittest.TestCase):
     def change(self, kind, *options):
         """Another version: nodes go on by the one that they were started with, and then by the new one where they were."""
         pids = [self.show(f"sgpd@{name}", "MainPID") for name in NAMES]
-        before, lineages = self.state(), {name: self.status(name)["incarnation"] for name in NAMES}
+        before, incarnations = self.state(), {name: self.status(name)["incarnation"] for name in NAMES}
         self.apt("install", *options, *self.host.paths(kind))
         self.assertEqual([self.show(f"sgpd@{name}", "MainPID") for name in NAMES], pids)
         self.assertEqual(self.state(), before)
@@ -256,7 +256,7 @@ class Host(unittest.TestCase):
         for name in NAMES:
             now = self.status(name)
             self.assertGreater(now["round"], rounds[name])
-            self.assertEqual(now["incarnation"], lineages[name])
+            self.assertEqual(now["incarnation"], incarnations[name])
             self.assertEqual(now["weight_minted"], 0)
         return self.host.run("sgpctl", "--version").stdout
 

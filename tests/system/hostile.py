@@ -36,7 +36,7 @@ LARGE = 1 << 33  # parameters of a model that no machine here holds several time
 POLLERS, SILENT = 4, 340
 STATUS_SECONDS = 10  # root's status is answered by then
 FAR = 60  # times the rounds of the fleet: from 64 on nobody greets
-LINEAGE = 77
+INCARNATION = 77
 TOPOLOGY = 5  # of a fingerprint: the digest of the file
 ATTACHED = {"model.kind": "attached", "model.layers": None, "data.train": None, "data.label": None, "data.classes": None,
             "data.holdout": None, "train.epochs": None, "train.batch": None, "optimizer.learning_rate": None}
@@ -250,7 +250,7 @@ class Member:
             name, credited = fields[0], None
             self.learn(fields[3], fields[4:12], source.heard[4])
             source.round, source.ends = self.round, self.ends
-            source.send(peer.WELCOME, "n2", LINEAGE, self.accepted[name], *self.fingerprint, *([0, 0, 6] if self.blocks else []))
+            source.send(peer.WELCOME, "n2", INCARNATION, self.accepted[name], *self.fingerprint, *([0, 0, 6] if self.blocks else []))
             while not self.attack.over.is_set():
                 kind, share = source.receive(peer.BEAT, peer.SHARE)
                 source.round = self.round
@@ -290,7 +290,7 @@ class Member:
         target = connect(self.f, index)
         try:
             target.ends = self.ends
-            target.hello("n2", "n%d" % index, self.parameters, self.fingerprint, LINEAGE)
+            target.hello("n2", "n%d" % index, self.parameters, self.fingerprint, INCARNATION)
             _, fields = target.receive(peer.WELCOME)
             number = fields[2]
             while not self.attack.over.is_set():
@@ -374,7 +374,7 @@ class Forger:
         target = connect(self.f, index)
         try:
             target.ends = self.f.far
-            target.hello("n2", "n%d" % index, self.f.parameters, self.f.fingerprint, LINEAGE)
+            target.hello("n2", "n%d" % index, self.f.parameters, self.f.fingerprint, INCARNATION)
             _, fields = target.receive(peer.WELCOME)
             target.round = target.next_round = max(1, target.heard[2])
             target.send(peer.BEAT)

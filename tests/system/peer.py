@@ -174,8 +174,8 @@ class Peer:
         except Closed:
             return kinds, last
 
-    def hello(self, source, target, parameters, fingerprint, lineage=77):
-        self.send(HELLO, source, target, lineage, parameters, *fingerprint)
+    def hello(self, source, target, parameters, fingerprint, incarnation=77):
+        self.send(HELLO, source, target, incarnation, parameters, *fingerprint)
 
 
 def dialled(listener):

@@ -183,7 +183,7 @@ class Attackers:
         stranger, said = Peer(self.port), []
         with stranger.socket:
             stranger.send_bytes = said.append
-            stranger.hello("n1", "n0", 14, FINGERPRINT, lineage=draw.randrange(1 << 60))
+            stranger.hello("n1", "n0", 14, FINGERPRINT, incarnation=draw.randrange(1 << 60))
         return self.say_bytes(said)
 
     def handshake_cut(self, draw):

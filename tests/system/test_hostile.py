@@ -205,7 +205,7 @@ class Impostors(Trio):
         self.assert_goes_on()
 
     def test_a_flood_of_greetings_cuts_no_live_link(self):
-        flood = [self.neighbour(source="n1", lineage=100 + i) for i in range(50)]
+        flood = [self.neighbour(source="n1", incarnation=100 + i) for i in range(50)]
         for stranger in flood:
             self.assertEqual(stranger.until_closed()[0], [peer.GOODBYE])
         self.assert_n1_stays()
@@ -226,10 +226,10 @@ class Impostors(Trio):
         self.promised = True
         self.assert_goes_on()
 
-    def test_another_lineage_gets_in_when_the_old_connection_ends(self):
+    def test_another_incarnation_gets_in_when_the_old_connection_ends(self):
         old = self.neighbour()
         old.receive(peer.WELCOME)
-        new = self.neighbour(lineage=78)
+        new = self.neighbour(incarnation=78)
         new.socket.settimeout(0.2)
         self.assertRaises(TimeoutError, new.take_frame)
         new.socket.settimeout(30)

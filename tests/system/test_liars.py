@@ -192,7 +192,7 @@ class Source(Trio):
         self.good_share(again, round_)
         again.close()
         self.assertEqual(self.neighbour().receive(peer.WELCOME)[1][2], 1)
-        self.assertEqual(self.neighbour(lineage=78).receive(peer.WELCOME)[1][2], 0)
+        self.assertEqual(self.neighbour(incarnation=78).receive(peer.WELCOME)[1][2], 0)
         self.assert_goes_on(total=2.5)
 
     def test_a_pulse_that_cannot_be(self):
@@ -245,11 +245,11 @@ class Source(Trio):
 class Target(Trio):
     """n2 is dialled by n0."""
 
-    def welcome(self, accepted=0, lineage=99, state=peer.TRAINING, name="n2", fingerprint=None):
+    def welcome(self, accepted=0, incarnation=99, state=peer.TRAINING, name="n2", fingerprint=None):
         n2, _, _ = peer.dialled(self.listener)
         self.addCleanup(n2.close)
         n2.state = state
-        n2.send(peer.WELCOME, name, lineage, accepted, *(fingerprint or self.fingerprint))
+        n2.send(peer.WELCOME, name, incarnation, accepted, *(fingerprint or self.fingerprint))
         return n2
 
     def shared(self):
@@ -332,13 +332,13 @@ class Target(Trio):
     def test_a_target_that_forgot_gets_no_old_mass(self):
         n2, _ = self.shared()
         n2.close()
-        self.welcome(lineage=100, state=peer.PAUSED)
+        self.welcome(incarnation=100, state=peer.PAUSED)
         self.assertEqual(self.owed(), 0)
         sock, _ = self.listener.accept() # what it was owed before: had it accepted that?
         asked = Peer(sock=sock)
         self.addCleanup(asked.close)
-        _, [source, _, target, lineage, _] = asked.receive(peer.INQUIRE)
-        self.assertEqual((source, target, lineage), ("n0", "n2", 99))
+        _, [source, _, target, incarnation, _] = asked.receive(peer.INQUIRE)
+        self.assertEqual((source, target, incarnation), ("n0", "n2", 99))
         asked.send(peer.ANSWER, False, 100, 0)
         self.fleet_.wait_log(0, "event=settled peer=n2 weight=") # n1 knows nothing either
         self.assertIn("outcome=returned", self.node.log())
@@ -347,7 +347,7 @@ class Target(Trio):
     def test_one_that_answers_for_the_target_before_is_believed(self):
         n2, weight = self.shared()
         n2.close()
-        self.welcome(lineage=100, state=peer.PAUSED)
+        self.welcome(incarnation=100, state=peer.PAUSED)
         sock, _ = self.listener.accept()
         asked = Peer(sock=sock)
         self.addCleanup(asked.close)

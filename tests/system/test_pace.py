@@ -11,8 +11,8 @@ from trio import Trio
 
 
 class Greeting(Trio):
-    def test_a_sound_greeting_of_another_lineage_waits_and_cuts_no_live_link(self):
-        self.assert_keeps_pace(lambda: self.refused_as_n1(14, lineage=4711))
+    def test_a_sound_greeting_of_another_incarnation_waits_and_cuts_no_live_link(self):
+        self.assert_keeps_pace(lambda: self.refused_as_n1(14, incarnation=4711))
         self.assert_goes_on()
 
 

@@ -136,7 +136,7 @@ class State(fleet.FleetTest):
         f.start()
         for i in range(2):
             f.wait_round(i, 20)
-        self.lineage = f.nodes[0].status()["incarnation"]
+        self.incarnation = f.nodes[0].status()["incarnation"]
         self.assertEqual(f.nodes[0].end(), 0)
         return f
 
@@ -168,7 +168,7 @@ class State(fleet.FleetTest):
         f.wait_state("training")
         f.wait_round(0, 20)
         self.assertEqual(node.status()["weight_minted"], 0)
-        self.assertEqual(node.status()["incarnation"], self.lineage)
+        self.assertEqual(node.status()["incarnation"], self.incarnation)
         self.check_mass(f)
 
     def test_a_checkpoint_of_another_version_is_not_used(self):

@@ -21,14 +21,14 @@ static void tell_both(struct desk *desk)
     tell(desk, (struct sgp_bequeath){.kind = SGP_BEQUEATH_ACCEPTED,
                    .source = "n3",
                    .target = "n1",
-                   .source_lineage = 83,
-                   .target_lineage = 81,
+                   .source_incarnation = 83,
+                   .target_incarnation = 81,
                    .number = 7});
     tell(desk, (struct sgp_bequeath){.kind = SGP_BEQUEATH_DEBT,
                    .source = "n1",
                    .target = "n2",
-                   .source_lineage = 81,
-                   .target_lineage = 82,
+                   .source_incarnation = 81,
+                   .target_incarnation = 82,
                    .number = 4,
                    .weight = 0.25});
     const struct sgp_effect *answer = find_sent(desk, SGP_ANSWER, 1);
@@ -55,8 +55,11 @@ static void bequeath(struct desk *desk)
 
 static bool knows(const struct desk *desk, uint64_t *ret_number)
 {
-    const struct sgp_inquire question = {
-        .source = "n3", .target = "n1", .source_lineage = 83, .target_lineage = 81, .number = 7};
+    const struct sgp_inquire question = {.source = "n3",
+        .target = "n1",
+        .source_incarnation = 83,
+        .target_incarnation = 81,
+        .number = 7};
     struct sgp_answer answer;
     cr_assert(sgp_node_answer(desk->node, &question, &answer));
     *ret_number = answer.number;
@@ -127,8 +130,8 @@ static uint32_t fill_as(struct desk *desk, uint32_t leaver, const char *source, 
             (struct sgp_bequeath){.kind = SGP_BEQUEATH_ACCEPTED,
                 .source = source,
                 .target = "n1",
-                .source_lineage = i + 1,
-                .target_lineage = 81,
+                .source_incarnation = i + 1,
+                .target_incarnation = 81,
                 .number = 7});
         if (!find_sent(desk, SGP_ANSWER, leaver)->send.message.answer.known)
             return i;
@@ -136,12 +139,12 @@ static uint32_t fill_as(struct desk *desk, uint32_t leaver, const char *source, 
     return count;
 }
 
-static bool knows_of(const struct desk *desk, const char *source, uint64_t lineage)
+static bool knows_of(const struct desk *desk, const char *source, uint64_t incarnation)
 {
     const struct sgp_inquire question = {.source = source,
         .target = "n1",
-        .source_lineage = lineage,
-        .target_lineage = 81,
+        .source_incarnation = incarnation,
+        .target_incarnation = 81,
         .number = 7};
     struct sgp_answer answer;
     cr_assert(sgp_node_answer(desk->node, &question, &answer));
@@ -221,8 +224,8 @@ Test(accounts, debts_that_are_absurd_are_refused_with_their_bequest)
     tell(&desk, (struct sgp_bequeath){.kind = SGP_BEQUEATH_DEBT,
                     .source = "n1",
                     .target = "n2",
-                    .source_lineage = 81,
-                    .target_lineage = 82,
+                    .source_incarnation = 81,
+                    .target_incarnation = 82,
                     .number = 4,
                     .weight = 1000});
     bequeath(&desk);
@@ -268,7 +271,7 @@ Test(accounts, a_debt_that_was_accepted_is_the_targets)
     struct desk desk;
     inherit_debt(&desk);
     double weight = status_of(&desk).weight;
-    answer(&desk, (struct sgp_answer){.known = true, .lineage = 82, .number = 4});
+    answer(&desk, (struct sgp_answer){.known = true, .incarnation = 82, .number = 4});
     cr_assert_not_null(find_note(&desk, SGP_NOTE_SETTLED));
     cr_assert(eq(dbl, status_of(&desk).weight_debts, 0));
     cr_assert(eq(dbl, status_of(&desk).weight, weight));
@@ -280,7 +283,7 @@ Test(accounts, a_debt_that_was_not_accepted_comes_home_to_the_heir)
     struct desk desk;
     inherit_debt(&desk);
     double weight = status_of(&desk).weight;
-    answer(&desk, (struct sgp_answer){.known = true, .lineage = 82, .number = 3});
+    answer(&desk, (struct sgp_answer){.known = true, .incarnation = 82, .number = 3});
     cr_assert_not_null(find(&desk, SGP_EFFECT_SCALE), "at its own estimate");
     cr_assert(eq(dbl, status_of(&desk).weight_debts, 0));
     cr_assert(eq(dbl, status_of(&desk).weight, weight + 0.25));
@@ -293,12 +296,12 @@ Test(accounts, all_are_asked_before_a_debt_of_one_that_is_gone_comes_home)
     struct desk desk;
     inherit_debt(&desk);
     double weight = status_of(&desk).weight;
-    answer(&desk, (struct sgp_answer){.lineage = 92});
+    answer(&desk, (struct sgp_answer){.incarnation = 92});
     cr_assert(eq(u32, next_question(&desk)->inquire.peer, 1));
-    answer(&desk, (struct sgp_answer){.lineage = 0});
+    answer(&desk, (struct sgp_answer){.incarnation = 0});
     cr_assert(eq(u32, next_question(&desk)->inquire.peer, 3));
     cr_assert(eq(dbl, status_of(&desk).weight_debts, 0.25));
-    answer(&desk, (struct sgp_answer){.lineage = 0});
+    answer(&desk, (struct sgp_answer){.incarnation = 0});
     for (int i = 0; i < 3; i++) {
         desk.now += SGP_SECOND;
         post_type(&desk, SGP_EVENT_TICK);
@@ -368,7 +371,7 @@ Test(accounts, a_target_that_comes_back_as_another_does_not_double_what_it_was_o
     cr_assert(eq(dbl, status_of(&desk).weight, weight));
     cr_assert(eq(dbl, status_of(&desk).weight_debts, 0.25));
     cr_assert(eq(u32, next_question(&desk)->inquire.peer, 1));
-    answer(&desk, (struct sgp_answer){.lineage = 91});
+    answer(&desk, (struct sgp_answer){.incarnation = 91});
     cr_assert(eq(u32, next_question(&desk)->inquire.peer, 2));
     answer(&desk, (struct sgp_answer){.known = true, .number = 1});
     cr_assert(eq(dbl, status_of(&desk).weight_debts, 0));
@@ -398,18 +401,21 @@ Test(accounts, a_node_says_what_it_accepted_unless_more_may_come)
     open_beside_two(&desk, 4);
     say(&desk, 1, SGP_IN, share_of(5, 0, 1));
     deliver(&desk, 1, 0);
-    struct sgp_inquire question = {
-        .source = "n1", .target = "n0", .source_lineage = 81, .target_lineage = 77, .number = 5};
+    struct sgp_inquire question = {.source = "n1",
+        .target = "n0",
+        .source_incarnation = 81,
+        .target_incarnation = 77,
+        .number = 5};
     cr_assert(sgp_node_answer(desk.node, &question, &told));
-    cr_assert(told.known && told.number == 5 && told.lineage == 77);
+    cr_assert(told.known && told.number == 5 && told.incarnation == 77);
     question.number = 6;
     cr_assert(not(sgp_node_answer(desk.node, &question, &told)), "it may be on the line");
     lose(&desk, 1, SGP_IN);
     cr_assert(sgp_node_answer(desk.node, &question, &told));
     cr_assert(told.known && told.number == 5);
-    question.target_lineage = 76;
+    question.target_incarnation = 76;
     cr_assert(sgp_node_answer(desk.node, &question, &told));
     cr_assert(not(told.known));
-    cr_assert(eq(u64, told.lineage, 0), "it is another, and does not say which");
+    cr_assert(eq(u64, told.incarnation, 0), "it is another, and does not say which");
     close_desk(&desk);
 }

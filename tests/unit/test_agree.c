@@ -390,7 +390,7 @@ Test(agree, no_neighbour_takes_it_beyond_all_mixing)
 Test(agree, one_that_had_finished_is_finished_again_without_its_neighbours)
 {
     struct sgp_record_link links[2];
-    struct sgp_record record = {.lineage = 77,
+    struct sgp_record record = {.incarnation = 77,
         .round = 8,
         .weight = 1,
         .rounds = 100,

@@ -36,7 +36,7 @@ static void write_round(sgp_round round, const float *momentum)
     struct sgp_error error = {0};
     struct sgp_checkpoint checkpoint = {.parameters = 3,
         .shape = 99,
-        .moment = {.lineage = 7, .sequence = 1234, .round = round, .weight = 0.3},
+        .moment = {.incarnation = 7, .sequence = 1234, .round = round, .weight = 0.3},
         .state = {.x = x}};
     sgp_state_add_counter(&checkpoint.state, SGP_STATE_STEPS, 55);
     if (momentum)
@@ -66,7 +66,7 @@ Test(checkpoint, what_was_written_comes_back_to_the_bit)
     cr_assert(zero(int, read_back(path, &error, &back)), "%s", error.text);
     cr_assert(eq(i64, back.moment.round, 8));
     cr_assert(eq(u64, back.moment.sequence, 1234));
-    cr_assert(eq(u64, back.moment.lineage, 7));
+    cr_assert(eq(u64, back.moment.incarnation, 7));
     cr_assert(eq(dbl, back.moment.weight, 0.3));
     cr_assert(eq(u64, sgp_state_counter(&back.state, SGP_STATE_STEPS), 55));
     cr_assert(eq(u32, back.state.vector_count, 1));

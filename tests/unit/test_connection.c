@@ -898,7 +898,7 @@ Test(connection, who_calls_while_there_is_no_memory_is_served_later_and_so_are_o
     const struct listener_events owner = {.hello = on_hello};
     const struct sgp_message hello = {.type = SGP_HELLO,
         .pulse = pulse,
-        .hello = {.source = "n1", .target = "n0", .lineage = 1, .parameters = 4}};
+        .hello = {.source = "n1", .target = "n0", .incarnation = 1, .parameters = 4}};
     uv_loop_t loop;
     struct listener listener;
     const struct sockaddr_in address = listening(&loop, &listener, &owner);

@@ -74,7 +74,7 @@ static __attribute__((unused)) struct sgp_node_config config_of(const struct sgp
         .topology = topology,
         .self = 0,
         .method = sgp_method_find("sgp"),
-        .lineage = 77,
+        .incarnation = 77,
         .seed = 1,
         .parameters = PARAMETERS,
         .fingerprint = prints,
@@ -235,7 +235,7 @@ static __attribute__((unused)) void say_pulses(
 }
 
 static __attribute__((unused)) void greet_in(
-    struct desk *desk, uint32_t peer, struct sgp_pulse pulse, uint64_t lineage)
+    struct desk *desk, uint32_t peer, struct sgp_pulse pulse, uint64_t incarnation)
 {
     come_up(desk, peer, SGP_IN);
     const char *names[] = {"n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7"};
@@ -244,13 +244,13 @@ static __attribute__((unused)) void greet_in(
             .pulse = pulse,
             .hello = {.source = names[peer],
                 .target = "n0",
-                .lineage = lineage,
+                .incarnation = incarnation,
                 .parameters = PARAMETERS,
                 .fingerprint = desk->peers}});
 }
 
-static __attribute__((unused)) void greet_out(
-    struct desk *desk, uint32_t peer, struct sgp_pulse pulse, uint64_t lineage, uint64_t accepted)
+static __attribute__((unused)) void greet_out(struct desk *desk, uint32_t peer,
+    struct sgp_pulse pulse, uint64_t incarnation, uint64_t accepted)
 {
     come_up(desk, peer, SGP_OUT);
     const char *names[] = {"n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7"};
@@ -258,7 +258,7 @@ static __attribute__((unused)) void greet_out(
         (struct sgp_message){.type = SGP_WELCOME,
             .pulse = pulse,
             .welcome = {.target = names[peer],
-                .lineage = lineage,
+                .incarnation = incarnation,
                 .accepted = accepted,
                 .fingerprint = desk->peers,
                 .forms = desk->forms}});

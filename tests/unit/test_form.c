@@ -143,7 +143,7 @@ Test(form, every_field_of_a_record_has_a_line)
         struct sgp_record_link *links;
         struct sgp_account *accounts;
     };
-    const struct sgp_record record = {.lineage = 1};
+    const struct sgp_record record = {.incarnation = 1};
     const struct sgp_record_link link = {.peer = 1};
     const struct sgp_account account = {.kind = SGP_ACCOUNT_DEBT};
     enum { PADDING_RECORD = 12, PADDING_LINK = 17, PADDING_ACCOUNT = 4 };

@@ -183,8 +183,8 @@ Test(gather, an_heir_tells_what_its_leaver_did_not_know)
             .bequeath = {.kind = SGP_BEQUEATH_UNKNOWN,
                 .source = "n1",
                 .target = "n1",
-                .source_lineage = 81,
-                .target_lineage = 81,
+                .source_incarnation = 81,
+                .target_incarnation = 81,
                 .weight = 3}});
     cr_assert(eq(dbl, status_of(&desk).unknown, 0), "the bequest may go to another yet");
     struct sgp_message message = share_of(1, 0, SGP_ROUND_NONE);

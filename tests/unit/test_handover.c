@@ -14,8 +14,8 @@ static struct sgp_bequeath accepted_of(uint64_t number)
     return (struct sgp_bequeath){.kind = SGP_BEQUEATH_ACCEPTED,
         .source = "n9",
         .target = "n1",
-        .source_lineage = 89,
-        .target_lineage = 81,
+        .source_incarnation = 89,
+        .target_incarnation = 81,
         .number = number};
 }
 
@@ -23,8 +23,8 @@ static struct sgp_bequeath accepted_of(uint64_t number)
 static const struct sgp_bequeath debt = {.kind = SGP_BEQUEATH_DEBT,
     .source = "n1",
     .target = "n2",
-    .source_lineage = 81,
-    .target_lineage = 82,
+    .source_incarnation = 81,
+    .target_incarnation = 82,
     .number = 4,
     .weight = 0.25};
 
@@ -124,7 +124,7 @@ Test(handover, every_account_is_told_once_though_the_table_changes)
             bool item =
                 effect->type == SGP_EFFECT_SEND && effect->send.message.type == SGP_BEQUEATH;
             sent += item;
-            if (item && effect->send.message.bequeath.source_lineage == 89)
+            if (item && effect->send.message.bequeath.source_incarnation == 89)
                 told[effect->send.message.bequeath.number]++;
         }
         if (staged == sent)
@@ -253,7 +253,7 @@ Test(handover, what_was_accepted_of_a_sources_former_process_is_handed_over)
     for (uint32_t i = 0; i < desk.effects.count; i++)
         if (desk.items[i].type == SGP_EFFECT_SEND &&
             desk.items[i].send.message.type == SGP_BEQUEATH &&
-            desk.items[i].send.message.bequeath.source_lineage == 82)
+            desk.items[i].send.message.bequeath.source_incarnation == 82)
             former = &desk.items[i].send.message.bequeath;
     cr_assert_not_null(former);
     cr_assert(eq(int, former->kind, SGP_BEQUEATH_ACCEPTED));
@@ -264,7 +264,7 @@ Test(handover, what_was_accepted_of_a_sources_former_process_is_handed_over)
 
 /* ---- an heir that comes back as another ---- */
 
-/* The bequest was sent to n1 of lineage 81, who is gone, and greets as 91. */
+/* The bequest was sent to n1 of incarnation 81, who is gone, and greets as 91. */
 static void come_back_as_another(struct desk *desk)
 {
     leave_in_round_one(desk);
@@ -274,7 +274,7 @@ static void come_back_as_another(struct desk *desk)
     cr_assert(eq(dbl, status_of(desk).weight_in_flight, 1.5));
 }
 
-/* The lineage about which n0 asks next. */
+/* The incarnation about which n0 asks next. */
 static uint64_t asked_about(struct desk *desk)
 {
     const struct sgp_effect *question = find(desk, SGP_EFFECT_INQUIRE);
@@ -286,7 +286,7 @@ static uint64_t asked_about(struct desk *desk)
         question = find(desk, SGP_EFFECT_INQUIRE);
     }
     cr_assert_not_null(question);
-    return question->inquire.question.target_lineage;
+    return question->inquire.question.target_incarnation;
 }
 
 Test(handover, the_one_to_whom_the_bequest_was_sent_is_asked_about)

@@ -66,7 +66,7 @@ Test(inquiry, an_answer_settles_the_share_that_was_asked_about)
     answer(&desk, NULL);
     lose(&desk, 2, SGP_OUT);
     cr_assert(eq(str, (char *)next_question(&desk)->target, (char *)"n1"));
-    answer(&desk, &(struct sgp_answer){.known = true, .lineage = 81, .number = 1});
+    answer(&desk, &(struct sgp_answer){.known = true, .incarnation = 81, .number = 1});
     cr_assert(not(owes(&desk, 1)));
     cr_assert(owes(&desk, 2), "settled by what was said of n1");
     close_desk(&desk);
@@ -82,7 +82,7 @@ Test(inquiry, what_was_said_before_the_target_was_there_again_is_void)
     grant(&desk, 2, 0);
     cr_assert_not_null(find_sent(&desk, SGP_SHARE, 2));
     lose(&desk, 2, SGP_OUT);
-    answer(&desk, &(struct sgp_answer){.known = true, .lineage = 82, .number = 0});
+    answer(&desk, &(struct sgp_answer){.known = true, .incarnation = 82, .number = 0});
     cr_assert(owes(&desk, 2), "it may have accepted it since");
     close_desk(&desk);
 }
@@ -183,7 +183,7 @@ Test(inquiry, a_reload_begins_every_search_again)
         if (disputed)
             greet_out(&desk, 2, pulse_at(0, SGP_ROUND_NONE), 92, 0);
         cr_assert(eq(u32, asked_of_n2(&desk), 2));
-        answer(&desk, &(struct sgp_answer){.lineage = 92});
+        answer(&desk, &(struct sgp_answer){.incarnation = 92});
         cr_assert(eq(u32, asked_of_n2(&desk), 1));
         reload(&desk);
         answer(&desk, NULL);

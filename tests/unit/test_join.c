@@ -431,7 +431,7 @@ Test(join, one_that_leaves_answers_an_heir_that_joins)
 Test(join, an_older_label_is_turn_0_and_no_turn_before_it)
 {
     struct desk desk;
-    const struct sgp_record record = {.lineage = 77, .round = 86, .turns = 4, .weight = 1};
+    const struct sgp_record record = {.incarnation = 77, .round = 86, .turns = 4, .weight = 1};
     open_from(&desk, &record);
     cr_assert(eq(i64, sgp_core_turn(desk.node, 86), 4));
     cr_assert(eq(i64, sgp_core_turn(desk.node, 90), 8));

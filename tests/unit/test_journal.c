@@ -41,7 +41,7 @@ static struct sgp_node_config config_of(const struct sgp_topology *topology)
 {
     return (struct sgp_node_config){.topology = topology,
         .method = sgp_method_find("sgp"),
-        .lineage = 7,
+        .incarnation = 7,
         .seed = 11,
         .parameters = 3,
         .rounds = 5,
@@ -73,7 +73,7 @@ static struct sgp_journal small(void)
         .pulse = {.state = SGP_NODE_JOINING, .next_round = 0, .ends = 5, .stop = SGP_ROUND_NONE},
         .hello = {.source = "n1",
             .target = "n0",
-            .lineage = 9,
+            .incarnation = 9,
             .parameters = 3,
             .fingerprint = {.method = 1, .topology = two->digest}}};
     struct sgp_journal journal = {.bytes = NULL};
@@ -111,7 +111,7 @@ Test(journal, is_played_as_it_was_written)
         cr_expect(
             strncmp(lines[i], beginnings[i], strlen(beginnings[i])) == 0, "%u: %s", i, lines[i]);
     cr_expect(strstr(lines[0], " date=1970-01-02T00:00:00Z ") != NULL, "%s", lines[0]);
-    cr_expect(strstr(lines[0], " seed=11 lineage=0000000000000007 ") != NULL, "%s", lines[0]);
+    cr_expect(strstr(lines[0], " seed=11 incarnation=0000000000000007 ") != NULL, "%s", lines[0]);
     free(journal.bytes);
 }
 
@@ -197,7 +197,7 @@ Test(journal, holds_the_record_that_a_node_was_made_from)
     struct sgp_record_link links[] = {
         {.peer = 1,
             .out = true,
-            .lineage = 9,
+            .incarnation = 9,
             .number = 4,
             .acknowledged = 3,
             .owes = true,
@@ -206,15 +206,15 @@ Test(journal, holds_the_record_that_a_node_was_made_from)
             .owed_weight = 0.75,
             .owed_kept = true,
             .owed_slot = 1},
-        {.peer = 1, .lineage = 9, .number = 4},
+        {.peer = 1, .incarnation = 9, .number = 4},
     };
     struct sgp_account account = {.kind = SGP_ACCOUNT_ACCEPTED,
         .source = "n1",
         .target = "gone",
-        .source_lineage = 9,
-        .target_lineage = 5,
+        .source_incarnation = 9,
+        .target_incarnation = 5,
         .number = 8};
-    struct sgp_record record = {.lineage = 7,
+    struct sgp_record record = {.incarnation = 7,
         .round = 3,
         .weight = 1.0 / 3,
         .rounds = 5,

@@ -32,7 +32,7 @@ static void setup(void)
     cr_assert(zero(int, sgp_generate(&options, &error, &topology)));
     struct sgp_node_config config = {.topology = topology,
         .method = sgp_method_find("sgp"),
-        .lineage = 7,
+        .incarnation = 7,
         .parameters = 4,
         .rounds = 100,
         .local_steps = 1,
@@ -98,7 +98,7 @@ Test(ledger, what_was_committed_is_found)
         struct ledger ledger = opened();
         cr_assert(ledger.found);
         cr_assert(eq(u64, ledger.sequence, 2));
-        cr_assert(eq(u64, ledger.record.lineage, 7));
+        cr_assert(eq(u64, ledger.record.incarnation, 7));
         cr_assert(eq(dbl, ledger.record.weight, 1));
         cr_assert(eq(dbl, ledger.minted, 1));
         cr_assert(eq(u32, ledger.record.link_count, 4));
@@ -283,21 +283,21 @@ Test(ledger, a_surplus_and_a_bequest_survive)
         .owed_fraction = 1,
         .owed_weight = 1.5,
         .owed_bequest = 2.25,
-        .owed_lineage = 33}};
+        .owed_incarnation = 33}};
     struct sgp_account accounts[2] = {{.kind = SGP_ACCOUNT_ACCEPTED,
                                           .source = "n2",
                                           .target = "gone",
-                                          .source_lineage = 22,
-                                          .target_lineage = 99,
+                                          .source_incarnation = 22,
+                                          .target_incarnation = 99,
                                           .number = 8},
         {.kind = SGP_ACCOUNT_DEBT,
             .source = "gone",
             .target = "n1",
-            .source_lineage = 99,
-            .target_lineage = 11,
+            .source_incarnation = 99,
+            .target_incarnation = 11,
             .number = 4,
             .weight = 0.25}};
-    const struct sgp_record record = {.lineage = 7,
+    const struct sgp_record record = {.incarnation = 7,
         .weight = 0.5,
         .surplus = 1.25,
         .covered = 0.75,
@@ -311,7 +311,7 @@ Test(ledger, a_surplus_and_a_bequest_survive)
     sgp_node_destroy(node);
     struct sgp_node_config config = {.topology = topology,
         .method = sgp_method_find("sgp"),
-        .lineage = 7,
+        .incarnation = 7,
         .parameters = 4,
         .rounds = 100,
         .local_steps = 1,
@@ -325,12 +325,12 @@ Test(ledger, a_surplus_and_a_bequest_survive)
     cr_assert(eq(u32, ledger.record.account_count, 2));
     cr_assert(eq(str, ledger.record.accounts[0].target, (char *)"gone"));
     cr_assert(eq(u64, ledger.record.accounts[0].number, 8));
-    cr_assert(eq(u64, ledger.record.accounts[1].target_lineage, 11));
+    cr_assert(eq(u64, ledger.record.accounts[1].target_incarnation, 11));
     cr_assert(eq(dbl, ledger.record.accounts[1].weight, 0.25));
     cr_assert(ledger.record.leaving);
     cr_assert(not(ledger.record.left));
     cr_assert(eq(dbl, ledger.record.links[0].owed_bequest, 2.25));
-    cr_assert(eq(u64, ledger.record.links[0].owed_lineage, 33));
+    cr_assert(eq(u64, ledger.record.links[0].owed_incarnation, 33));
     ledger_close(&ledger);
 }
 

@@ -72,7 +72,7 @@ Test(link, a_new_connection_beside_one_that_speaks_is_refused_in_time)
     close_desk(&desk);
 }
 
-Test(link, another_lineage_gets_in_only_when_the_old_connection_has_ended)
+Test(link, another_incarnation_gets_in_only_when_the_old_connection_has_ended)
 {
     struct desk desk;
     open_pair(&desk);
@@ -106,7 +106,7 @@ Test(link, a_greeting_with_any_fault_touches_no_connection_that_stands)
             .pulse = pulse_at(0, 0),
             .hello = {.source = "n1",
                 .target = fault == 0 ? "n2" : "n0",
-                .lineage = 88,
+                .incarnation = 88,
                 .parameters = PARAMETERS + (fault == 1),
                 .fingerprint = prints}};
         uint64_t *const fields[] = {&hello.hello.fingerprint.shape, &hello.hello.fingerprint.loss,
@@ -134,9 +134,9 @@ Test(link, no_more_than_one_waits_aside)
     struct desk desk;
     open_pair(&desk);
     uint64_t old = desk.link_of[1][SGP_IN], aside[4];
-    const uint64_t lineages[] = {100, 101, 88, 102};
+    const uint64_t incarnations[] = {100, 101, 88, 102};
     for (int i = 0; i < 4; i++) {
-        greet_in(&desk, 1, pulse_at(0, 0), lineages[i]);
+        greet_in(&desk, 1, pulse_at(0, 0), incarnations[i]);
         aside[i] = desk.link_of[1][SGP_IN];
         assert_stands(&desk, old);
         cr_assert(eq(int,

@@ -159,11 +159,11 @@ static void open_holder(struct desk *desk)
         .family = "token", .nodes = 3, .delay = {.token = SGP_TOKEN_DYNAMIC}};
     struct sgp_topology *topology;
     cr_assert(zero(int, sgp_generate(&options, NULL, &topology)));
-    struct sgp_record_link links[4] = {{.peer = 1, .out = true, .lineage = 81},
-        {.peer = 2, .out = true, .lineage = 82}, {.peer = 1, .lineage = 81},
-        {.peer = 2, .lineage = 82}};
+    struct sgp_record_link links[4] = {{.peer = 1, .out = true, .incarnation = 81},
+        {.peer = 2, .out = true, .incarnation = 82}, {.peer = 1, .incarnation = 81},
+        {.peer = 2, .incarnation = 82}};
     struct sgp_record record = {
-        .lineage = 77, .weight = 1, .links = links, .link_count = 4, .link_capacity = 4};
+        .incarnation = 77, .weight = 1, .links = links, .link_count = 4, .link_capacity = 4};
     struct sgp_node_config config = config_of(topology);
     config.method = sgp_method_find("cyclic");
     config.record = &record;
@@ -225,11 +225,11 @@ static void open_debtor(struct desk *desk, const struct sgp_role *role)
     struct sgp_account gone = {.kind = SGP_ACCOUNT_DEBT,
         .source = "n0",
         .target = "gone",
-        .source_lineage = 77,
-        .target_lineage = 99,
+        .source_incarnation = 77,
+        .target_incarnation = 99,
         .number = 1,
         .weight = 0.25};
-    const struct sgp_record record = {.lineage = 77,
+    const struct sgp_record record = {.incarnation = 77,
         .weight = 0.75,
         .accounts = &gone,
         .account_count = 1,

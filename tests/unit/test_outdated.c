@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the two ends of a link remember of each other: lineages that come and go, and a record that is older
+/* What the two ends of a link remember of each other: incarnations that come and go, and a record that is older
  * than what the neighbours have seen. */
 #include "test_core_desk.h"
 
 #include "sgp/generate.h"
 
-static void say_hello(struct desk *desk, uint64_t lineage)
+static void say_hello(struct desk *desk, uint64_t incarnation)
 {
     lose(desk, 1, SGP_IN);
-    greet_in(desk, 1, pulse_at(1, 1), lineage);
+    greet_in(desk, 1, pulse_at(1, 1), incarnation);
 }
 
 static uint64_t told_accepted(const struct desk *desk)
@@ -19,7 +19,7 @@ static uint64_t told_accepted(const struct desk *desk)
 }
 
 /* n1 is dead, and others greet in its name: what came from it is not forgotten. */
-Test(outdated, a_greeting_under_another_lineage_does_not_make_it_forget)
+Test(outdated, a_greeting_under_another_incarnation_does_not_make_it_forget)
 {
     struct desk desk;
     open_pair(&desk);
@@ -36,7 +36,7 @@ Test(outdated, a_greeting_under_another_lineage_does_not_make_it_forget)
 }
 
 /* ... even if one of them gives, as long as it gives nothing. */
-Test(outdated, empty_shares_under_another_lineage_do_not_make_it_forget)
+Test(outdated, empty_shares_under_another_incarnation_do_not_make_it_forget)
 {
     struct desk desk;
     open_pair(&desk);
@@ -56,11 +56,11 @@ Test(outdated, empty_shares_under_another_lineage_do_not_make_it_forget)
     close_desk(&desk);
 }
 
-Test(outdated, a_lineage_that_was_left_counts_again_after_a_restart)
+Test(outdated, an_incarnation_that_was_left_counts_again_after_a_restart)
 {
-    struct sgp_record_link links[2] = {{.peer = 1, .out = true, .lineage = 99, .number = 3},
-        {.peer = 1, .lineage = 99, .number = 2, .former_lineage = 88, .former_number = 7}};
-    struct sgp_record record = {.lineage = 77,
+    struct sgp_record_link links[2] = {{.peer = 1, .out = true, .incarnation = 99, .number = 3},
+        {.peer = 1, .incarnation = 99, .number = 2, .former_incarnation = 88, .former_number = 7}};
+    struct sgp_record record = {.incarnation = 77,
         .round = 5,
         .weight = 1,
         .links = links,
@@ -80,14 +80,14 @@ static void open_restored(struct desk *desk)
     static struct sgp_record_link links[2];
     links[0] = (struct sgp_record_link){.peer = 1,
         .out = true,
-        .lineage = 88,
+        .incarnation = 88,
         .number = 3,
         .owes = true,
         .owed_fraction = 0.5,
         .owed_weight = 0.25,
         .owed_slot = SGP_SLOT_NONE};
-    links[1] = (struct sgp_record_link){.peer = 1, .lineage = 88, .number = 3};
-    struct sgp_record record = {.lineage = 77,
+    links[1] = (struct sgp_record_link){.peer = 1, .incarnation = 88, .number = 3};
+    struct sgp_record record = {.incarnation = 77,
         .round = 5,
         .weight = 0.75,
         .links = links,
@@ -115,8 +115,8 @@ Test(outdated, numbers_are_taken_from_a_target_that_has_seen_more)
     close_desk(&desk);
 }
 
-/* n1 greets as one that knows of so many acknowledged shares, of this lineage of n0. */
-static void greet_acknowledged(struct desk *desk, uint64_t target_lineage, uint64_t number)
+/* n1 greets as one that knows of so many acknowledged shares, of this incarnation of n0. */
+static void greet_acknowledged(struct desk *desk, uint64_t target_incarnation, uint64_t number)
 {
     come_up(desk, 1, SGP_IN);
     say(desk, 1, SGP_IN,
@@ -124,10 +124,10 @@ static void greet_acknowledged(struct desk *desk, uint64_t target_lineage, uint6
             .pulse = pulse_at(20, 20),
             .hello = {.source = "n1",
                 .target = "n0",
-                .lineage = 88,
+                .incarnation = 88,
                 .parameters = PARAMETERS,
                 .fingerprint = desk->peers,
-                .target_lineage = target_lineage,
+                .target_incarnation = target_incarnation,
                 .acknowledged = number}});
 }
 
@@ -171,13 +171,13 @@ Test(outdated, what_is_unknown_adds_up_once_a_process)
 Test(outdated, a_source_knows_of_more_acknowledged_shares_than_the_record)
 {
     static const struct {
-        uint64_t lineage, number;
+        uint64_t incarnation, number;
         bool outdated;
     } cases[] = {{77, 3, false}, {77, 4, true}, {0, 0, false}, {76, 9, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct desk desk;
         open_restored(&desk);
-        greet_acknowledged(&desk, cases[i].lineage, cases[i].number);
+        greet_acknowledged(&desk, cases[i].incarnation, cases[i].number);
         cr_assert_not_null(find_sent(&desk, SGP_WELCOME, 1));
         cr_assert(
             eq(int, find_note(&desk, SGP_NOTE_OUTDATED) != NULL, cases[i].outdated), "%zu", i);
@@ -193,7 +193,7 @@ Test(outdated, a_source_that_is_not_on_record_has_been_acknowledged)
     links[0] = (struct sgp_record_link){.peer = 1, .out = true};
     links[1] = (struct sgp_record_link){.peer = 1};
     struct sgp_record record = {
-        .lineage = 77, .weight = 1, .links = links, .link_count = 2, .link_capacity = 2};
+        .incarnation = 77, .weight = 1, .links = links, .link_count = 2, .link_capacity = 2};
     struct desk desk;
     open_from(&desk, &record);
     greet_acknowledged(&desk, 77, 1);
@@ -201,22 +201,22 @@ Test(outdated, a_source_that_is_not_on_record_has_been_acknowledged)
     close_desk(&desk);
 }
 
-/* The record is from before n1 lost its ledger: its number is of a lineage that is gone. The number that
- * n1 knows is less, and counts for the present lineage. */
-Test(outdated, a_target_takes_the_number_of_a_lineage_that_is_not_on_record)
+/* The record is from before n1 lost its ledger: its number is of an incarnation that is gone. The number that
+ * n1 knows is less, and counts for the present incarnation. */
+Test(outdated, a_target_takes_the_number_of_an_incarnation_that_is_not_on_record)
 {
     static struct sgp_record_link links[2];
-    links[0] = (struct sgp_record_link){.peer = 1, .out = true, .lineage = 87, .number = 6};
-    links[1] = (struct sgp_record_link){.peer = 1, .lineage = 87, .number = 6};
+    links[0] = (struct sgp_record_link){.peer = 1, .out = true, .incarnation = 87, .number = 6};
+    links[1] = (struct sgp_record_link){.peer = 1, .incarnation = 87, .number = 6};
     struct sgp_record record = {
-        .lineage = 77, .weight = 1, .links = links, .link_count = 2, .link_capacity = 2};
+        .incarnation = 77, .weight = 1, .links = links, .link_count = 2, .link_capacity = 2};
     struct desk desk;
     open_from(&desk, &record);
     greet_acknowledged(&desk, 77, 1);
     cr_assert_not_null(find_note(&desk, SGP_NOTE_OUTDATED));
     cr_assert(eq(u64, told_accepted(&desk), 1));
     say_hello(&desk, 87);
-    cr_assert(eq(u64, told_accepted(&desk), 6), "the former lineage keeps its number");
+    cr_assert(eq(u64, told_accepted(&desk), 6), "the former incarnation keeps its number");
     close_desk(&desk);
 }
 
@@ -235,7 +235,7 @@ Test(outdated, a_source_tells_what_was_acknowledged)
     come_up(&desk, 1, SGP_OUT);
     const struct sgp_effect *hello = find_sent(&desk, SGP_HELLO, 1);
     cr_assert_not_null(hello);
-    cr_assert(eq(u64, hello->send.message.hello.target_lineage, 88));
+    cr_assert(eq(u64, hello->send.message.hello.target_incarnation, 88));
     cr_assert(eq(u64, hello->send.message.hello.acknowledged, 3));
     close_desk(&desk);
 }
@@ -300,11 +300,11 @@ static void open_holder(struct desk *desk)
         .family = "token", .nodes = 3, .delay = {.token = SGP_TOKEN_DYNAMIC}};
     struct sgp_topology *topology;
     cr_assert(zero(int, sgp_generate(&options, NULL, &topology)));
-    struct sgp_record_link links[4] = {{.peer = 1, .out = true, .lineage = 81},
-        {.peer = 2, .out = true, .lineage = 82}, {.peer = 1, .lineage = 81},
-        {.peer = 2, .lineage = 82}};
+    struct sgp_record_link links[4] = {{.peer = 1, .out = true, .incarnation = 81},
+        {.peer = 2, .out = true, .incarnation = 82}, {.peer = 1, .incarnation = 81},
+        {.peer = 2, .incarnation = 82}};
     struct sgp_record record = {
-        .lineage = 77, .weight = 1, .links = links, .link_count = 4, .link_capacity = 4};
+        .incarnation = 77, .weight = 1, .links = links, .link_count = 4, .link_capacity = 4};
     struct sgp_node_config config = config_of(topology);
     config.method = sgp_method_find("cyclic");
     config.record = &record;

@@ -331,12 +331,12 @@ Test(parts, an_update_of_other_values_is_refused_and_not_added)
             struct sgp_message message = {.type = direction == 0 ? SGP_WELCOME : SGP_HELLO,
                 .pulse = pulse_at(0, direction == 0 ? SGP_ROUND_NONE : 0)};
             if (direction == 0)
-                message.welcome =
-                    (struct sgp_welcome){.target = name, .lineage = 80, .fingerprint = desk.peers};
+                message.welcome = (struct sgp_welcome){
+                    .target = name, .incarnation = 80, .fingerprint = desk.peers};
             else
                 message.hello = (struct sgp_hello){.source = name,
                     .target = "n1",
-                    .lineage = 80,
+                    .incarnation = 80,
                     .parameters = PARAMETERS,
                     .fingerprint = desk.peers};
             say(&desk, 0, direction == 0 ? SGP_OUT : SGP_IN, message);

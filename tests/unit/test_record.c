@@ -35,7 +35,7 @@ static struct sgp_node_config config_of(const struct sgp_record *record, bool se
 {
     return (struct sgp_node_config){.topology = pair_topology,
         .method = sgp_method_find("sgp"),
-        .lineage = record ? record->lineage : 7,
+        .incarnation = record ? record->incarnation : 7,
         .parameters = 4,
         .rounds = 100,
         .local_steps = 1,
@@ -51,14 +51,14 @@ static struct sgp_record owing(struct sgp_record_link links[2])
 {
     links[0] = (struct sgp_record_link){.peer = 1,
         .out = true,
-        .lineage = 11,
+        .incarnation = 11,
         .number = 5,
         .owes = true,
         .owed_round = 8,
         .owed_fraction = 0.5,
         .owed_weight = 0.25};
-    links[1] = (struct sgp_record_link){.peer = 1, .lineage = 11, .number = 3};
-    return (struct sgp_record){.lineage = 7,
+    links[1] = (struct sgp_record_link){.peer = 1, .incarnation = 11, .number = 3};
+    return (struct sgp_record){.incarnation = 7,
         .round = 9,
         .gave = true,
         .weight = 0.75,
@@ -102,19 +102,21 @@ static void greet_in(struct sgp_node *node, sgp_round round)
         .hello = {.fingerprint.method = 1,
             .source = NAME(1),
             .target = NAME(0),
-            .lineage = 11,
+            .incarnation = 11,
             .parameters = 4}};
     post(node, SGP_EVENT_UP, SGP_IN, NULL);
     post(node, SGP_EVENT_MESSAGE, SGP_IN, &hello);
 }
 
 /* ... and on our out-link; it has accepted up to `accepted`. */
-static void greet(struct sgp_node *node, uint64_t lineage, uint64_t accepted)
+static void greet(struct sgp_node *node, uint64_t incarnation, uint64_t accepted)
 {
     struct sgp_message welcome = {.type = SGP_WELCOME,
         .pulse = pulse_at(9),
-        .welcome = {
-            .fingerprint.method = 1, .target = NAME(1), .lineage = lineage, .accepted = accepted}};
+        .welcome = {.fingerprint.method = 1,
+            .target = NAME(1),
+            .incarnation = incarnation,
+            .accepted = accepted}};
     post(node, SGP_EVENT_UP, SGP_OUT, NULL);
     post(node, SGP_EVENT_MESSAGE, SGP_OUT, &welcome);
 }
@@ -152,7 +154,7 @@ Test(record, a_node_gives_back_the_record_it_was_made_from)
     struct sgp_record record = {.link_capacity = 2, .links = links};
     cr_assert(not(sgp_node_record_changed(node)));
     sgp_node_record(node, &record);
-    cr_assert(eq(u64, record.lineage, 7));
+    cr_assert(eq(u64, record.incarnation, 7));
     cr_assert(eq(i64, record.round, 9));
     cr_assert(record.gave && !record.trained);
     cr_assert(eq(dbl, record.weight, 0.75));
@@ -160,7 +162,7 @@ Test(record, a_node_gives_back_the_record_it_was_made_from)
     cr_assert(links[0].out && links[0].owes && !links[1].out);
     cr_assert(eq(u64, links[0].number, 5));
     cr_assert(eq(u64, links[1].number, 3));
-    cr_assert(eq(u64, links[1].lineage, 11));
+    cr_assert(eq(u64, links[1].incarnation, 11));
     cr_assert(eq(dbl, links[0].owed_weight, 0.25));
     cr_assert(eq(i64, links[0].owed_round, 8));
     sgp_node_destroy(node);
@@ -227,7 +229,7 @@ Test(record, what_is_owed_to_a_target_that_forgot_comes_home)
     struct sgp_node *node = restored(false);
     greet(node, 12, 5);
     cr_assert(eq(dbl, status_of(node).weight_debts, 0.25), "somebody may know");
-    struct sgp_message none = {.type = SGP_ANSWER, .answer = {.lineage = 12}};
+    struct sgp_message none = {.type = SGP_ANSWER, .answer = {.incarnation = 12}};
     for (int i = 0; i < 10 && status_of(node).weight_debts > 0; i++) {
         struct sgp_event answer = {
             .type = SGP_EVENT_ANSWER, .now = sgp_node_deadline(node), .message = &none};

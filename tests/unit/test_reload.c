@@ -77,7 +77,7 @@ static struct sgp_node_config config_of(
     return (struct sgp_node_config){.topology = topology,
         .self = (uint32_t)sgp_topology_find(topology, "a"),
         .method = sgp_method_find("sgp"),
-        .lineage = 77,
+        .incarnation = 77,
         .seed = 1,
         .parameters = PARAMETERS,
         .fingerprint = {.shape = 1, .method = 1},
@@ -136,7 +136,7 @@ static void greet_in(struct desk *desk, char who, sgp_round round, sgp_round nex
             .pulse = pulse_at(round, next),
             .hello = {.source = name,
                 .target = "a",
-                .lineage = (uint64_t)who,
+                .incarnation = (uint64_t)who,
                 .parameters = PARAMETERS,
                 .fingerprint = {.shape = 1, .method = 1}}});
 }
@@ -149,7 +149,7 @@ static void greet_out(struct desk *desk, char who, sgp_round round, uint64_t acc
         (struct sgp_message){.type = SGP_WELCOME,
             .pulse = pulse_at(round, SGP_ROUND_NONE),
             .welcome = {.target = name,
-                .lineage = (uint64_t)who,
+                .incarnation = (uint64_t)who,
                 .accepted = accepted,
                 .fingerprint = {.shape = 1, .method = 1}}});
 }
@@ -589,13 +589,13 @@ static void restart_owing(struct desk *desk, struct sgp_record_link *link)
 {
     *link = (struct sgp_record_link){.peer = 2,
         .out = true,
-        .lineage = 'c',
+        .incarnation = 'c',
         .number = 5,
         .owes = true,
         .owed_round = 8,
         .owed_fraction = 0.5,
         .owed_weight = 0.25};
-    struct sgp_record record = {.lineage = 77,
+    struct sgp_record record = {.incarnation = 77,
         .round = 9,
         .weight = 0.75,
         .link_count = 1,
@@ -638,7 +638,7 @@ Test(reload, a_record_of_a_link_to_the_node_itself_is_refused)
     struct sgp_topology *topology = TOPOLOGY("abc", "ab ba bc cb");
     struct sgp_record_link link = {.peer = 0, .out = true};
     struct sgp_record record = {
-        .lineage = 77, .weight = 1, .link_count = 1, .link_capacity = 1, .links = &link};
+        .incarnation = 77, .weight = 1, .link_count = 1, .link_capacity = 1, .links = &link};
     struct sgp_node_config config = config_of(topology, &record);
     struct sgp_node *node;
     cr_assert(eq(int, sgp_node_create(&config, &node), -EINVAL));

@@ -29,8 +29,9 @@ static void set_up(struct case_of *it)
                 .owed_round = 4,
                 .owed_fraction = 0.25},
             {.peer = 1, .number = 2}},
-        .record = {.lineage = 77, .round = 6, .weight = 0.75, .link_count = 3, .link_capacity = 3},
-        .moment = {.lineage = 77,
+        .record =
+            {.incarnation = 77, .round = 6, .weight = 0.75, .link_count = 3, .link_capacity = 3},
+        .moment = {.incarnation = 77,
             .sequence = 12,
             .round = 6,
             .weight = 0.75,
@@ -55,7 +56,7 @@ Test(restart, a_checkpoint_of_the_record_s_moment_is_exact)
     set_up(&it);
     struct sgp_restart restart = judge(&it, 4);
     cr_assert(restart.exact && restart.current && !restart.seeks && !restart.minted);
-    cr_assert(eq(u64, restart.lineage, 77));
+    cr_assert(eq(u64, restart.incarnation, 77));
     cr_assert(eq(dbl, restart.scale, 1));
     cr_assert(it.links[0].owed_kept && it.links[1].owed_kept && !it.links[2].owed_kept);
     cr_assert(eq(u32, it.links[0].owed_slot, 1), "the place of round 5");
@@ -78,7 +79,7 @@ Test(restart, a_spent_checkpoint_is_an_estimate)
         struct case_of it;
         set_up(&it);
         it.past.sequence += what == 0;
-        it.moment.lineage += what == 1;
+        it.moment.incarnation += what == 1;
         it.moment.round += what == 2;
         it.moment.weight *= what == 3 ? 1 + 0x1p-52 : 1;
         it.past.altered = what == 4;
@@ -90,7 +91,7 @@ Test(restart, a_spent_checkpoint_is_an_estimate)
         cr_assert(eq(int, restart.current, what == 3),
             "a weight alone changes nothing that was left out");
         cr_assert(restart.seeks && !restart.minted, "%d", what);
-        cr_assert(eq(u64, restart.lineage, 77));
+        cr_assert(eq(u64, restart.incarnation, 77));
         cr_assert(eq(dbl, restart.scale, 1 / it.moment.weight), "%d", what);
         cr_assert(not(it.links[0].owed_kept), "%d", what);
         cr_assert(not(it.links[1].owed_kept), "%d", what);
@@ -108,7 +109,7 @@ Test(restart, without_a_record_an_evident_past_mints)
         cr_assert(not(restart.exact));
         cr_assert(eq(int, restart.minted, evident));
         cr_assert(eq(int, restart.seeks, evident));
-        cr_assert(eq(u64, restart.lineage, 99));
+        cr_assert(eq(u64, restart.incarnation, 99));
         cr_assert(eq(dbl, restart.scale, 1 / 0.75));
     }
 }
@@ -145,7 +146,7 @@ Test(restart, what_is_owed_is_kept_in_a_pause_alone)
     give_first(&desk);
     struct sgp_moment moment = moment_of(&desk, slots);
     cr_assert(eq(u64, moment.sequence, 31));
-    cr_assert(eq(u64, moment.lineage, 77));
+    cr_assert(eq(u64, moment.incarnation, 77));
     cr_assert(eq(dbl, moment.weight, 0.5));
     cr_assert(eq(u32, moment.kept_count, 0));
     post_type(&desk, SGP_EVENT_PAUSE);

@@ -371,8 +371,8 @@ Test(round, the_end_does_not_wait_for_one_who_left)
     post_type(&desk, SGP_EVENT_TICK);
     cr_assert_not_null(find(&desk, SGP_EFFECT_DIAL), "it still owes");
     greet_out(&desk, 1, pulse_at(0, SGP_ROUND_NONE), 99, 0);
-    cr_assert_null(find_sent(&desk, SGP_SHARE, 1), "a new lineage must not get old mass");
-    struct sgp_message none = {.type = SGP_ANSWER, .answer = {.lineage = 99}};
+    cr_assert_null(find_sent(&desk, SGP_SHARE, 1), "a new incarnation must not get old mass");
+    struct sgp_message none = {.type = SGP_ANSWER, .answer = {.incarnation = 99}};
     for (int i = 0; i < 5; i++) {
         post(&desk, (struct sgp_event){.type = SGP_EVENT_ANSWER, .message = &none});
         desk.now += SGP_SECOND;

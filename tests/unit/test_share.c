@@ -184,7 +184,7 @@ Test(share, a_damaged_share_is_neither_accepted_nor_lost)
 }
 
 /* The connection breaks with a share under way; the target says what it had accepted. */
-static void reconnect_after_break(struct desk *desk, uint64_t lineage, uint64_t accepted)
+static void reconnect_after_break(struct desk *desk, uint64_t incarnation, uint64_t accepted)
 {
     open_pair(desk);
     give_first(desk);
@@ -195,7 +195,7 @@ static void reconnect_after_break(struct desk *desk, uint64_t lineage, uint64_t 
     desk->now += 100 * SGP_MILLISECOND;
     post_type(desk, SGP_EVENT_TICK);
     cr_assert_not_null(find(desk, SGP_EFFECT_DIAL));
-    greet_out(desk, 1, pulse_at(0, SGP_ROUND_NONE), lineage, accepted);
+    greet_out(desk, 1, pulse_at(0, SGP_ROUND_NONE), incarnation, accepted);
 }
 
 Test(share, what_was_accepted_before_a_break_is_settled)
@@ -231,8 +231,8 @@ Test(share, a_target_without_memory_gives_the_share_back)
     const struct sgp_effect *inquire = find(&desk, SGP_EFFECT_INQUIRE);
     cr_assert_not_null(inquire);
     cr_assert(eq(u32, inquire->inquire.peer, 1));
-    cr_assert(eq(u64, inquire->inquire.question.target_lineage, 88));
-    struct sgp_message none = {.type = SGP_ANSWER, .answer = {.lineage = 99}};
+    cr_assert(eq(u64, inquire->inquire.question.target_incarnation, 88));
+    struct sgp_message none = {.type = SGP_ANSWER, .answer = {.incarnation = 99}};
     post(&desk, (struct sgp_event){.type = SGP_EVENT_ANSWER, .message = &none});
     desk.now += SGP_SECOND;
     post_type(&desk, SGP_EVENT_TICK);
@@ -259,14 +259,14 @@ Test(share, a_jump_leaves_the_old_credit_behind)
     say(&desk, 1, SGP_OUT,
         (struct sgp_message){.type = SGP_WELCOME,
             .pulse = pulse_at(0, SGP_ROUND_NONE),
-            .welcome = {.target = "n1", .lineage = 88, .fingerprint = other}});
+            .welcome = {.target = "n1", .incarnation = 88, .fingerprint = other}});
     come_up(&desk, 1, SGP_IN);
     say(&desk, 1, SGP_IN,
         (struct sgp_message){.type = SGP_HELLO,
             .pulse = pulse_at(0, 0),
             .hello = {.source = "n1",
                 .target = "n0",
-                .lineage = 88,
+                .incarnation = 88,
                 .parameters = PARAMETERS,
                 .fingerprint = other}});
     grant(&desk, 1, 0);

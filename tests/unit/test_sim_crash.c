@@ -159,9 +159,9 @@ static uint64_t last_number(
     return 0;
 }
 
-/* The record of n2 is from before n1 lost its ledger. Its number from n1 is of the former lineage, and
+/* The record of n2 is from before n1 lost its ledger. Its number from n1 is of the former incarnation, and
  * greater than the number that n1 knows. n2 takes the lesser number. */
-Test(crash, an_old_record_has_numbers_of_a_lineage_that_its_source_has_lost)
+Test(crash, an_old_record_has_numbers_of_an_incarnation_that_its_source_has_lost)
 {
     struct fleet *fleet = fleet_generate("ring", 5, 0);
     struct sgp_sim_crash crashes[] = {

@@ -65,28 +65,28 @@ static struct sgp_message sample_greeting(int which)
             .pulse = extreme,
             .hello = {.source = NAME_63,
                 .target = "n",
-                .lineage = UINT64_MAX,
+                .incarnation = UINT64_MAX,
                 .parameters = SGP_PARAMETERS_MAX,
                 .fingerprint = print,
-                .target_lineage = UINT64_MAX,
+                .target_incarnation = UINT64_MAX,
                 .acknowledged = UINT64_MAX - 1}};
     case 1:
         return (struct sgp_message){.type = SGP_HELLO,
             .pulse = quiet,
             .hello = {.source = "n\xc3\xa4 \xe2\x82\xac \xf0\x9f\x90\xa2",
                 .target = NAME_63,
-                .lineage = 1,
+                .incarnation = 1,
                 .parameters = 1}};
     case 2:
         return (struct sgp_message){.type = SGP_WELCOME,
             .pulse = extreme,
             .welcome = {.target = NAME_63,
-                .lineage = UINT64_MAX,
+                .incarnation = UINT64_MAX,
                 .accepted = UINT64_MAX,
                 .fingerprint = print}};
     default:
         return (struct sgp_message){
-            .type = SGP_WELCOME, .pulse = quiet, .welcome = {.target = "n1", .lineage = 1}};
+            .type = SGP_WELCOME, .pulse = quiet, .welcome = {.target = "n1", .incarnation = 1}};
     }
 }
 
@@ -146,8 +146,8 @@ static struct sgp_message sample_of_leaving(int which)
             .bequeath = {.kind = SGP_BEQUEATH_DEBT,
                 .source = NAME_63,
                 .target = "n",
-                .source_lineage = 1,
-                .target_lineage = UINT64_MAX,
+                .source_incarnation = 1,
+                .target_incarnation = UINT64_MAX,
                 .number = 7,
                 .weight = 1.0 / 3}};
     case 16:
@@ -155,13 +155,13 @@ static struct sgp_message sample_of_leaving(int which)
             .pulse = quiet,
             .inquire = {.source = NAME_63,
                 .target = NAME_63,
-                .source_lineage = UINT64_MAX,
-                .target_lineage = 1,
+                .source_incarnation = UINT64_MAX,
+                .target_incarnation = 1,
                 .number = UINT64_MAX}};
     case 17:
         return (struct sgp_message){.type = SGP_ANSWER,
             .pulse = quiet,
-            .answer = {.known = true, .lineage = UINT64_MAX, .number = 3}};
+            .answer = {.known = true, .incarnation = UINT64_MAX, .number = 3}};
     default:
         return (struct sgp_message){
             .type = SGP_CALL, .pulse = quiet, .call = {.source = NAME_63, .target = "n"}};
@@ -352,9 +352,9 @@ Test(wire, values_survive_exactly)
     cr_assert(zero(int, decode(frame, &text, &back, NULL)));
     cr_assert(eq(str, (char *)back.hello.source, NAME_63));
     cr_assert(eq(str, (char *)back.hello.target, "n"));
-    cr_assert(eq(u64, back.hello.lineage, UINT64_MAX));
+    cr_assert(eq(u64, back.hello.incarnation, UINT64_MAX));
     cr_assert(eq(u64, back.hello.parameters, SGP_PARAMETERS_MAX));
-    cr_assert(eq(u64, back.hello.target_lineage, UINT64_MAX));
+    cr_assert(eq(u64, back.hello.target_incarnation, UINT64_MAX));
     cr_assert(eq(u64, back.hello.acknowledged, UINT64_MAX - 1));
     cr_assert(eq(u64, back.hello.fingerprint.shape, UINT64_MAX));
     cr_assert(eq(u64, back.hello.fingerprint.scaling, UINT64_C(1) << 63));
@@ -396,17 +396,18 @@ static const struct {
          .pulse = QUIET,
          .hello = {.source = "n0",
              .target = "n1",
-             .lineage = 77,
+             .incarnation = 77,
              .parameters = 535818,
              .fingerprint = GOLDEN_PRINT,
-             .target_lineage = 78,
+             .target_incarnation = 78,
              .acknowledged = 3}},
         "9d5347500300010031000000000000000000000000000000be901b5e3bc33bb7"
         "dc001602c205060ac0a26e30a26e314dce00082d0acf00000100000000000203"
         "040105cb3fa999999999999a2006004e03"},
     {{.type = SGP_WELCOME,
          .pulse = QUIET,
-         .welcome = {.target = "n1", .lineage = 78, .accepted = 4, .fingerprint = GOLDEN_PRINT}},
+         .welcome =
+             {.target = "n1", .incarnation = 78, .accepted = 4, .fingerprint = GOLDEN_PRINT}},
         "9d53475003000200270000000000000000000000000000000232ffb267474281"
         "dc001202c205060ac0a26e314e04cf00000100000000000203040105cb3fa999"
         "999999999a2006"},
@@ -459,8 +460,8 @@ static const struct {
          .bequeath = {.kind = SGP_BEQUEATH_DEBT,
              .source = "n0",
              .target = "n1",
-             .source_lineage = 77,
-             .target_lineage = 78,
+             .source_incarnation = 77,
+             .target_incarnation = 78,
              .number = 3,
              .weight = 0.75}},
         "9d53475003000a001a0000000000000000000000000000009b0fae7ac0b14135"
@@ -469,12 +470,14 @@ static const struct {
          .pulse = QUIET,
          .inquire = {.source = "n0",
              .target = "n1",
-             .source_lineage = 77,
-             .target_lineage = 78,
+             .source_incarnation = 77,
+             .target_incarnation = 78,
              .number = 3}},
         "9d53475003000b00100000000000000000000000000000001ec01c64b92fb2c8"
         "9b02c205060ac0a26e304da26e314e03"},
-    {{.type = SGP_ANSWER, .pulse = QUIET, .answer = {.known = true, .lineage = 78, .number = 4}},
+    {{.type = SGP_ANSWER,
+         .pulse = QUIET,
+         .answer = {.known = true, .incarnation = 78, .number = 4}},
         "9d53475003000c000a000000000000000000000000000000d3a610893401a6df"
         "9902c205060ac0c34e04"},
     {{.type = SGP_CALL, .pulse = QUIET, .call = {.source = "n0", .target = "n1"}},
@@ -640,7 +643,7 @@ Test(wire, a_message_out_of_range_is_not_sent)
     WITH(0, message.hello.source = "");
     WITH(0, message.hello.source = NAME_63 "n");
     WITH(0, message.hello.target = "a\nb");
-    WITH(0, message.hello.lineage = 0);
+    WITH(0, message.hello.incarnation = 0);
     WITH(0, message.hello.parameters = SGP_PARAMETERS_MAX + 1);
     WITH(0, message.hello.fingerprint.learning_rate = (double)NAN);
     WITH(9, message.share.number = 0);
