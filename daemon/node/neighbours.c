@@ -67,7 +67,7 @@ static void on_heard(struct link *link)
 }
 
 /* Whether a link waits while its edge has a present one. */
-static bool is_aside(const struct edge *edge, const struct link *link)
+static bool is_pending(const struct edge *edge, const struct link *link)
 {
     for (const struct link *other = edge->links; other != link; other = other->next)
         if (link_stands(other))
@@ -79,7 +79,7 @@ static void on_failed(struct link *link, int code, const char *text)
 {
     struct daemon *daemon = link->context;
     struct edge *edge = edges_find(daemon, link->id.peer, link->id.direction);
-    if (is_aside(edge, link))
+    if (is_pending(edge, link))
         listener_log(&daemon->listener, link, text);
     else
         notes_link_failed(daemon, link, edge, code, text);

@@ -47,7 +47,7 @@ struct link_lines {
 /* A link of the core, with all its connections. */
 struct edge {
     uint32_t peer;
-    /* connections that are closing, the present one, and a second one aside */
+    /* connections that are closing, the present one, and a pending second one */
     struct link *links;
     uint64_t bytes_sent, bytes_received; /* of closed connections */
     char error[SGP_TEXT_BYTES];          /* the last failure; "": none since the link came up */

@@ -342,7 +342,7 @@ void sgp_core_depart(struct sgp_node *node, enum sgp_reason reason)
     SGP_EACH_LINK (link, node) {
         if (link->connection.id != 0)
             sgp_core_hang_up(node, link, SGP_E_CLOSED, reason);
-        sgp_core_end_aside(node, link, reason);
+        sgp_core_end_pending(node, link, reason);
     }
     node->drained = true;
     (void)sgp_core_note(node, SGP_NOTE_DRAINED, node->config.self);

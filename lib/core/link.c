@@ -134,7 +134,7 @@ void sgp_core_up(struct sgp_node *node, const struct sgp_link *id)
     sgp_core_touch(node, link);
     /* the new connection must say hello first */
     if (link->connection.id != 0 && link->direction == SGP_IN) {
-        link->aside.caller = id->connection;
+        link->pending.caller = id->connection;
         return;
     }
     if (link->connection.id != 0)

@@ -137,7 +137,7 @@ static void on_link_event(struct sgp_node *node, const struct sgp_event *event)
     }
     struct sgp_core_link *link = link_of(node, &event->link);
     if (link == NULL)
-        sgp_core_aside(node, event);
+        sgp_core_pending(node, event);
     else if (event->type == SGP_EVENT_DOWN)
         sgp_core_down(node, link, event->code);
     else if (event->type == SGP_EVENT_MESSAGE)

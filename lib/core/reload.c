@@ -118,7 +118,7 @@ static void part_with(struct sgp_node *node, struct sgp_core_link *link)
 {
     if (link->connection.id != 0)
         sgp_core_hang_up(node, link, SGP_E_CLOSED, SGP_REASON_TOPOLOGY);
-    sgp_core_end_aside(node, link, SGP_REASON_TOPOLOGY);
+    sgp_core_end_pending(node, link, SGP_REASON_TOPOLOGY);
     bool may_be_elsewhere = node->role->unique && (link->owed[0].told || link->owed[0].lost);
     while (link->owed[0].exists)
         if (may_be_elsewhere)

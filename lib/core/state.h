@@ -39,7 +39,7 @@ struct sgp_owed {
 };
 
 /* IN: a second connection of the source, which arrived while the first one exists. */
-struct sgp_aside {
+struct sgp_pending {
     uint64_t caller;     /* a connection whose hello has not arrived; 0: none */
     uint64_t connection; /* a connection whose hello arrived and has no answer yet; 0: none */
     sgp_time since;
@@ -246,7 +246,7 @@ struct sgp_core_link {
         sgp_round heavy, light; /* those counts; SGP_ROUND_NONE: never told */
     } news;
 
-    struct sgp_aside aside; /* IN: aside.c; link.c: the caller */
+    struct sgp_pending pending; /* IN: pending.c; link.c: the caller */
 };
 
 /* The share for one neighbour in this turn. */

@@ -73,7 +73,7 @@ static bool receives(const struct sgp_core_link *link)
     return link->receiving.filling || link->question.filling;
 }
 
-/* A target may keep a source waiting for SGP_SILENCE_MIN_NS (aside.c) before it gives its
+/* A target may keep a source waiting for SGP_SILENCE_MIN_NS (pending.c) before it gives its
  * reason. */
 static sgp_time greeting_end(const struct sgp_core_link *link)
 {
@@ -139,8 +139,8 @@ void sgp_core_watch(struct sgp_node *node)
 
 static sgp_time link_deadline(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    sgp_time least = absent_at(node, link), aside = sgp_core_aside_deadline(link);
-    least = aside < least ? aside : least;
+    sgp_time least = absent_at(node, link), pending = sgp_core_pending_deadline(link);
+    least = pending < least ? pending : least;
     sgp_time overdue = sgp_core_overdue_at(node, link), owed = sgp_core_acknowledged_by(link);
     least = overdue < least ? overdue : least;
     least = owed < least ? owed : least;

@@ -27,7 +27,7 @@ static void beat_in(struct desk *desk, uint64_t connection)
                    .type = SGP_EVENT_MESSAGE, .link = {1, SGP_IN, connection}, .message = &beat});
 }
 
-Test(link, a_new_connection_waits_aside_until_the_old_one_is_silent)
+Test(link, a_new_connection_is_pending_until_the_old_one_is_silent)
 {
     struct desk desk;
     open_pair(&desk);
@@ -129,31 +129,31 @@ Test(link, a_greeting_with_any_fault_touches_no_connection_that_stands)
 }
 
 /* One at a time: the last, but not a stranger in the place of one that is known. */
-Test(link, no_more_than_one_waits_aside)
+Test(link, no_more_than_one_is_pending)
 {
     struct desk desk;
     open_pair(&desk);
-    uint64_t old = desk.link_of[1][SGP_IN], aside[4];
+    uint64_t old = desk.link_of[1][SGP_IN], pending[4];
     const uint64_t incarnations[] = {100, 101, 88, 102};
     for (int i = 0; i < 4; i++) {
         greet_in(&desk, 1, pulse_at(0, 0), incarnations[i]);
-        aside[i] = desk.link_of[1][SGP_IN];
+        pending[i] = desk.link_of[1][SGP_IN];
         assert_stands(&desk, old);
         cr_assert(eq(int,
-            find_end(&desk, i == 3   ? aside[3]
+            find_end(&desk, i == 3   ? pending[3]
                             : i == 0 ? 0
-                                     : aside[i - 1]) != NULL,
+                                     : pending[i - 1]) != NULL,
             i > 0));
     }
     desk.now += 2 * SGP_BEAT_NS;
     post_type(&desk, SGP_EVENT_TICK);
     cr_assert_not_null(find_end(&desk, old));
-    cr_assert(eq(u64, find_sent(&desk, SGP_WELCOME, 1)->send.link.connection, aside[2]));
+    cr_assert(eq(u64, find_sent(&desk, SGP_WELCOME, 1)->send.link.connection, pending[2]));
     close_desk(&desk);
 }
 
 /* It goes, or says what it may not: nobody misses it. */
-Test(link, one_who_waits_aside_may_go)
+Test(link, a_pending_one_may_go)
 {
     for (int i = 0; i < 3; i++) {
         struct desk desk;

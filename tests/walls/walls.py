@@ -121,7 +121,7 @@ FLOORS = {
         "outgoing greet inquiry record estimate",
         "link",
         "message seek grant",
-        "aside",
+        "pending",
         "leave",
         "round watch",
         "role",

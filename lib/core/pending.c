@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Aside: a second connection of a source whose first connection still exists.
+/* Pending: a second connection of a source whose first connection still exists.
  *
  * Anyone who reaches the port can claim a neighbour's name, and the fields of a greeting are no
  * proof. Therefore the first connection is not touched until the new greeting has passed every
@@ -32,11 +32,11 @@ static void turn_away(
     sgp_core_say_goodbye(node, &id, SGP_E_REPLACED, reason);
 }
 
-void sgp_core_end_aside(struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason)
+void sgp_core_end_pending(struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason)
 {
-    if (link->aside.connection != 0)
-        turn_away(node, link, link->aside.connection, reason);
-    link->aside = (struct sgp_aside){.caller = 0};
+    if (link->pending.connection != 0)
+        turn_away(node, link, link->pending.connection, reason);
+    link->pending = (struct sgp_pending){.caller = 0};
 }
 
 /* A second connection has greeted. Of two such connections the last is kept, unless only the other
@@ -44,39 +44,40 @@ void sgp_core_end_aside(struct sgp_node *node, struct sgp_core_link *link, enum 
 static void keep(struct sgp_node *node, struct sgp_core_link *link, uint64_t connection,
     const struct sgp_message *message)
 {
-    struct sgp_aside *aside = &link->aside;
+    struct sgp_pending *pending = &link->pending;
     enum sgp_reason reason = sgp_core_judge(node, &message->pulse, &message->hello);
-    bool better =
-        aside->connection != 0 && is_known(link, &aside->hello) && !is_known(link, &message->hello);
+    bool better = pending->connection != 0 && is_known(link, &pending->hello) &&
+                  !is_known(link, &message->hello);
     if (reason != SGP_REASON_NONE || better) {
         turn_away(node, link, connection, better ? SGP_REASON_REPLACED : reason);
         return;
     }
-    sgp_core_end_aside(node, link, SGP_REASON_REPLACED);
-    *aside = (struct sgp_aside){.connection = connection,
+    sgp_core_end_pending(node, link, SGP_REASON_REPLACED);
+    *pending = (struct sgp_pending){.connection = connection,
         .since = node->now,
         .pulse = message->pulse,
         .hello = message->hello};
-    aside->hello.source = aside->hello.target = NULL; /* the strings are borrowed for the call */
+    pending->hello.source = pending->hello.target =
+        NULL; /* the strings are borrowed for the call */
 }
 
-void sgp_core_aside(struct sgp_node *node, const struct sgp_event *event)
+void sgp_core_pending(struct sgp_node *node, const struct sgp_event *event)
 {
     const struct sgp_link *id = &event->link;
     struct sgp_core_link *link = sgp_core_find(node, id->peer, id->direction);
-    bool calls = link != NULL && id->connection != 0 && link->aside.caller == id->connection;
-    bool waits = link != NULL && id->connection != 0 && link->aside.connection == id->connection;
+    bool calls = link != NULL && id->connection != 0 && link->pending.caller == id->connection;
+    bool waits = link != NULL && id->connection != 0 && link->pending.connection == id->connection;
     if (!calls && !waits)
         return;
     sgp_core_touch(node, link);
     if (event->type == SGP_EVENT_DOWN) {
-        *(calls ? &link->aside.caller : &link->aside.connection) = 0;
+        *(calls ? &link->pending.caller : &link->pending.connection) = 0;
     } else if (calls && event->type == SGP_EVENT_MESSAGE && event->message->type == SGP_HELLO) {
-        link->aside.caller = 0;
+        link->pending.caller = 0;
         keep(node, link, id->connection, event->message);
     } else { /* before its WELCOME the source can only say goodbye */
         bool farewell = event->type == SGP_EVENT_MESSAGE && event->message->type == SGP_GOODBYE;
-        *(calls ? &link->aside.caller : &link->aside.connection) = 0;
+        *(calls ? &link->pending.caller : &link->pending.connection) = 0;
         turn_away(node, link, id->connection, farewell ? SGP_REASON_LEAVING : SGP_REASON_PROTOCOL);
     }
 }
@@ -91,31 +92,32 @@ static sgp_time quiet_at(const struct sgp_core_link *link)
 
 void sgp_core_let_in(struct sgp_node *node, struct sgp_core_link *link)
 {
-    struct sgp_aside aside = link->aside;
-    if (aside.connection == 0)
+    struct sgp_pending pending = link->pending;
+    if (pending.connection == 0)
         return;
-    if (link->connection.id != 0 && is_known(link, &aside.hello) && quiet_at(link) <= node->now)
+    if (link->connection.id != 0 && is_known(link, &pending.hello) && quiet_at(link) <= node->now)
         sgp_core_hang_up(node, link, SGP_E_REPLACED, SGP_REASON_REPLACED);
     if (link->connection.id != 0) {
-        if (aside.since + SGP_SILENCE_MIN_NS <= node->now)
-            sgp_core_end_aside(node, link, SGP_REASON_REPLACED);
+        if (pending.since + SGP_SILENCE_MIN_NS <= node->now)
+            sgp_core_end_pending(node, link, SGP_REASON_REPLACED);
         return;
     }
-    link->aside = (struct sgp_aside){.caller = 0};
-    struct sgp_message message = {.type = SGP_HELLO, .pulse = aside.pulse, .hello = aside.hello};
+    link->pending = (struct sgp_pending){.caller = 0};
+    struct sgp_message message = {
+        .type = SGP_HELLO, .pulse = pending.pulse, .hello = pending.hello};
     message.hello.source = node->config.topology->nodes[link->peer].name;
     message.hello.target = node->config.topology->nodes[node->config.self].name;
-    sgp_core_up(node, &(struct sgp_link){link->peer, link->direction, aside.connection});
+    sgp_core_up(node, &(struct sgp_link){link->peer, link->direction, pending.connection});
     sgp_core_message(node, link, &message);
 }
 
-sgp_time sgp_core_aside_deadline(const struct sgp_core_link *link)
+sgp_time sgp_core_pending_deadline(const struct sgp_core_link *link)
 {
-    if (link->aside.connection == 0)
+    if (link->pending.connection == 0)
         return SGP_TIME_NEVER;
     if (link->connection.id == 0)
         return link->connection.since;
-    sgp_time end = link->aside.since + SGP_SILENCE_MIN_NS;
-    sgp_time quiet = is_known(link, &link->aside.hello) ? quiet_at(link) : SGP_TIME_NEVER;
+    sgp_time end = link->pending.since + SGP_SILENCE_MIN_NS;
+    sgp_time quiet = is_known(link, &link->pending.hello) ? quiet_at(link) : SGP_TIME_NEVER;
     return quiet < end ? quiet : end;
 }
