@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks: the invariants of every node between two steps, written a second time, apart from the
- * code that maintains them. Builds for tests (-Dchecked=true) check after every step. The roster is
- * expensive to check, so only campaigns and unit tests do that (sgp_core_is_enrolled).
+ * code that maintains them. Builds for tests (-Dchecked=true) check after every step. The link
+ * index is expensive to check, so only campaigns and unit tests do that (sgp_core_is_indexed).
  *
  * The rule: docs/rules/mass.md */
 #include "core/check.h"

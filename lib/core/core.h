@@ -72,7 +72,7 @@
  *   layout.c       the links and the number of buffers under a topology
  *
  *   mass.c         the account of mass, and each posting to it
- *   roster.c       index of the links that have something to do, to avoid scanning all links
+ *   link_index.c   index of the links that have something to do, to avoid scanning all links
  *   words.c        names
  *   method.c       the table of methods, and what follows from a row
  *   payload.c      which payloads are not valid */
@@ -104,19 +104,20 @@ static inline struct sgp_verdict sgp_refuses(int code, enum sgp_reason reason)
     return (struct sgp_verdict){.code = code, .reason = reason, .refuses = true};
 }
 
-/* roster.c */
-int sgp_core_roster_init(struct sgp_roster *roster, uint32_t link_count); /* 0 or -ENOMEM */
-void sgp_core_roster_finish(struct sgp_roster *roster);
+/* link_index.c */
+int sgp_core_link_index_init(
+    struct sgp_link_index *link_index, uint32_t link_count); /* 0 or -ENOMEM */
+void sgp_core_link_index_finish(struct sgp_link_index *link_index);
 /* The first link of the set whose index is at least `from`, or link_count. Inline, because a step
  * calls it dozens of times. */
 static inline uint32_t sgp_core_next(const struct sgp_node *node, enum sgp_set set, uint32_t from)
 {
-    const struct sgp_roster *roster = &node->layout.roster;
-    const uint64_t *touched = roster->sets + (size_t)SGP_SET_TOUCHED * roster->words;
-    const uint64_t *members = roster->sets + (size_t)set * roster->words;
+    const struct sgp_link_index *link_index = &node->layout.link_index;
+    const uint64_t *dirty = link_index->sets + (size_t)SGP_SET_DIRTY * link_index->words;
+    const uint64_t *members = link_index->sets + (size_t)set * link_index->words;
     uint64_t ahead = ~(uint64_t)0 << from % 64;
-    for (uint32_t word = from / 64; word < roster->words; word++, ahead = ~(uint64_t)0) {
-        uint64_t found = (touched[word] | members[word]) & ahead;
+    for (uint32_t word = from / 64; word < link_index->words; word++, ahead = ~(uint64_t)0) {
+        uint64_t found = (dirty[word] | members[word]) & ahead;
         if (found != 0)
             return word * 64 + (uint32_t)__builtin_ctzll(found);
     }
@@ -144,10 +145,10 @@ static inline struct sgp_core_link *sgp_core_behind(
     SGP_EACH (link, node, (node)->layout.out_count, (node)->layout.link_count)
 #define SGP_EACH_OF(link, node, set)                                                               \
     for (struct sgp_core_link *link = NULL; (link = sgp_core_behind(node, set, link)) != NULL;)
-void sgp_core_touch(struct sgp_node *node, const struct sgp_core_link *link);
-void sgp_core_touch_all(struct sgp_node *node);
-void sgp_core_touch_due(struct sgp_node *node);     /* the links on which something is due */
-sgp_time sgp_core_due(const struct sgp_node *node); /* the earliest due time of all links */
+void sgp_core_mark_dirty(struct sgp_node *node, const struct sgp_core_link *link);
+void sgp_core_mark_all_dirty(struct sgp_node *node);
+void sgp_core_mark_due_dirty(struct sgp_node *node); /* the links on which something is due */
+sgp_time sgp_core_due(const struct sgp_node *node);  /* the earliest due time of all links */
 
 /* mass.c: between which accounts weight moves, and when */
 enum sgp_posting {
@@ -365,7 +366,7 @@ void sgp_core_layout_needs(const struct sgp_layout *layout, struct sgp_node_need
 void sgp_core_swap_layout(struct sgp_node *node, struct sgp_layout *layout);
 
 /* notice.c */
-/* touch the links that a change of the facts concerns */
+/* mark the links dirty that a change of the facts concerns */
 void sgp_core_notice(struct sgp_node *node);
 
 /* pace.c */
@@ -718,10 +719,10 @@ const struct sgp_core_link *sgp_core_not_begun(const struct sgp_node *node);
 void sgp_core_take_roles(struct sgp_node *node);
 
 /* watch.c */
-void sgp_core_watch(struct sgp_node *node);    /* failure detection, dialling */
-void sgp_core_announce(struct sgp_node *node); /* heartbeats and changed promises */
-void sgp_core_enrol(struct sgp_node *node);    /* the touched links, at the end of a step */
-/* Whether the roster equals a scan of all links, between two steps. For tests. */
-bool sgp_core_is_enrolled(const struct sgp_node *node);
+void sgp_core_watch(struct sgp_node *node);       /* failure detection, dialling */
+void sgp_core_announce(struct sgp_node *node);    /* heartbeats and changed promises */
+void sgp_core_index_links(struct sgp_node *node); /* the dirty links, at the end of a step */
+/* Whether the link index equals a scan of all links, between two steps. For tests. */
+bool sgp_core_is_indexed(const struct sgp_node *node);
 
 #endif

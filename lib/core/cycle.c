@@ -150,7 +150,7 @@ static void begin_again(struct sgp_node *node, sgp_round start, sgp_round epoch_
     note->until = start;
     note->amount = node->mass.due - before;
     node->changed = node->unrecorded = node->again = true;
-    sgp_core_touch_all(node);
+    sgp_core_mark_all_dirty(node);
     sgp_core_notice(node);
 }
 

@@ -126,7 +126,7 @@ struct sgp_message *sgp_core_send_payload(
         effect->send.message.pulse.then_round = then != SGP_ROUND_NONE ? then : 0;
     }
     link->connection.said = node->now;
-    sgp_core_touch(node, link);
+    sgp_core_mark_dirty(node, link);
     return &effect->send.message;
 }
 

@@ -294,7 +294,7 @@ bool sgp_core_says_ended(const struct sgp_node *node)
 struct sgp_core_link *sgp_core_find(
     struct sgp_node *node, uint32_t peer, enum sgp_direction direction)
 {
-    const uint32_t *peers = node->layout.roster.peers;
+    const uint32_t *peers = node->layout.link_index.peers;
     uint32_t low = direction == SGP_OUT ? 0 : node->layout.out_count;
     uint32_t end = direction == SGP_OUT ? node->layout.out_count : node->layout.link_count;
     uint32_t high = end;

@@ -208,7 +208,7 @@ static void dial_back(struct sgp_node *node, const struct sgp_core_link *from)
     sgp_time soon = first > node->now ? first : node->now;
     if (soon < link->connection.redial)
         link->connection.redial = soon;
-    sgp_core_touch(node, link);
+    sgp_core_mark_dirty(node, link);
 }
 
 struct sgp_verdict sgp_core_hello(

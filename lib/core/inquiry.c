@@ -179,7 +179,7 @@ static void settle(struct sgp_node *node, const struct subject *subject, bool ac
     if (link != NULL) {
         double weight = link->owed[0].share.weight;
         link->inquiry.disputed = 0;
-        sgp_core_touch(node, link);
+        sgp_core_mark_dirty(node, link);
         if (accepted)
             sgp_core_accepted_by_peer(node, link);
         else

@@ -167,12 +167,12 @@ static void init_links(struct sgp_layout *layout, const unsigned char *marks, ui
     struct sgp_core_link *into = layout->links + layout->out_count;
     for (uint32_t i = 0; i < node_count; i++) {
         if (marks[i] & (SGP_MARK_OUT | SGP_MARK_KEPT_OUT)) {
-            layout->roster.peers[out - layout->links] = i;
+            layout->link_index.peers[out - layout->links] = i;
             init_link(out, i, SGP_OUT);
             (out++)->retired = (marks[i] & SGP_MARK_OUT) == 0;
         }
         if (marks[i] & (SGP_MARK_IN | SGP_MARK_KEPT_IN)) {
-            layout->roster.peers[into - layout->links] = i;
+            layout->link_index.peers[into - layout->links] = i;
             init_link(into, i, SGP_IN);
             (into++)->retired = (marks[i] & SGP_MARK_IN) == 0;
         }
@@ -204,7 +204,7 @@ int sgp_core_lay_out(const struct sgp_topology *topology, uint32_t self,
     layout.outgoing = calloc(layout.out_count + 1u, sizeof *layout.outgoing);
     for (uint32_t i = 0; layout.receives != NULL && i < layout.receive_count; i++)
         layout.receives[i].base = SGP_SLOT_NONE;
-    bool filed = sgp_core_roster_init(&layout.roster, layout.link_count) == 0;
+    bool filed = sgp_core_link_index_init(&layout.link_index, layout.link_count) == 0;
     if (!filed || layout.links == NULL || layout.snapshot_users == NULL ||
         layout.receives == NULL || layout.outgoing == NULL) {
         sgp_core_layout_finish(&layout);
@@ -218,7 +218,7 @@ int sgp_core_lay_out(const struct sgp_topology *topology, uint32_t self,
 void sgp_core_layout_finish(struct sgp_layout *layout)
 {
     free(layout->links);
-    sgp_core_roster_finish(&layout->roster);
+    sgp_core_link_index_finish(&layout->link_index);
     free(layout->snapshot_users);
     free(layout->receives);
     free(layout->outgoing);

@@ -51,7 +51,7 @@ static void expect_to_hear(struct sgp_node *node, const struct sgp_core_link *fr
         return;
     link->pulse.state = from->pulse.state;
     link->liveness.heard = node->now;
-    sgp_core_touch(node, link);
+    sgp_core_mark_dirty(node, link);
 }
 
 struct sgp_verdict sgp_core_hear(
@@ -87,7 +87,7 @@ struct sgp_verdict sgp_core_hear(
 /* The connection is gone, whichever end closed it. Clear everything that it left unfinished. */
 static void disconnect(struct sgp_node *node, struct sgp_core_link *link)
 {
-    sgp_core_touch(node, link);
+    sgp_core_mark_dirty(node, link);
     link->connection.id = 0;
     link->connection.state = SGP_LINK_DOWN;
     link->connection.since = node->now;
@@ -131,7 +131,7 @@ void sgp_core_up(struct sgp_node *node, const struct sgp_link *id)
 {
     struct sgp_core_link *link = sgp_core_find(node, id->peer, id->direction);
     sgp_assert(link != NULL && id->connection != 0);
-    sgp_core_touch(node, link);
+    sgp_core_mark_dirty(node, link);
     /* the new connection must say hello first */
     if (link->connection.id != 0 && link->direction == SGP_IN) {
         link->pending.caller = id->connection;

@@ -98,9 +98,9 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
     if (config->seeks || sgp_core_follows(node) || other_part)
         sgp_core_want(node);
     node->config.record = NULL; /* the record is borrowed for the call */
-    sgp_core_touch_all(node);
+    sgp_core_mark_all_dirty(node);
     sgp_core_notice(node);
-    sgp_core_enrol(node);
+    sgp_core_index_links(node);
     sgp_core_check(node);
     *ret_node = node;
     return 0;
@@ -125,7 +125,7 @@ static struct sgp_core_link *link_of(struct sgp_node *node, const struct sgp_lin
     struct sgp_core_link *link = sgp_core_find(node, id->peer, id->direction);
     if (link == NULL || link->connection.id != id->connection)
         return NULL;
-    sgp_core_touch(node, link);
+    sgp_core_mark_dirty(node, link);
     return link;
 }
 
@@ -154,7 +154,7 @@ static void on_start(struct sgp_node *node)
 {
     SGP_EACH_OUT (link, node)
         link->connection.redial = node->now;
-    sgp_core_touch_all(node);
+    sgp_core_mark_all_dirty(node);
     node->stage_since = node->copy.since = node->now;
     node->unrecorded = !node->past.recorded;
     (void)sgp_core_leaves_now(node); /* its earlier process was about to leave */
@@ -254,7 +254,7 @@ void sgp_node_step(
     effects->count = 0;
     dispatch(node, event);
     sgp_core_notice(node);
-    sgp_core_touch_due(node);
+    sgp_core_mark_due_dirty(node);
     sgp_core_watch(node);
     sgp_core_seek(node);
     sgp_core_advance(node);
@@ -267,7 +267,7 @@ void sgp_node_step(
     sgp_core_give_up_fold(node);
     sgp_core_notice(node);
     sgp_core_announce(node);
-    sgp_core_enrol(node);
+    sgp_core_index_links(node);
     node->effects = NULL;
     sgp_check(sgp_core_effects_are_sound(node, effects));
     sgp_core_check(node);

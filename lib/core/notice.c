@@ -23,27 +23,27 @@ static struct sgp_facts facts_of(const struct sgp_node *node)
 }
 
 /* The turn of round `passed` is over, so its targets now get the promise of another round. */
-static void touch_neighbours(struct sgp_node *node, sgp_round passed)
+static void mark_neighbours(struct sgp_node *node, sgp_round passed)
 {
     uint32_t count;
     const struct sgp_phase *phase = sgp_topology_phase(node->config.topology, passed);
     const struct sgp_edge *edges = sgp_phase_out(phase, node->config.self, &count);
     for (uint32_t e = 0; e < count; e++)
-        sgp_core_touch(node, sgp_core_find(node, edges[e].target, SGP_OUT));
+        sgp_core_mark_dirty(node, sgp_core_find(node, edges[e].target, SGP_OUT));
 }
 
-/* Touch the links whose share has become near. */
-static void touch_promised(struct sgp_node *node)
+/* Mark the links whose share has become near. */
+static void mark_promised(struct sgp_node *node)
 {
     for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
-        if (node->layout.roster.promised[i] <= node->round + 1)
-            sgp_core_touch(node, &node->layout.links[i]);
+        if (node->layout.link_index.promised[i] <= node->round + 1)
+            sgp_core_mark_dirty(node, &node->layout.links[i]);
 }
 
 /* A new round concerns only the neighbours in it. Every other change concerns all links. */
 void sgp_core_notice(struct sgp_node *node)
 {
-    struct sgp_facts facts = facts_of(node), *former = &node->layout.roster.facts;
+    struct sgp_facts facts = facts_of(node), *former = &node->layout.link_index.facts;
     bool all = facts.state != former->state || facts.drained != former->drained ||
                facts.leaving != former->leaving || facts.left != former->left ||
                facts.pledges != former->pledges || facts.chooses != former->chooses ||
@@ -52,10 +52,10 @@ void sgp_core_notice(struct sgp_node *node)
                facts.grants_all != former->grants_all;
     bool turned = facts.from != former->from;
     if (all || node->changed || (turned && (facts.chooses || facts.from != former->from + 1)))
-        sgp_core_touch_all(node);
+        sgp_core_mark_all_dirty(node);
     else if (turned)
-        touch_neighbours(node, former->from);
+        mark_neighbours(node, former->from);
     if (facts.round != former->round)
-        touch_promised(node);
-    node->layout.roster.facts = facts;
+        mark_promised(node);
+    node->layout.link_index.facts = facts;
 }

@@ -308,7 +308,7 @@ static void owe(struct sgp_node *node, struct sgp_outgoing *outgoing, double par
             },
     };
     link->owed[link->owed[0].exists] = owed;
-    sgp_core_touch(node, link);
+    sgp_core_mark_dirty(node, link);
     link->count.sent++;
     node->unrecorded = true;
     if (slot != SGP_SLOT_NONE)

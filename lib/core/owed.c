@@ -49,7 +49,7 @@ void sgp_core_owe_next(struct sgp_node *node, struct sgp_core_link *link)
     if (link->owed[0].exists && link->owed[0].sent)
         link->owed[0].since = node->now;
     node->unrecorded = true;
-    sgp_core_touch(node, link);
+    sgp_core_mark_dirty(node, link);
 }
 
 static void let_go(struct sgp_node *node, const struct sgp_owed *owed)

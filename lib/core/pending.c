@@ -69,7 +69,7 @@ void sgp_core_pending(struct sgp_node *node, const struct sgp_event *event)
     bool waits = link != NULL && id->connection != 0 && link->pending.connection == id->connection;
     if (!calls && !waits)
         return;
-    sgp_core_touch(node, link);
+    sgp_core_mark_dirty(node, link);
     if (event->type == SGP_EVENT_DOWN) {
         *(calls ? &link->pending.caller : &link->pending.connection) = 0;
     } else if (calls && event->type == SGP_EVENT_MESSAGE && event->message->type == SGP_HELLO) {

@@ -29,7 +29,7 @@ void sgp_core_unreserve(struct sgp_node *node, struct sgp_core_link *link)
         return;
     set_free(node, link->receiving.slot[0]);
     sgp_core_use_buffer(link);
-    sgp_core_touch(node, link);
+    sgp_core_mark_dirty(node, link);
 }
 
 /* Take the peer's second promise, if under this node's own file a credit for it may be granted as
@@ -44,7 +44,7 @@ static void take_then(struct sgp_node *node, struct sgp_core_link *link, sgp_rou
         return;
     set_free(node, slot);
     link->receiving.slot[1] = SGP_SLOT_NONE;
-    sgp_core_touch(node, link);
+    sgp_core_mark_dirty(node, link);
 }
 
 /* Take the promises that the peer stated last. A void credit frees its buffer for the next link in

@@ -252,9 +252,9 @@ void sgp_node_reload(
     node->changed = true; /* all peers hear the new promises */
     node->again = true;
     node->unrecorded = true;
-    sgp_core_touch_all(node);
+    sgp_core_mark_all_dirty(node);
     sgp_core_notice(node);
-    sgp_core_enrol(node);
+    sgp_core_index_links(node);
     sgp_core_check(node);
     sgp_reload_cancel(reload);
 }

@@ -46,7 +46,7 @@ static void tell_late(struct sgp_node *node)
         out->work.missed = in != NULL && in->receiving.latest != node->round &&
                            in->pulse.state == SGP_NODE_TRAINING;
         if (out->work.missed)
-            sgp_core_touch(node, out);
+            sgp_core_mark_dirty(node, out);
     }
 }
 

@@ -97,7 +97,7 @@ static bool tell(struct sgp_node *node)
         return false;
     publish(node, slot);
     node->round = node->copy.label + node->copy.updates;
-    sgp_core_touch_all(node); /* another label is promised, or a credit is due */
+    sgp_core_mark_all_dirty(node); /* another label is promised, or a credit is due */
     node->unrecorded = true;
     return true;
 }
@@ -217,7 +217,7 @@ static void receive_token(struct sgp_node *node, struct sgp_receive *receive)
     node->token.told = 0;
     node->token.renewed = false;
     node->unrecorded = true;
-    sgp_core_touch_all(node);
+    sgp_core_mark_all_dirty(node);
 }
 
 /* If two tokens meet, the one with the greater label stays. */
@@ -245,7 +245,7 @@ void sgp_core_circulate_again(struct sgp_node *node)
     node->copy.label++;
     node->round = node->copy.label + node->copy.updates;
     node->changed = node->unrecorded = true;
-    sgp_core_touch_all(node);
+    sgp_core_mark_all_dirty(node);
 }
 
 /* A source that stops gives the token to any node that stays, even to a paused one. */
@@ -375,7 +375,7 @@ void sgp_core_hand_on(struct sgp_node *node)
     sgp_mass_post(node, SGP_MASS_GIVE, node->mass.weight);
     link->count.sent++;
     node->unrecorded = true;
-    sgp_core_touch_all(node);
+    sgp_core_mark_all_dirty(node);
 }
 
 /* Whether that neighbour would accept the token from a node that stops, once it hears of the
@@ -475,7 +475,7 @@ static void take_epoch(struct sgp_node *node)
     node->exact.renewed++;
     sgp_core_note(node, SGP_NOTE_RENEWED, node->config.self)->until = node->round;
     node->changed = node->unrecorded = node->again = true;
-    sgp_core_touch_all(node);
+    sgp_core_mark_all_dirty(node);
 }
 
 static void renew(struct sgp_node *node)

@@ -86,7 +86,7 @@ void sgp_core_take_copy(
     node->copy.updates = 0;
     sum_up_copies(node, label);
     if (out != NULL) /* the promise to the owner follows the label */
-        sgp_core_touch(node, out);
+        sgp_core_mark_dirty(node, out);
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_FOLLOW);
     effect->follow.peer = in->peer;
     effect->follow.slot = slot;
@@ -125,7 +125,7 @@ void sgp_core_use_copies(struct sgp_node *node)
         in->work.given = in->work.copy > in->work.given ? in->work.copy : in->work.given;
         struct sgp_core_link *out = sgp_core_find(node, in->peer, SGP_OUT);
         if (out != NULL)
-            sgp_core_touch(node, out);
+            sgp_core_mark_dirty(node, out);
     }
 }
 

@@ -190,7 +190,7 @@ static void answer_later(struct sgp_node *node, uint32_t peer)
     if (back == NULL)
         return;
     back->giving.answer_due = true;
-    sgp_core_touch(node, back);
+    sgp_core_mark_dirty(node, back);
 }
 
 struct sgp_verdict sgp_core_payload(struct sgp_node *node, struct sgp_core_link *link, int code)

@@ -437,8 +437,8 @@ struct sgp_ending {
     struct sgp_sketch sketch;
 };
 
-enum sgp_set {       /* Sets of links. A link that is in TOUCHED counts as a member of all sets. */
-    SGP_SET_TOUCHED, /* changed in this step */
+enum sgp_set {     /* Sets of links. A link that is in DIRTY counts as a member of all sets. */
+    SGP_SET_DIRTY, /* changed in this step */
     SGP_SET_OWING,
     SGP_SET_ASKING,
     SGP_SET_TO_ANSWER,
@@ -457,7 +457,7 @@ struct sgp_facts {
     sgp_round round, from; /* the current round, and the round of the next turn */
 };
 
-struct sgp_roster {
+struct sgp_link_index {
     uint32_t words;     /* number of words of a set */
     uint32_t first_due; /* the link with the earliest due time */
     uint64_t *sets;     /* one bit for each link */
@@ -473,7 +473,7 @@ struct sgp_roster {
 struct sgp_layout {
     uint32_t link_count, out_count;
     struct sgp_core_link *links; /* out-links by peer, then in-links by peer */
-    struct sgp_roster roster;
+    struct sgp_link_index link_index;
     uint32_t snapshot_count, receive_count;
     uint32_t share_parts, slices; /* see struct sgp_node_needs */
     uint32_t *snapshot_users; /* for each snapshot: the number of shares and jobs that need it */

@@ -34,7 +34,7 @@ static bool is_urgent(enum sgp_node_state own, enum sgp_node_state other)
 void sgp_core_announce(struct sgp_node *node)
 {
     enum sgp_node_state own = sgp_core_state(node);
-    SGP_EACH_OF (link, node, SGP_SET_TOUCHED) {
+    SGP_EACH_OF (link, node, SGP_SET_DIRTY) {
         if (link->connection.state != SGP_LINK_UP)
             continue;
         bool due = beats(own, link->pulse.state) &&
@@ -153,7 +153,7 @@ static sgp_time link_deadline(const struct sgp_node *node, const struct sgp_core
     return due < least ? due : least;
 }
 
-/* ---- the roster ---- */
+/* ---- the link index ---- */
 
 static bool promises(const struct sgp_core_link *link)
 {
@@ -179,59 +179,59 @@ static uint32_t sets_of(const struct sgp_node *node, const struct sgp_core_link 
            (uint32_t)without << SGP_SET_WITHOUT_BUFFER | (uint32_t)ending << SGP_SET_ENDING;
 }
 
-static void enrol(struct sgp_node *node, uint32_t index)
+static void index_link(struct sgp_node *node, uint32_t index)
 {
     const struct sgp_core_link *link = &node->layout.links[index];
-    struct sgp_roster *roster = &node->layout.roster;
-    uint64_t sets = sets_of(node, link), *word = roster->sets + index / 64;
-    for (uint32_t set = 0; set < SGP_SET_COUNT; set++, word += roster->words)
+    struct sgp_link_index *link_index = &node->layout.link_index;
+    uint64_t sets = sets_of(node, link), *word = link_index->sets + index / 64;
+    for (uint32_t set = 0; set < SGP_SET_COUNT; set++, word += link_index->words)
         *word = (*word & ~((uint64_t)1 << index % 64)) | (sets >> set & 1) << index % 64;
     bool later = promises(link) && !is_near(node, link);
-    roster->promised[index] = later ? link->receiving.promise[0] : SGP_ROUND_MAX;
-    roster->due[index] = link_deadline(node, link);
+    link_index->promised[index] = later ? link->receiving.promise[0] : SGP_ROUND_MAX;
+    link_index->due[index] = link_deadline(node, link);
 }
 
-void sgp_core_enrol(struct sgp_node *node)
+void sgp_core_index_links(struct sgp_node *node)
 {
-    struct sgp_roster *roster = &node->layout.roster;
+    struct sgp_link_index *link_index = &node->layout.link_index;
     sgp_time least = sgp_core_due(node);
     bool again = false;
-    for (uint32_t i = sgp_core_next(node, SGP_SET_TOUCHED, 0); i < node->layout.link_count;
-         i = sgp_core_next(node, SGP_SET_TOUCHED, i + 1)) {
-        enrol(node, i);
-        again = again || i == roster->first_due;
-        if (roster->due[i] < roster->due[roster->first_due])
-            roster->first_due = i;
+    for (uint32_t i = sgp_core_next(node, SGP_SET_DIRTY, 0); i < node->layout.link_count;
+         i = sgp_core_next(node, SGP_SET_DIRTY, i + 1)) {
+        index_link(node, i);
+        again = again || i == link_index->first_due;
+        if (link_index->due[i] < link_index->due[link_index->first_due])
+            link_index->first_due = i;
     }
     if (!again || sgp_core_due(node) <= least)
         return;
     /* the link that was due first is due later now */
     for (uint32_t i = 0; i < node->layout.link_count; i++)
-        if (roster->due[i] < roster->due[roster->first_due])
-            roster->first_due = i;
+        if (link_index->due[i] < link_index->due[link_index->first_due])
+            link_index->first_due = i;
 }
 
 /* The sets in which a link is. */
-static uint32_t memberships(const struct sgp_roster *roster, uint32_t index)
+static uint32_t memberships(const struct sgp_link_index *link_index, uint32_t index)
 {
-    const uint64_t *word = roster->sets + index / 64;
+    const uint64_t *word = link_index->sets + index / 64;
     uint32_t sets = 0;
-    for (uint32_t set = 0; set < SGP_SET_COUNT; set++, word += roster->words)
+    for (uint32_t set = 0; set < SGP_SET_COUNT; set++, word += link_index->words)
         sets |= (uint32_t)(*word >> index % 64 & 1) << set;
     return sets;
 }
 
-bool sgp_core_is_enrolled(const struct sgp_node *node)
+bool sgp_core_is_indexed(const struct sgp_node *node)
 {
-    const struct sgp_roster *roster = &node->layout.roster;
+    const struct sgp_link_index *link_index = &node->layout.link_index;
     sgp_time least = sgp_core_due(node);
     for (uint32_t i = 0; i < node->layout.link_count; i++) {
         const struct sgp_core_link *link = &node->layout.links[i];
-        uint32_t in = memberships(roster, i);
-        bool touched = (in >> SGP_SET_TOUCHED & 1) != 0;
-        if (!touched && (sets_of(node, link) & ~in) != 0)
+        uint32_t in = memberships(link_index, i);
+        bool dirty = (in >> SGP_SET_DIRTY & 1) != 0;
+        if (!dirty && (sets_of(node, link) & ~in) != 0)
             return false;
-        if (roster->due[i] != link_deadline(node, link) || roster->due[i] < least)
+        if (link_index->due[i] != link_deadline(node, link) || link_index->due[i] < least)
             return false;
     }
     return true;

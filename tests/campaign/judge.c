@@ -114,12 +114,12 @@ static sgp_time latest_end(const struct campaign *campaign)
 }
 
 /* In every round: what the cores keep of their links is what looking at all of them finds. */
-static void look_at_rosters(void *context, const struct sgp_sim_row *row)
+static void check_link_indices(void *context, const struct sgp_sim_row *row)
 {
     struct campaign *campaign = context;
     (void)row;
     for (uint32_t i = 0; i < campaign->topology->node_count; i++)
-        if (!sgp_core_is_enrolled(sgp_sim_node(campaign->sim, i)))
+        if (!sgp_core_is_indexed(sgp_sim_node(campaign->sim, i)))
             campaign->misfiled = i;
 }
 
@@ -198,7 +198,7 @@ int campaign_run(
     struct campaign *campaign, struct sgp_error *error, struct sgp_sim_summary *ret_summary)
 {
     struct sgp_sim *sim;
-    campaign->options.row = look_at_rosters;
+    campaign->options.row = check_link_indices;
     int status = sgp_sim_create(campaign->topology, &campaign->options, error, &sim);
     if (status < 0)
         return status;

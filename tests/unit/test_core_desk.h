@@ -117,7 +117,7 @@ static __attribute__((unused)) void post(struct desk *desk, struct sgp_event eve
 {
     event.now = desk->now;
     sgp_node_step(desk->node, &event, &desk->effects);
-    cr_assert(sgp_core_is_enrolled(desk->node));
+    cr_assert(sgp_core_is_indexed(desk->node));
 }
 
 static __attribute__((unused)) void post_type(struct desk *desk, enum sgp_event_type type)

@@ -466,12 +466,12 @@ Test(checkers, a_link_that_is_not_looked_at_is_seen)
 {
     struct sgp_node *node;
     struct fleet *fleet = fleet_in_training(&node);
-    cr_assert(sgp_core_is_enrolled(node));
+    cr_assert(sgp_core_is_indexed(node));
     node->layout.links[0].estimate.asks = true;
-    cr_assert(not(sgp_core_is_enrolled(node)));
+    cr_assert(not(sgp_core_is_indexed(node)));
     node->layout.links[0].estimate.asks = false;
     node->layout.links[0].connection.said -= SGP_MILLISECOND; /* a beat is due sooner */
-    cr_assert(not(sgp_core_is_enrolled(node)));
+    cr_assert(not(sgp_core_is_indexed(node)));
     fleet_destroy(fleet);
 }
 
