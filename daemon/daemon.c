@@ -198,7 +198,7 @@ static int create_node(struct daemon *daemon, struct sgp_error *error)
     daemon->effects.items = calloc(needs.effects, sizeof *daemon->effects.items);
     daemon->effects.capacity = needs.effects;
     daemon->driver = (struct sgp_driver){.node = daemon->node,
-        .verbs = &performer_verbs,
+        .ops = &performer_ops,
         .context = daemon,
         .sink = &daemon->recorder.trace,
         .name = daemon->config->name,

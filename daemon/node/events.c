@@ -42,7 +42,7 @@ static void step(struct daemon *daemon, struct sgp_event event)
     sgp_driver_post(&daemon->driver, &event);
 }
 
-/* Actions that could not begin for lack of memory have failed. The verb could not report that
+/* Actions that could not begin for lack of memory have failed. The operation could not report that
  * within the step. */
 static void post_unbegun(struct daemon *daemon)
 {

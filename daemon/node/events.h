@@ -13,7 +13,8 @@ sgp_time events_now(void);
 void events_open(struct daemon *daemon);
 void events_close(struct daemon *daemon);
 
-/* Step an event (its `now` is filled in), then process its consequences. Never from a verb. */
+/* Step an event (its `now` is filled in), then process its consequences. Never from an
+ * operation. */
 void events_post(struct daemon *daemon, struct sgp_event event);
 
 /* After links failed, or a job ended, outside of a step: tell the core, end, or set the timer. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The effects of the core in the real world. Verbs pass messages to links, and jobs to the compute
- * thread. The end of each job is posted to the core, in the order in which the jobs were done.
+/* The effects of the core in the real world. Operations pass messages to links, and jobs to the
+ * compute thread. The end of each job is posted to the core, in the order in which the jobs were
+ * done.
  *
  * Thread: the loop thread, except run_work: see sgp/perform.h. */
 #include "performer.h"
@@ -18,7 +19,7 @@
 
 /* ---- links ---- */
 
-static void verb_dial(void *context, uint32_t peer)
+static void op_dial(void *context, uint32_t peer)
 {
     struct daemon *daemon = context;
     if (!sgp_topology_is_dialled(daemon->prepared->topology, peer))
@@ -29,7 +30,7 @@ static void verb_dial(void *context, uint32_t peer)
     daemon->undialled = true;
 }
 
-static void verb_send(
+static void op_send(
     void *context, struct sgp_link id, const struct sgp_message *message, uint32_t snapshot)
 {
     struct daemon *daemon = context;
@@ -47,7 +48,7 @@ static void verb_send(
     link_send_payload(link, &packed, values, sgp_perform_codec(&daemon->performer, compressor));
 }
 
-static void verb_hang_up(
+static void op_hang_up(
     void *context, struct sgp_link id, int code, const struct sgp_message *goodbye)
 {
     struct daemon *daemon = context;
@@ -58,7 +59,7 @@ static void verb_hang_up(
     link_close(link, goodbye);
 }
 
-static void verb_receive(void *context, struct sgp_link id, uint32_t slot)
+static void op_receive(void *context, struct sgp_link id, uint32_t slot)
 {
     struct daemon *daemon = context;
     struct link *link = edges_link(daemon, &id);
@@ -66,7 +67,7 @@ static void verb_receive(void *context, struct sgp_link id, uint32_t slot)
         link_receive(link, sgp_perform_receive(&daemon->performer, slot));
 }
 
-static void verb_fold(void *context, const struct sgp_effect *effect)
+static void op_fold(void *context, const struct sgp_effect *effect)
 {
     struct daemon *daemon = context;
     struct sgp_performer *performer = &daemon->performer;
@@ -164,7 +165,7 @@ static bool rests(struct daemon *daemon, const struct sgp_effect *effect)
     return true;
 }
 
-static void verb_work(void *context, const struct sgp_effect *effect)
+static void op_work(void *context, const struct sgp_effect *effect)
 {
     struct daemon *daemon = context;
     bool trains = effect->type == SGP_EFFECT_TRAIN;
@@ -191,40 +192,40 @@ void performer_yield(struct daemon *daemon)
         atomic_store(&daemon->training->enough, true);
 }
 
-static void verb_curtail(void *context)
+static void op_curtail(void *context)
 {
     performer_yield(context);
 }
 
-/* ---- other verbs ---- */
+/* ---- other operations ---- */
 
-static void verb_inquire(void *context, uint32_t peer, const struct sgp_inquire *question)
+static void op_inquire(void *context, uint32_t peer, const struct sgp_inquire *question)
 {
     inquiry_ask(context, peer, question);
 }
 
-static void verb_commit(void *context, const struct sgp_node *node)
+static void op_commit(void *context, const struct sgp_node *node)
 {
     struct daemon *daemon = context;
     ledger_commit(&daemon->ledger, node);
 }
 
-static void verb_note(void *context, const struct sgp_effect *note)
+static void op_note(void *context, const struct sgp_effect *note)
 {
     struct daemon *daemon = context;
     notes_note(daemon, note);
     milestones_reached(daemon, note);
 }
 
-const struct sgp_driver_verbs performer_verbs = {
-    .commit = verb_commit,
-    .dial = verb_dial,
-    .send = verb_send,
-    .hang_up = verb_hang_up,
-    .receive = verb_receive,
-    .fold = verb_fold,
-    .curtail = verb_curtail,
-    .work = verb_work,
-    .inquire = verb_inquire,
-    .note = verb_note,
+const struct sgp_driver_ops performer_ops = {
+    .commit = op_commit,
+    .dial = op_dial,
+    .send = op_send,
+    .hang_up = op_hang_up,
+    .receive = op_receive,
+    .fold = op_fold,
+    .curtail = op_curtail,
+    .work = op_work,
+    .inquire = op_inquire,
+    .note = op_note,
 };

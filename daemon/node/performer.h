@@ -8,6 +8,6 @@
 /* End the running steps after the present one. A program's turn ends after PROGRAM_YIELD_MS. */
 void performer_yield(struct daemon *daemon);
 
-extern const struct sgp_driver_verbs performer_verbs; /* their context is the struct daemon */
+extern const struct sgp_driver_ops performer_ops; /* their context is the struct daemon */
 
 #endif

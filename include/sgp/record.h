@@ -5,8 +5,8 @@
  * estimate (sgp/node.h).
  *
  * If a performer stores the record before it performs the effects of the step that changed it (the
- * driver's verb `commit`), it may be killed at any point. A share is on record at its target before
- * the acknowledgement leaves, and at its source before the share does.
+ * driver's operation `commit`), it may be killed at any point. A share is on record at its target
+ * before the acknowledgement leaves, and at its source before the share does.
  *
  * At a restart an owed share that the target never saw returns: to the bit if the snapshot was
  * kept, otherwise by weight alone, at the node's own estimate.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The driver: passes one event to the node, its effects to the verbs, and one line to the trace. */
+/* The driver: passes one event to the node, its effects to the operations, and one line to the
+ * trace. */
 #include "sgp/driver.h"
 
 #include "core/core.h"
@@ -36,15 +37,15 @@ enum sgp_event_type sgp_effect_answer(const struct sgp_effect *effect, uint32_t 
     }
 }
 
-#define CALL(verb, ...)                                                                            \
+#define CALL(op, ...)                                                                              \
     do {                                                                                           \
-        if (verbs->verb != NULL)                                                                   \
-            verbs->verb(driver->context, __VA_ARGS__);                                             \
+        if (ops->op != NULL)                                                                       \
+            ops->op(driver->context, __VA_ARGS__);                                                 \
     } while (0)
 
 static void perform(const struct sgp_driver *driver, const struct sgp_effect *effect)
 {
-    const struct sgp_driver_verbs *verbs = driver->verbs;
+    const struct sgp_driver_ops *ops = driver->ops;
     switch (effect->type) {
     case SGP_EFFECT_DIAL:
         CALL(dial, effect->dial.peer);
@@ -62,8 +63,8 @@ static void perform(const struct sgp_driver *driver, const struct sgp_effect *ef
         CALL(fold, effect);
         break;
     case SGP_EFFECT_CURTAIL:
-        if (verbs->curtail != NULL)
-            verbs->curtail(driver->context);
+        if (ops->curtail != NULL)
+            ops->curtail(driver->context);
         break;
     case SGP_EFFECT_INQUIRE:
         CALL(inquire, effect->inquire.peer, &effect->inquire.question);
@@ -78,15 +79,15 @@ static void perform(const struct sgp_driver *driver, const struct sgp_effect *ef
 
 static void carry_out(struct sgp_driver *driver)
 {
-    if (driver->verbs->commit != NULL && sgp_node_record_changed(driver->node))
-        driver->verbs->commit(driver->context, driver->node);
+    if (driver->ops->commit != NULL && sgp_node_record_changed(driver->node))
+        driver->ops->commit(driver->context, driver->node);
     for (uint32_t i = 0; i < driver->effects->count; i++)
         perform(driver, &driver->effects->items[i]);
 }
 
 void sgp_driver_post(struct sgp_driver *driver, const struct sgp_event *event)
 {
-    sgp_assert(!driver->stepping); /* a verb must not post */
+    sgp_assert(!driver->stepping); /* an operation must not post */
     driver->stepping = true;
     sgp_node_step(driver->node, event, driver->effects);
     if (sgp_sink_wants(driver->sink, SGP_LEVEL_TRACE))

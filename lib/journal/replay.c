@@ -38,7 +38,7 @@ struct player {
     uint64_t connection; /* the latest connection that came up */
     struct job *jobs;
     uint32_t job_first, job_count, job_capacity;
-    bool starved; /* a verb had no memory */
+    bool starved; /* an operation had no memory */
 };
 
 SGP_PRINTF(2, 3) static int refuse(const struct player *player, const char *format, ...)
@@ -93,7 +93,7 @@ static void work(void *context, const struct sgp_effect *job)
         expect(context, answer, slot);
 }
 
-static const struct sgp_driver_verbs verbs = {.work = work};
+static const struct sgp_driver_ops ops = {.work = work};
 
 /* ---- one process ---- */
 
@@ -157,7 +157,7 @@ static int begin_node(struct player *player, struct sgp_journal_process *process
     struct sgp_node_needs needs;
     sgp_node_counts(player->node, &needs);
     player->driver = (struct sgp_driver){.node = player->node,
-        .verbs = &verbs,
+        .ops = &ops,
         .context = player,
         .sink = player->sink,
         .name = player->topology->nodes[config->self].name,

@@ -47,7 +47,7 @@ static int create_host(struct sgp_sim *sim, uint32_t index, struct sgp_random *i
     host->weight = now.weight;
     host->driver = (struct sgp_driver){
         .node = host->node,
-        .verbs = &sgp_sim_verbs,
+        .ops = &sgp_sim_ops,
         .context = host,
         .sink = sim->options.sink,
         .name = sgp_sim_name(sim, index),

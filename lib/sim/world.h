@@ -3,7 +3,7 @@
  *
  *   sim.c            the run: one entry of the queue after another
  *   create.c         begin and end of a simulation
- *   verbs.c          how the effects of a core are performed
+ *   ops.c            how the effects of a core are performed
  *   crash.c          processes that die and start again
  *   reload.c         hosts that get another topology file
  *   inquire.c        questions, each on its own connection
@@ -37,9 +37,9 @@
  *   failure.c        how a run fails
  *   sum.c            sums without loss of precision
  *
- * A file calls only files below it in this list. It calls upward only through the table of verbs
- * and the queue. A verb never posts an event: all that it causes becomes an entry of the queue. The
- * simulation has one thread. */
+ * A file calls only files below it in this list. It calls upward only through the table of
+ * operations and the queue. An operation never posts an event: all that it causes becomes an entry
+ * of the queue. The simulation has one thread. */
 #ifndef SGP_SIM_WORLD_H
 #define SGP_SIM_WORLD_H
 
@@ -788,7 +788,7 @@ void sgp_sim_die(struct sgp_sim *sim, const struct sgp_sim_crash *crash);
  * anything. */
 void sgp_sim_rebirth(struct sgp_sim *sim, const struct sgp_sim_crash *crash);
 
-/* verbs.c */
-extern const struct sgp_driver_verbs sgp_sim_verbs;
+/* ops.c */
+extern const struct sgp_driver_ops sgp_sim_ops;
 
 #endif

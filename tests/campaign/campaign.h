@@ -3,7 +3,7 @@
  *
  *   draw.c    what a seed means
  *   judge.c   the run, and what must hold whatever happened
- *   plants.c  bugs put in on purpose, between the driver and the simulator's verbs
+ *   plants.c  bugs put in on purpose, between the driver and the simulator's operations
  *   main.c    the command line
  *
  * One thread. A draw depends on method, nodes, seed and `exact` alone. */

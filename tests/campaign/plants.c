@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bugs put in on purpose: verbs of our own in front of the simulator's, which do what a faulty node or
+/* Bugs put in on purpose: operations of our own in front of the simulator's, which do what a faulty node or
  * daemon would. The checkers must see each of them; the core knows nothing of this. What a hostile node
  * does must harm nobody, so there they must see nothing. */
 #include "campaign.h"
@@ -9,9 +9,9 @@
 
 #include <string.h>
 
-static const struct sgp_driver_verbs *real; /* the simulator's */
-static struct sgp_driver_verbs verbs;       /* those, with one of ours among them */
-static uint32_t calls;                      /* of ours, since it was put in */
+static const struct sgp_driver_ops *real; /* the simulator's */
+static struct sgp_driver_ops ops;         /* those, with one of ours among them */
+static uint32_t calls;                    /* of ours, since it was put in */
 
 /* Now and then, as bugs do. */
 static bool strikes(uint32_t pace)
@@ -272,26 +272,26 @@ static void code_bequest(void *context, const struct sgp_effect *effect)
 
 /* ---- putting them in ---- */
 
-static void put_verbs(struct sgp_sim *sim)
+static void put_ops(struct sgp_sim *sim)
 {
     for (uint32_t i = 0; i < sim->host_count; i++)
-        sim->hosts[i].driver.verbs = &verbs;
+        sim->hosts[i].driver.ops = &ops;
 }
 
 static void begin(struct sgp_sim *sim)
 {
-    real = sim->hosts[0].driver.verbs;
-    verbs = *real;
+    real = sim->hosts[0].driver.ops;
+    ops = *real;
     calls = 0;
 }
 
-#define PUT(name, verb, bug)                                                                       \
+#define PUT(name, op, bug)                                                                         \
     static void name(struct campaign_plant *plant, struct sgp_sim *sim)                            \
     {                                                                                              \
         (void)plant;                                                                               \
         begin(sim);                                                                                \
-        verbs.verb = bug;                                                                          \
-        put_verbs(sim);                                                                            \
+        ops.op = bug;                                                                              \
+        put_ops(sim);                                                                              \
     }
 PUT(put_absorb, work, absorb_twice)
 PUT(put_damaged, work, keep_damaged)

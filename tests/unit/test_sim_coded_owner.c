@@ -512,7 +512,7 @@ static void send_without_forms(
         copy.welcome.forms = 0;
     if (message->type == SGP_ESTIMATE && copy.estimate.coding != SGP_CODING_NONE)
         altered += link.peer == workers;
-    sgp_sim_verbs.send(context, link, &copy, snapshot);
+    sgp_sim_ops.send(context, link, &copy, snapshot);
 }
 
 /* In every tenth change the owner names another copy than the one that it is a change of. */
@@ -523,21 +523,21 @@ static void send_stale(
     bool change = message->type == SGP_ESTIMATE && message->estimate.coding != SGP_CODING_NONE;
     if (change && ++altered % 10 == 0)
         copy.estimate.since -= altered % 20 == 0 ? 1 : -1;
-    sgp_sim_verbs.send(context, link, &copy, snapshot);
+    sgp_sim_ops.send(context, link, &copy, snapshot);
 }
 
 static void run_altered(struct coded *coded,
     void (*send)(void *, struct sgp_link, const struct sgp_message *, uint32_t))
 {
-    static struct sgp_driver_verbs verbs;
+    static struct sgp_driver_ops ops;
     struct sgp_error error = {0};
-    verbs = sgp_sim_verbs;
-    verbs.send = send;
+    ops = sgp_sim_ops;
+    ops.send = send;
     altered = 0;
     begin_copies(coded, "int4", 1);
     cr_assert(zero(int, sgp_sim_create(coded->topology, &coded->options, &error, &coded->sim)));
     for (uint32_t i = 0; i < coded->sim->host_count; i++)
-        coded->sim->hosts[i].driver.verbs = &verbs;
+        coded->sim->hosts[i].driver.ops = &ops;
     cr_assert(zero(int, sgp_sim_run(coded->sim, SGP_TIME_NEVER, &error)), "%s", error.text);
     struct sgp_sim_summary summary;
     sgp_sim_summary(coded->sim, &summary);

@@ -71,12 +71,12 @@ static void enter_again_coded(void *context, const struct sgp_effect *job)
     struct sgp_effect copy = *job;
     if (job->type == SGP_EFFECT_RESTORE && job->restore.fraction >= 1)
         copy.restore.compressor = SGP_COMPRESSOR_INT4_64;
-    sgp_sim_verbs.work(context, &copy);
+    sgp_sim_ops.work(context, &copy);
 }
 
 Test(cycle_coded, an_entry_vector_that_was_projected_is_caught, .timeout = 600)
 {
-    struct sgp_driver_verbs bug = sgp_sim_verbs;
+    struct sgp_driver_ops bug = sgp_sim_ops;
     bug.work = enter_again_coded;
     cr_assert(is_caught(make_coded, CODED, &bug), "an entry vector that was projected");
 }

@@ -158,14 +158,14 @@ static void absorb_the_old(void *context, const struct sgp_effect *note)
         receive->share.round = node->round;
         receive->epoch = host->receives[i].epoch = node->exact.epoch;
     }
-    sgp_sim_verbs.note(context, note);
+    sgp_sim_ops.note(context, note);
 }
 
 /* A node goes on without a source that it has lost. */
 static void go_on_without(void *context, uint32_t peer)
 {
     struct sgp_sim_host *host = context;
-    sgp_sim_verbs.dial(context, peer);
+    sgp_sim_ops.dial(context, peer);
     struct sgp_core_link *in = sgp_core_find(host->node, peer, SGP_IN);
     if (in && in->connection.state == SGP_LINK_DOWN)
         in->receiving.latest = host->node->round;
@@ -179,14 +179,14 @@ static void renew_alone(
     struct sgp_message copy = *message;
     if (host->index == 1)
         copy.pulse.epoch.number = copy.pulse.epoch.start = 0;
-    sgp_sim_verbs.send(context, link, &copy, snapshot);
+    sgp_sim_ops.send(context, link, &copy, snapshot);
 }
 
 /* Rounds end before the cycle does: what is left of it is not divided, nor given back. */
 static void end_early(void *context, const struct sgp_effect *job)
 {
     if (job->type != SGP_EFFECT_SCALE)
-        sgp_sim_verbs.work(context, job);
+        sgp_sim_ops.work(context, job);
 }
 
 /* A sanitizer makes each of the many seeds several times as slow, and finds no other bug. */
@@ -194,17 +194,17 @@ Test(cycle, planted_bugs_are_caught, .timeout = 600)
 {
     if (getenv("SGP_FEW") != NULL && getenv("SGP_LONG") == NULL)
         cr_skip_test("under a sanitizer with scripts/check --long");
-    struct sgp_driver_verbs bug = sgp_sim_verbs;
+    struct sgp_driver_ops bug = sgp_sim_ops;
     cr_assert(not(is_caught(make_faulty, SCHEDULES, &bug)));
     bug.note = absorb_the_old;
     cr_assert(is_caught(make_faulty, SCHEDULES, &bug), "a share of an old epoch");
-    bug = sgp_sim_verbs;
+    bug = sgp_sim_ops;
     bug.dial = go_on_without;
     cr_assert(is_caught(make_faulty, SCHEDULES, &bug), "going on without an absent one");
-    bug = sgp_sim_verbs;
+    bug = sgp_sim_ops;
     bug.send = renew_alone;
     cr_assert(is_caught(make_faulty, SCHEDULES, &bug), "a renewal by one node alone");
-    bug = sgp_sim_verbs;
+    bug = sgp_sim_ops;
     bug.work = end_early;
     cr_assert(is_caught(make_faulty, SCHEDULES, &bug), "an end amid a cycle");
 }

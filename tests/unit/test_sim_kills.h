@@ -56,21 +56,21 @@ static void bring(struct fleet *fleet, uint64_t seed)
 /* A suite's fleet on one of its schedules, with the faults of the seed. */
 typedef struct fleet *(*make_fleet)(size_t schedule, uint64_t seed);
 
-/* Runs it to its end. `bug`: verbs between the driver and the simulator's, or NULL. Returns 0, or
+/* Runs it to its end. `bug`: operations between the driver and the simulator's, or NULL. Returns 0, or
  * the code of a check that failed. */
 static int run_kills(make_fleet begin, size_t schedule, uint64_t seed,
-    const struct sgp_driver_verbs *bug, struct fleet **ret_fleet)
+    const struct sgp_driver_ops *bug, struct fleet **ret_fleet)
 {
     struct fleet *fleet = begin(schedule, seed);
     fleet_open(fleet);
     for (uint32_t i = 0; bug && i < fleet->sim->host_count; i++)
-        fleet->sim->hosts[i].driver.verbs = bug;
+        fleet->sim->hosts[i].driver.ops = bug;
     *ret_fleet = fleet;
     return sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error);
 }
 
 /* Whether the simulator's checks see the bug with one of 50 seeds. */
-static bool is_caught(make_fleet begin, size_t schedule_count, const struct sgp_driver_verbs *bug)
+static bool is_caught(make_fleet begin, size_t schedule_count, const struct sgp_driver_ops *bug)
 {
     bool caught = false;
     for (uint64_t seed = 1; seed <= 50 && !caught; seed++) {

@@ -27,24 +27,24 @@ static void send_lies(
             sgp_core_find(sim->hosts[source].node, connection->hosts[SGP_SIM_TARGET], SGP_OUT);
         sim->expected += connection->share.weight - out->owed[0].share.weight;
     }
-    sgp_sim_verbs.send(context, link, &copy, snapshot);
+    sgp_sim_ops.send(context, link, &copy, snapshot);
 }
 
 /* No line breaks here, so each share that is accepted is acknowledged on its connection. */
 static struct fleet *fleet_with_a_liar(const char *family, const char *method, double factor)
 {
-    static struct sgp_driver_verbs verbs;
+    static struct sgp_driver_ops ops;
     struct fleet *fleet = fleet_generate(family, NODES, 0);
     fleet->options.rounds = 10000000;
     fleet->options.method = sgp_method_find(method);
     fleet_open(fleet);
-    verbs = sgp_sim_verbs;
-    verbs.send = send_lies;
+    ops = sgp_sim_ops;
+    ops.send = send_lies;
     liar.factor = factor;
     liar.lies = true;
     fleet->sim->lies = true;
     for (uint32_t i = 0; i < NODES; i++)
-        fleet->sim->hosts[i].driver.verbs = &verbs;
+        fleet->sim->hosts[i].driver.ops = &ops;
     return fleet;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the effects of a core are performed: the table of verbs, and the effect of a note. */
+/* How the effects of a core are performed: the table of operations, and the effect of a note. */
 #include "sim/world.h"
 
 static void commit(void *context, const struct sgp_node *node)
@@ -69,7 +69,7 @@ static void note(void *context, const struct sgp_effect *effect)
         sim->options.note(sim->options.context, host->index, sim->now, effect);
 }
 
-const struct sgp_driver_verbs sgp_sim_verbs = {
+const struct sgp_driver_ops sgp_sim_ops = {
     .commit = commit,
     .dial = sgp_sim_dial,
     .send = sgp_sim_send,
