@@ -38,9 +38,9 @@ struct file_slot {
 
 static size_t body_bytes(uint32_t links, uint32_t accounts)
 {
-    return sgp_form_bytes(&sgp_record_form) +
-           links * (SGP_NAME_BYTES + sgp_form_bytes(&sgp_record_link_form)) +
-           accounts * sgp_form_bytes(&sgp_account_form);
+    return sgp_schema_bytes(&sgp_record_schema) +
+           links * (SGP_NAME_BYTES + sgp_schema_bytes(&sgp_record_link_schema)) +
+           accounts * sgp_schema_bytes(&sgp_account_schema);
 }
 
 static size_t slot_size(uint32_t links)
@@ -112,7 +112,7 @@ static const uint8_t *decode_links(struct ledger *ledger, const uint8_t *at, uin
         struct sgp_record_link *link = &record->links[record->link_count];
         bool named = memchr(at, '\0', SGP_NAME_BYTES) != NULL;
         int64_t peer = named ? sgp_topology_find(ledger->topology, (const char *)at) : -1;
-        at = sgp_form_take(&sgp_record_link_form, at + SGP_NAME_BYTES, link);
+        at = sgp_schema_take(&sgp_record_link_schema, at + SGP_NAME_BYTES, link);
         if (at != NULL && peer < 0)
             ledger->orphaned += link->owes ? link->owed_weight : 0;
         if (at == NULL || peer < 0)
@@ -132,7 +132,7 @@ static const uint8_t *decode_accounts(struct ledger *ledger, const uint8_t *at, 
     record->account_count = 0;
     for (uint32_t i = 0; at != NULL && i < count; i++) {
         struct sgp_account *account = &record->accounts[record->account_count];
-        at = sgp_form_take(&sgp_account_form, at, account);
+        at = sgp_schema_take(&sgp_account_schema, at, account);
         bool struck = at != NULL && account->kind == SGP_ACCOUNT_DEBT &&
                       sgp_topology_find(ledger->topology, account->target) < 0;
         ledger->orphaned += struck ? account->weight : 0;
@@ -147,7 +147,7 @@ static int decode(struct ledger *ledger, const struct file_slot *slot)
     struct sgp_record *record = &ledger->record;
     if (slot->bytes < body_bytes(0, 0))
         return SGP_E_DATA;
-    const uint8_t *at = sgp_form_take(&sgp_record_form, slot->body, record);
+    const uint8_t *at = sgp_schema_take(&sgp_record_schema, slot->body, record);
     uint32_t links = record->link_count, accounts = record->account_count;
     if (at == NULL || links > LINKS_MAX || slot->bytes != body_bytes(links, accounts))
         return SGP_E_DATA;
@@ -265,13 +265,13 @@ static struct file_slot *slot_at(const struct ledger *ledger, uint64_t sequence)
 static uint64_t encode(
     const struct sgp_record *record, const struct sgp_topology *topology, uint8_t *body)
 {
-    uint8_t *at = sgp_form_put(&sgp_record_form, record, body);
+    uint8_t *at = sgp_schema_put(&sgp_record_schema, record, body);
     for (uint32_t i = 0; i < record->link_count; i++) {
         memcpy(at, topology->nodes[record->links[i].peer].name, SGP_NAME_BYTES);
-        at = sgp_form_put(&sgp_record_link_form, &record->links[i], at + SGP_NAME_BYTES);
+        at = sgp_schema_put(&sgp_record_link_schema, &record->links[i], at + SGP_NAME_BYTES);
     }
     for (uint32_t i = 0; i < record->account_count; i++)
-        at = sgp_form_put(&sgp_account_form, &record->accounts[i], at);
+        at = sgp_schema_put(&sgp_account_schema, &record->accounts[i], at);
     return (uint64_t)(at - body);
 }
 

@@ -7,7 +7,7 @@
  *     slot:   XXH3-64 of what follows | sequence | bytes in use | weight that was minted |
  *             record | its links, each behind its peer's name | its accounts
  *
- * Record, links and accounts are the values of their forms (core/record.h). A commit fills the
+ * Record, links and accounts are the values of their schemas (core/record.h). A commit fills the
  * older slot by plain stores and sets its checksum last, so one slot is always valid. A start
  * continues the existing file, so that a full disk does not prevent it. It writes a new file only
  * if the old one is absent, damaged or too small. If this start fails too, a damaged file stays

@@ -81,7 +81,7 @@ bool sgp_node_record_changed(const struct sgp_node *node)
     return node->unrecorded;
 }
 
-/* ---- form of a record ---- */
+/* ---- schema of a record ---- */
 
 /* The most that a fleet of the greatest size can have. The present number of nodes in the file is
  * no bound. The fleet may have shrunk, and bequests may not be dissolved yet. */
@@ -89,11 +89,11 @@ bool sgp_node_record_changed(const struct sgp_node *node)
 #define LABEL_MAX (SGP_ROUND_MAX - 1)
 
 #define RECORD(member, ...) SGP_FIELD(struct sgp_record, #member, member, __VA_ARGS__)
-static const struct sgp_form_field record_fields[] = {
+static const struct sgp_schema_field record_fields[] = {
     RECORD(incarnation, 1, UINT64_MAX),
     RECORD(round, 0, LABEL_MAX),
-    RECORD(trained, SGP_FORM_ANY),
-    RECORD(gave, SGP_FORM_ANY),
+    RECORD(trained, SGP_SCHEMA_ANY),
+    RECORD(gave, SGP_SCHEMA_ANY),
     RECORD(weight, 0, WEIGHT_MAX),
     RECORD(surplus, 0, SGP_NODES_MAX),
     RECORD(rounds, SGP_ROUND_NONE, LABEL_MAX),
@@ -102,48 +102,48 @@ static const struct sgp_form_field record_fields[] = {
     RECORD(covered, 0, SGP_NODES_MAX),
     RECORD(unknown, 0, UINT64_MAX),
     RECORD(turns, 0, LABEL_MAX),
-    RECORD(epoch.number, SGP_FORM_ANY),
+    RECORD(epoch.number, SGP_SCHEMA_ANY),
     RECORD(epoch.start, 0, LABEL_MAX),
-    RECORD(epoch.topology, SGP_FORM_ANY),
-    RECORD(leaving, SGP_FORM_ANY),
-    RECORD(left, SGP_FORM_ANY),
-    RECORD(link_count, SGP_FORM_ANY),
+    RECORD(epoch.topology, SGP_SCHEMA_ANY),
+    RECORD(leaving, SGP_SCHEMA_ANY),
+    RECORD(left, SGP_SCHEMA_ANY),
+    RECORD(link_count, SGP_SCHEMA_ANY),
     RECORD(account_count, 0, SGP_ACCOUNTS_MAX),
 };
-const struct sgp_form sgp_record_form = SGP_FORM(struct sgp_record, record_fields);
+const struct sgp_schema sgp_record_schema = SGP_SCHEMA(struct sgp_record, record_fields);
 
 #define LINK(member, ...) SGP_FIELD(struct sgp_record_link, #member, member, __VA_ARGS__)
-static const struct sgp_form_field link_fields[] = {
-    LINK(peer, SGP_FORM_ANY),
-    LINK(out, SGP_FORM_ANY),
-    LINK(incarnation, SGP_FORM_ANY),
-    LINK(number, SGP_FORM_ANY),
-    LINK(acknowledged, SGP_FORM_ANY),
-    LINK(former_incarnation, SGP_FORM_ANY),
-    LINK(former_number, SGP_FORM_ANY),
-    LINK(owes, SGP_FORM_ANY),
+static const struct sgp_schema_field link_fields[] = {
+    LINK(peer, SGP_SCHEMA_ANY),
+    LINK(out, SGP_SCHEMA_ANY),
+    LINK(incarnation, SGP_SCHEMA_ANY),
+    LINK(number, SGP_SCHEMA_ANY),
+    LINK(acknowledged, SGP_SCHEMA_ANY),
+    LINK(former_incarnation, SGP_SCHEMA_ANY),
+    LINK(former_number, SGP_SCHEMA_ANY),
+    LINK(owes, SGP_SCHEMA_ANY),
     LINK(owed_round, 0, LABEL_MAX),
     LINK(owed_fraction, 0, 1),
     LINK(owed_weight, 0, WEIGHT_MAX),
-    LINK(owed_kept, SGP_FORM_ANY),
-    LINK(owed_slot, SGP_FORM_ANY),
+    LINK(owed_kept, SGP_SCHEMA_ANY),
+    LINK(owed_slot, SGP_SCHEMA_ANY),
     LINK(owed_bequest, 0, SGP_NODES_MAX),
     LINK(owed_compressor, SGP_COMPRESSOR_NONE, SGP_COMPRESSOR_MOST),
-    LINK(owed_incarnation, SGP_FORM_ANY),
+    LINK(owed_incarnation, SGP_SCHEMA_ANY),
 };
-const struct sgp_form sgp_record_link_form = SGP_FORM(struct sgp_record_link, link_fields);
+const struct sgp_schema sgp_record_link_schema = SGP_SCHEMA(struct sgp_record_link, link_fields);
 
 #define ACCOUNT(member, ...) SGP_FIELD(struct sgp_account, #member, member, __VA_ARGS__)
-static const struct sgp_form_field account_fields[] = {
+static const struct sgp_schema_field account_fields[] = {
     ACCOUNT(kind, SGP_ACCOUNT_ACCEPTED, SGP_ACCOUNT_DEBT),
-    ACCOUNT(source, SGP_FORM_ANY),
-    ACCOUNT(target, SGP_FORM_ANY),
+    ACCOUNT(source, SGP_SCHEMA_ANY),
+    ACCOUNT(target, SGP_SCHEMA_ANY),
     ACCOUNT(source_incarnation, 1, UINT64_MAX),
     ACCOUNT(target_incarnation, 1, UINT64_MAX),
-    ACCOUNT(number, SGP_FORM_ANY),
+    ACCOUNT(number, SGP_SCHEMA_ANY),
     ACCOUNT(weight, 0, WEIGHT_MAX),
 };
-const struct sgp_form sgp_account_form = SGP_FORM(struct sgp_account, account_fields);
+const struct sgp_schema sgp_account_schema = SGP_SCHEMA(struct sgp_account, account_fields);
 
 /* ---- checks of a file's content ---- */
 
@@ -154,19 +154,19 @@ static bool link_is_sound(const struct sgp_record_link *link, uint32_t node_coun
     bool nothing = link->owed_round == 0 && link->owed_fraction == 0 && link->owed_weight == 0 &&
                    link->owed_bequest == 0 && link->owed_incarnation == 0 &&
                    link->owed_compressor == SGP_COMPRESSOR_NONE;
-    return sgp_form_holds(&sgp_record_link_form, link) && link->peer < node_count &&
+    return sgp_schema_holds(&sgp_record_link_schema, link) && link->peer < node_count &&
            (link->owes ? owed : nothing);
 }
 
 static bool account_is_sound(const struct sgp_account *account)
 {
-    return sgp_form_holds(&sgp_account_form, account) &&
+    return sgp_schema_holds(&sgp_account_schema, account) &&
            (account->kind == SGP_ACCOUNT_DEBT ? account->number > 0 : account->weight == 0);
 }
 
 bool sgp_record_is_sound(const struct sgp_record *record, uint32_t node_count)
 {
-    if (!sgp_form_holds(&sgp_record_form, record) || record->turns > record->round ||
+    if (!sgp_schema_holds(&sgp_record_schema, record) || record->turns > record->round ||
         record->covered > record->surplus || (record->left && !record->leaving) ||
         record->link_count > record->link_capacity ||
         record->account_count > record->account_capacity)

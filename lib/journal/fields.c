@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The forms. The core or replay.c checks the values. */
+/* The schemas. The core or replay.c checks the values. */
 #include "journal/fields.h"
 
 #include "wire/fields.h"
 
-#define CONFIG(member) SGP_FIELD(struct sgp_node_config, #member, member, SGP_FORM_ANY)
-static const struct sgp_form_field config_fields[] = {
+#define CONFIG(member) SGP_FIELD(struct sgp_node_config, #member, member, SGP_SCHEMA_ANY)
+static const struct sgp_schema_field config_fields[] = {
     CONFIG(self),
     CONFIG(incarnation),
     CONFIG(seed),
     CONFIG(parameters),
-    SGP_PART(struct sgp_node_config, fingerprint, &sgp_fingerprint_form),
+    SGP_PART(struct sgp_node_config, fingerprint, &sgp_fingerprint_schema),
     CONFIG(rounds),
     CONFIG(local_steps),
     CONFIG(overlap),
@@ -28,10 +28,10 @@ static const struct sgp_form_field config_fields[] = {
     CONFIG(one_beginning),
     CONFIG(copies),
 };
-const struct sgp_form sgp_journal_config = SGP_FORM(struct sgp_node_config, config_fields);
+const struct sgp_schema sgp_journal_config = SGP_SCHEMA(struct sgp_node_config, config_fields);
 
-#define EVENT(member) SGP_FIELD(struct sgp_event, #member, member, SGP_FORM_ANY)
-static const struct sgp_form_field event_fields[] = {
+#define EVENT(member) SGP_FIELD(struct sgp_event, #member, member, SGP_SCHEMA_ANY)
+static const struct sgp_schema_field event_fields[] = {
     EVENT(type),
     EVENT(now),
     EVENT(link.peer),
@@ -41,20 +41,20 @@ static const struct sgp_form_field event_fields[] = {
     EVENT(slot),
     EVENT(bytes),
     EVENT(update),
-    SGP_FIELD(struct sgp_event, "rate", rate, SGP_FORM_BITS),
+    SGP_FIELD(struct sgp_event, "rate", rate, SGP_SCHEMA_BITS),
 };
-const struct sgp_form sgp_journal_event = SGP_FORM(struct sgp_event, event_fields);
+const struct sgp_schema sgp_journal_event = SGP_SCHEMA(struct sgp_event, event_fields);
 
-static const struct sgp_form_field sketch_fields[] = {
+static const struct sgp_schema_field sketch_fields[] = {
     /* infinities and NaNs occur if the model diverged */
-    SGP_FIELDS(struct sgp_sketch, "values", values, SGP_FORM_BITS),
+    SGP_FIELDS(struct sgp_sketch, "values", values, SGP_SCHEMA_BITS),
 };
-const struct sgp_form sgp_journal_sketch = SGP_FORM(struct sgp_sketch, sketch_fields);
+const struct sgp_schema sgp_journal_sketch = SGP_SCHEMA(struct sgp_sketch, sketch_fields);
 
-#define CHANGE(member) SGP_FIELD(struct sgp_node_change, #member, member, SGP_FORM_ANY)
-static const struct sgp_form_field change_fields[] = {
+#define CHANGE(member) SGP_FIELD(struct sgp_node_change, #member, member, SGP_SCHEMA_ANY)
+static const struct sgp_schema_field change_fields[] = {
     CHANGE(self),
     CHANGE(weight_least),
     CHANGE(weight_most),
 };
-const struct sgp_form sgp_journal_change = SGP_FORM(struct sgp_node_change, change_fields);
+const struct sgp_schema sgp_journal_change = SGP_SCHEMA(struct sgp_node_change, change_fields);

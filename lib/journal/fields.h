@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Internal to lib/journal: the forms of structures that only the journal stores. The forms of a
+/* Internal to lib/journal: the schemas of structures that only the journal stores. The schemas of a
  * record belong to the core.
  *
- * One form serves both directions, so what is written is what is read. */
+ * One schema serves both directions, so what is written is what is read. */
 #ifndef SGP_JOURNAL_FIELDS_H
 #define SGP_JOURNAL_FIELDS_H
 
-#include "base/form.h"
+#include "base/schema.h"
 #include "core/record.h"
 
 #include "sgp/journal.h"
@@ -18,7 +18,7 @@ enum sgp_journal_record { SGP_JOURNAL_START = 1, SGP_JOURNAL_EVENT, SGP_JOURNAL_
 
 /* struct sgp_node_config without topology, method and record; struct sgp_event without its message
  * and sketch; struct sgp_sketch; struct sgp_node_change without the topology. */
-extern const struct sgp_form sgp_journal_config, sgp_journal_event, sgp_journal_sketch,
+extern const struct sgp_schema sgp_journal_config, sgp_journal_event, sgp_journal_sketch,
     sgp_journal_change;
 
 #endif

@@ -11,34 +11,34 @@
 
 /* ---- values ---- */
 
-static int get_field(void *context, const struct sgp_form_field *field, void *place)
+static int get_field(void *context, const struct sgp_schema_field *field, void *place)
 {
     struct sgp_unpacker *reader = context;
     msgpack_object value;
     return sgp_unpack(reader, &value) && sgp_unpack_store(reader, field, &value, place) ? 0 : -1;
 }
 
-static bool get(struct sgp_unpacker *reader, const struct sgp_form *form, void *structure)
+static bool get(struct sgp_unpacker *reader, const struct sgp_schema *schema, void *structure)
 {
-    return sgp_form_walk(form, structure, get_field, reader) == 0;
+    return sgp_schema_walk(schema, structure, get_field, reader) == 0;
 }
 
 static bool get_i64(struct sgp_unpacker *reader, int64_t *ret_number)
 {
-    static const struct sgp_form_field field = {
-        .kind = SGP_FORM_I64, .least = INT64_MIN, .most = UINT64_MAX};
+    static const struct sgp_schema_field field = {
+        .kind = SGP_SCHEMA_I64, .least = INT64_MIN, .most = UINT64_MAX};
     return get_field(reader, &field, ret_number) == 0;
 }
 
 static bool get_u64(struct sgp_unpacker *reader, uint64_t *ret_number)
 {
-    static const struct sgp_form_field field = {.kind = SGP_FORM_U64, .most = UINT64_MAX};
+    static const struct sgp_schema_field field = {.kind = SGP_SCHEMA_U64, .most = UINT64_MAX};
     return get_field(reader, &field, ret_number) == 0;
 }
 
 static bool get_bool(struct sgp_unpacker *reader, bool *ret_bool)
 {
-    static const struct sgp_form_field field = {.kind = SGP_FORM_BOOL};
+    static const struct sgp_schema_field field = {.kind = SGP_SCHEMA_BOOL};
     return get_field(reader, &field, ret_bool) == 0;
 }
 
@@ -108,13 +108,13 @@ static int get_record(
 {
     struct sgp_record *record = &process->record;
     bool present;
-    if (!get_bool(reader, &present) || (present && !get(reader, &sgp_record_form, record)))
+    if (!get_bool(reader, &present) || (present && !get(reader, &sgp_record_schema, record)))
         return wrong(why, "the record of the former process");
     if (!present)
         return 0;
     size_t left = reader->count - reader->at; /* a field has at least one byte */
-    if (record->link_count > left / sgp_record_link_form.count ||
-        record->account_count > left / sgp_account_form.count)
+    if (record->link_count > left / sgp_record_link_schema.count ||
+        record->account_count > left / sgp_account_schema.count)
         return wrong(why, "a list of the record of the former process");
     record->links = calloc(record->link_count + 1u, sizeof *record->links);
     record->accounts = calloc(record->account_count + 1u, sizeof *record->accounts);
@@ -124,9 +124,9 @@ static int get_record(
     record->account_capacity = record->account_count;
     bool whole = true;
     for (uint32_t i = 0; whole && i < record->link_count; i++)
-        whole = get(reader, &sgp_record_link_form, &record->links[i]);
+        whole = get(reader, &sgp_record_link_schema, &record->links[i]);
     for (uint32_t i = 0; whole && i < record->account_count; i++)
-        whole = get(reader, &sgp_account_form, &record->accounts[i]);
+        whole = get(reader, &sgp_account_schema, &record->accounts[i]);
     process->config.record = record;
     return whole ? 0 : wrong(why, "an entry of the record of the former process");
 }

@@ -81,16 +81,16 @@ static int finish(struct writer *writer, enum sgp_journal_record record)
     return 0;
 }
 
-static int put_field(void *context, const struct sgp_form_field *field, void *place)
+static int put_field(void *context, const struct sgp_schema_field *field, void *place)
 {
     struct writer *writer = context;
     (void)sgp_pack(&writer->packer, field, place);
     return 0;
 }
 
-static void put(struct writer *writer, const struct sgp_form *form, const void *structure)
+static void put(struct writer *writer, const struct sgp_schema *schema, const void *structure)
 {
-    (void)sgp_form_walk(form, structure, put_field, writer);
+    (void)sgp_schema_walk(schema, structure, put_field, writer);
 }
 
 static void put_bytes(struct writer *writer, const void *bytes, size_t count)
@@ -127,11 +127,11 @@ static void put_record(struct writer *writer, const struct sgp_record *record)
                           : msgpack_pack_false(&writer->packer));
     if (record == NULL)
         return;
-    put(writer, &sgp_record_form, record);
+    put(writer, &sgp_record_schema, record);
     for (uint32_t i = 0; i < record->link_count; i++)
-        put(writer, &sgp_record_link_form, &record->links[i]);
+        put(writer, &sgp_record_link_schema, &record->links[i]);
     for (uint32_t i = 0; i < record->account_count; i++)
-        put(writer, &sgp_account_form, &record->accounts[i]);
+        put(writer, &sgp_account_schema, &record->accounts[i]);
 }
 
 int sgp_journal_put_start(struct sgp_journal *journal, const struct sgp_journal_start *start)

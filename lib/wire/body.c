@@ -45,11 +45,11 @@ static int append(void *context, const char *bytes, size_t count)
 }
 
 /* Zeros at the end are not sent. So a zero is packed, and kept if another value follows it. */
-static int put(void *context, const struct sgp_form_field *field, void *place)
+static int put(void *context, const struct sgp_schema_field *field, void *place)
 {
     struct writer *writer = context;
-    bool zero = sgp_form_is_zero(field, place);
-    if (zero ? !sgp_form_may_be_zero(field) : !sgp_form_fits(field, place))
+    bool zero = sgp_schema_is_zero(field, place);
+    if (zero ? !sgp_schema_may_be_zero(field) : !sgp_schema_fits(field, place))
         return -EINVAL;
     writer->full = writer->full || sgp_pack(&writer->packer, field, place) < 0;
     writer->seen++;
@@ -79,8 +79,8 @@ static size_t put_header(struct writer *writer)
 int sgp_wire_encode(
     const struct sgp_message *message, uint8_t *frame, size_t capacity, size_t *ret_bytes)
 {
-    const struct sgp_form *form = sgp_message_form(message->type);
-    if (form == NULL)
+    const struct sgp_schema *schema = sgp_message_schema(message->type);
+    if (schema == NULL)
         return -EINVAL;
     if (capacity < SGP_WIRE_HEADER_BYTES + HEADER_SHORT)
         return -ENOBUFS;
@@ -90,7 +90,7 @@ int sgp_wire_encode(
     if (writer.capacity > SGP_WIRE_BODY_MAX)
         writer.capacity = SGP_WIRE_BODY_MAX;
     msgpack_packer_init(&writer.packer, &writer, append);
-    if (sgp_form_walk(form, message, put, &writer) < 0 || sgp_message_conflict(message) != NULL)
+    if (sgp_schema_walk(schema, message, put, &writer) < 0 || sgp_message_conflict(message) != NULL)
         return -EINVAL;
     size_t body_bytes = writer.cut ? 0 : put_header(&writer);
     if (body_bytes == 0)
@@ -129,12 +129,12 @@ static int32_t read_array(struct sgp_unpacker *from)
 }
 
 /* Store the next value in its place. The place is zero, and remains so if the array has ended. */
-static int get(void *context, const struct sgp_form_field *field, void *place)
+static int get(void *context, const struct sgp_schema_field *field, void *place)
 {
     struct reader *reader = context;
     msgpack_object value;
     if (reader->left == 0)
-        reader->fault = sgp_form_may_be_zero(field) ? NULL : "is missing";
+        reader->fault = sgp_schema_may_be_zero(field) ? NULL : "is missing";
     else if (!sgp_unpack(&reader->from, &value))
         reader->fault = "is cut off or not a scalar";
     else if (!sgp_unpack_store(&reader->from, field, &value, place))
@@ -162,8 +162,8 @@ static int skip(struct reader *reader, const char *type, struct sgp_error *error
 int sgp_wire_body_decode(const struct sgp_wire_header *header, const uint8_t *body,
     struct sgp_wire_text *text, struct sgp_message *ret_message, struct sgp_error *error)
 {
-    const struct sgp_form *form = sgp_message_form(header->type);
-    sgp_assert(form && header->body_bytes <= SGP_WIRE_BODY_MAX);
+    const struct sgp_schema *schema = sgp_message_schema(header->type);
+    sgp_assert(schema && header->body_bytes <= SGP_WIRE_BODY_MAX);
 
     struct sgp_message message;
     memset(&message, 0, sizeof message);
@@ -180,7 +180,7 @@ int sgp_wire_body_decode(const struct sgp_wire_header *header, const uint8_t *bo
         return sgp_fail(error, SGP_E_FRAME, "%s frame: the body is not an array of %u to %u fields",
             type, SGP_PULSE_VALUES, VALUES_MAX);
     reader.left = (size_t)announced;
-    if (sgp_form_walk(form, &message, get, &reader) < 0)
+    if (sgp_schema_walk(schema, &message, get, &reader) < 0)
         return sgp_fail(
             error, SGP_E_FRAME, "%s frame: field '%s' %s", type, reader.field, reader.fault);
     int code = skip(&reader, type, error);

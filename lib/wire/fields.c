@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The forms of all messages: docs/PROTOCOL.md as a table. */
+/* The schemas of all messages: docs/PROTOCOL.md as a table. */
 #include "wire/fields.h"
 
 #include <string.h>
 
-#define ANY SGP_FORM_ANY
+#define ANY SGP_SCHEMA_ANY
 #define NUMBER 1, UINT64_MAX
 #define LABEL 0, SGP_ROUND_MAX
 #define LABEL_OR_NONE SGP_ROUND_NONE, SGP_ROUND_MAX
@@ -17,7 +17,7 @@ _Static_assert(
 /* ---- fields common to messages ---- */
 
 #define PULSE(label, member, ...) SGP_FIELD(struct sgp_pulse, label, member, __VA_ARGS__)
-static const struct sgp_form_field pulse_fields[] = {
+static const struct sgp_schema_field pulse_fields[] = {
     PULSE("state", state, SGP_NODE_JOINING, SGP_NODE_DRAINING),
     PULSE("computing", computing, ANY),
     PULSE("round", round, LABEL),
@@ -25,20 +25,20 @@ static const struct sgp_form_field pulse_fields[] = {
     PULSE("ends", ends, LABEL),
     PULSE("stop", stop, LABEL_OR_NONE),
 };
-static const struct sgp_form pulse_form = SGP_FORM(struct sgp_pulse, pulse_fields);
+static const struct sgp_schema pulse_schema = SGP_SCHEMA(struct sgp_pulse, pulse_fields);
 _Static_assert(sizeof pulse_fields / sizeof *pulse_fields == SGP_PULSE_VALUES, "all of it");
 
 /* These fields are last, because nodes without exact cycles omit them. */
-static const struct sgp_form_field cycle_fields[] = {
+static const struct sgp_schema_field cycle_fields[] = {
     PULSE("epoch", epoch.number, ANY),
     PULSE("epoch_start", epoch.start, LABEL),
     PULSE("epoch_topology", epoch.topology, ANY),
     PULSE("then_round", then_round, LABEL),
 };
-static const struct sgp_form cycle_form = SGP_FORM(struct sgp_pulse, cycle_fields);
+static const struct sgp_schema cycle_schema = SGP_SCHEMA(struct sgp_pulse, cycle_fields);
 
 #define PRINT(member, ...) SGP_FIELD(struct sgp_fingerprint, #member, member, __VA_ARGS__)
-static const struct sgp_form_field fingerprint_fields[] = {
+static const struct sgp_schema_field fingerprint_fields[] = {
     PRINT(shape, ANY),
     PRINT(loss, ANY),
     PRINT(classes, ANY),
@@ -50,44 +50,45 @@ static const struct sgp_form_field fingerprint_fields[] = {
     PRINT(data, ANY),
     PRINT(run, ANY),
 };
-const struct sgp_form sgp_fingerprint_form = SGP_FORM(struct sgp_fingerprint, fingerprint_fields);
+const struct sgp_schema sgp_fingerprint_schema =
+    SGP_SCHEMA(struct sgp_fingerprint, fingerprint_fields);
 
-static const struct sgp_form_field slice_fields[] = {
+static const struct sgp_schema_field slice_fields[] = {
     SGP_FIELD(struct sgp_slice, "first", first, 0, SGP_PARAMETERS_MAX),
     SGP_FIELD(struct sgp_slice, "count", count, 0, SGP_PARAMETERS_MAX),
 };
-static const struct sgp_form slice_form = SGP_FORM(struct sgp_slice, slice_fields);
+static const struct sgp_schema slice_schema = SGP_SCHEMA(struct sgp_slice, slice_fields);
 
 /* ---- the messages ---- */
 
 #define FIELD(label, member, ...) SGP_FIELD(struct sgp_message, label, member, __VA_ARGS__)
-#define PART(member, form) SGP_PART(struct sgp_message, member, form)
-#define BEGIN PART(pulse, &pulse_form)
-#define END PART(pulse, &cycle_form)
+#define PART(member, schema) SGP_PART(struct sgp_message, member, schema)
+#define BEGIN PART(pulse, &pulse_schema)
+#define END PART(pulse, &cycle_schema)
 
-static const struct sgp_form_field hello_fields[] = {
+static const struct sgp_schema_field hello_fields[] = {
     BEGIN,
     FIELD("source", hello.source, NAME),
     FIELD("target", hello.target, NAME),
     FIELD("incarnation", hello.incarnation, NUMBER),
     FIELD("parameters", hello.parameters, 1, SGP_PARAMETERS_MAX),
-    PART(hello.fingerprint, &sgp_fingerprint_form),
+    PART(hello.fingerprint, &sgp_fingerprint_schema),
     FIELD("target_incarnation", hello.target_incarnation, ANY),
     FIELD("acknowledged", hello.acknowledged, ANY),
     END,
 };
 
-static const struct sgp_form_field welcome_fields[] = {
+static const struct sgp_schema_field welcome_fields[] = {
     BEGIN,
     FIELD("target", welcome.target, NAME),
     FIELD("incarnation", welcome.incarnation, NUMBER),
     FIELD("accepted", welcome.accepted, ANY),
-    PART(welcome.fingerprint, &sgp_fingerprint_form),
+    PART(welcome.fingerprint, &sgp_fingerprint_schema),
     FIELD("forms", welcome.forms, ANY),
     END,
 };
 
-static const struct sgp_form_field beat_fields[] = {
+static const struct sgp_schema_field beat_fields[] = {
     BEGIN,
     FIELD("mixes", beat.mixes, LABEL),
     FIELD("ended", beat.ended, ANY),
@@ -96,19 +97,19 @@ static const struct sgp_form_field beat_fields[] = {
     END,
 };
 
-static const struct sgp_form_field credit_fields[] = {
+static const struct sgp_schema_field credit_fields[] = {
     BEGIN,
     FIELD("round", credit.round, LABEL),
     END,
 };
 
-static const struct sgp_form_field share_fields[] = {
+static const struct sgp_schema_field share_fields[] = {
     BEGIN,
     FIELD("number", share.number, NUMBER),
     FIELD("round", share.round, LABEL),
     FIELD("fraction", share.fraction, 0, 1),
     FIELD("weight", share.weight, 0, UINT64_MAX),
-    PART(share.slice, &slice_form),
+    PART(share.slice, &slice_schema),
     FIELD("payload_bytes", share.payload_bytes, 0, sizeof(float) * SGP_PARAMETERS_MAX),
     FIELD("asks", share.asks, ANY),
     FIELD("bequest", share.bequest, 0, SGP_NODES_MAX),
@@ -120,21 +121,21 @@ static const struct sgp_form_field share_fields[] = {
     END,
 };
 
-static const struct sgp_form_field ack_fields[] = {
+static const struct sgp_schema_field ack_fields[] = {
     BEGIN,
     FIELD("number", ack.number, NUMBER),
     FIELD("reason", ack.reason, REASON),
     END,
 };
 
-static const struct sgp_form_field goodbye_fields[] = {
+static const struct sgp_schema_field goodbye_fields[] = {
     BEGIN,
     FIELD("reason", goodbye.reason, REASON),
     FIELD("text", goodbye.text, LINE(0)),
     END,
 };
 
-static const struct sgp_form_field ask_fields[] = {
+static const struct sgp_schema_field ask_fields[] = {
     BEGIN,
     FIELD("wants", ask.wants, ANY),
     FIELD("newer", ask.newer, LABEL),
@@ -142,18 +143,18 @@ static const struct sgp_form_field ask_fields[] = {
     END,
 };
 
-static const struct sgp_form_field estimate_fields[] = {
+static const struct sgp_schema_field estimate_fields[] = {
     BEGIN,
     FIELD("round", estimate.round, LABEL),
     FIELD("weight", estimate.weight, 0, UINT64_MAX),
     FIELD("payload_bytes", estimate.payload_bytes, 4, sizeof(float) * SGP_PARAMETERS_MAX),
-    PART(estimate.slice, &slice_form),
+    PART(estimate.slice, &slice_schema),
     FIELD("form", estimate.coding, SGP_CODING_NONE, SGP_CODING_BLOCKS),
     FIELD("since", estimate.since, LABEL),
     END,
 };
 
-static const struct sgp_form_field bequeath_fields[] = {
+static const struct sgp_schema_field bequeath_fields[] = {
     BEGIN,
     FIELD("kind", bequeath.kind, SGP_BEQUEATH_ACCEPTED, SGP_BEQUEATH_UNKNOWN),
     FIELD("source", bequeath.source, NAME),
@@ -165,7 +166,7 @@ static const struct sgp_form_field bequeath_fields[] = {
     END,
 };
 
-static const struct sgp_form_field inquire_fields[] = {
+static const struct sgp_schema_field inquire_fields[] = {
     BEGIN,
     FIELD("source", inquire.source, NAME),
     FIELD("source_incarnation", inquire.source_incarnation, NUMBER),
@@ -175,7 +176,7 @@ static const struct sgp_form_field inquire_fields[] = {
     END,
 };
 
-static const struct sgp_form_field answer_fields[] = {
+static const struct sgp_schema_field answer_fields[] = {
     BEGIN,
     FIELD("known", answer.known, ANY),
     FIELD("incarnation", answer.incarnation, ANY),
@@ -183,14 +184,14 @@ static const struct sgp_form_field answer_fields[] = {
     END,
 };
 
-static const struct sgp_form_field call_fields[] = {
+static const struct sgp_schema_field call_fields[] = {
     BEGIN,
     FIELD("source", call.source, NAME),
     FIELD("target", call.target, NAME),
     END,
 };
 
-static const struct sgp_form_field statement_fields[] = {
+static const struct sgp_schema_field statement_fields[] = {
     BEGIN,
     FIELD("kind", statement.kind, SGP_STATEMENT_ENDS, SGP_STATEMENT_KINDS),
     FIELD("round", statement.round, LABEL),
@@ -200,7 +201,7 @@ static const struct sgp_form_field statement_fields[] = {
     END,
 };
 
-static const struct sgp_form_field fact_fields[] = {
+static const struct sgp_schema_field fact_fields[] = {
     BEGIN,
     FIELD("kind", fact.kind, SGP_FACT_TOLD, SGP_FACT_KINDS),
     FIELD("number", fact.number, NUMBER),
@@ -211,7 +212,7 @@ static const struct sgp_form_field fact_fields[] = {
     END,
 };
 
-static const struct sgp_form_field layout_fields[] = {
+static const struct sgp_schema_field layout_fields[] = {
     BEGIN,
     FIELD("index", layout.index, 0, SGP_LAYOUT_ENTRIES - 1),
     FIELD("before", layout.before, ANY),
@@ -219,7 +220,7 @@ static const struct sgp_form_field layout_fields[] = {
     END,
 };
 
-static const struct sgp_form_field bulletin_fields[] = {
+static const struct sgp_schema_field bulletin_fields[] = {
     BEGIN,
     FIELD("kind", bulletin.kind, SGP_BULLETIN_FIGURES, SGP_BULLETIN_KINDS),
     FIELD("author", bulletin.author, NAME),
@@ -231,7 +232,7 @@ static const struct sgp_form_field bulletin_fields[] = {
     END,
 };
 
-static const struct sgp_form_field pull_fields[] = {
+static const struct sgp_schema_field pull_fields[] = {
     BEGIN,
     FIELD("source", pull.source, NAME),
     FIELD("target", pull.target, NAME),
@@ -242,8 +243,8 @@ static const struct sgp_form_field pull_fields[] = {
     END,
 };
 
-#define MESSAGE(fields) SGP_FORM(struct sgp_message, fields)
-static const struct sgp_form forms[] = {
+#define MESSAGE(fields) SGP_SCHEMA(struct sgp_message, fields)
+static const struct sgp_schema schemas[] = {
     [SGP_HELLO] = MESSAGE(hello_fields),
     [SGP_WELCOME] = MESSAGE(welcome_fields),
     [SGP_BEAT] = MESSAGE(beat_fields),
@@ -263,11 +264,12 @@ static const struct sgp_form forms[] = {
     [SGP_BULLETIN] = MESSAGE(bulletin_fields),
     [SGP_PULL] = MESSAGE(pull_fields),
 };
-_Static_assert(sizeof forms / sizeof *forms == SGP_MESSAGE_TYPES + 1, "every message has a form");
+_Static_assert(
+    sizeof schemas / sizeof *schemas == SGP_MESSAGE_TYPES + 1, "every message has a schema");
 
-const struct sgp_form *sgp_message_form(uint32_t type)
+const struct sgp_schema *sgp_message_schema(uint32_t type)
 {
-    return type <= SGP_MESSAGE_TYPES && forms[type].count > 0 ? &forms[type] : NULL;
+    return type <= SGP_MESSAGE_TYPES && schemas[type].count > 0 ? &schemas[type] : NULL;
 }
 
 /* ---- conflicts between fields ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Converts one value of a form to msgpack and back. */
+/* Converts one value of a schema to msgpack and back. */
 #include "wire/pack.h"
 
 #include "sgp/status.h"
@@ -16,28 +16,28 @@ static int pack_text(msgpack_packer *packer, const char *text, uint64_t most)
     return msgpack_pack_str_with_body(packer, text, strnlen(text, most));
 }
 
-int sgp_pack(msgpack_packer *packer, const struct sgp_form_field *field, const void *place)
+int sgp_pack(msgpack_packer *packer, const struct sgp_schema_field *field, const void *place)
 {
     switch (field->kind) {
-    case SGP_FORM_U64:
+    case SGP_SCHEMA_U64:
         return msgpack_pack_uint64(packer, *(const uint64_t *)place);
-    case SGP_FORM_U32:
+    case SGP_SCHEMA_U32:
         return msgpack_pack_uint32(packer, *(const uint32_t *)place);
-    case SGP_FORM_I64:
+    case SGP_SCHEMA_I64:
         return pack_signed(packer, *(const int64_t *)place);
-    case SGP_FORM_INT:
+    case SGP_SCHEMA_INT:
         return pack_signed(packer, *(const int *)place);
-    case SGP_FORM_BOOL:
+    case SGP_SCHEMA_BOOL:
         return *(const bool *)place ? msgpack_pack_true(packer) : msgpack_pack_false(packer);
-    case SGP_FORM_REAL:
+    case SGP_SCHEMA_REAL:
         return msgpack_pack_double(packer, *(const double *)place);
-    case SGP_FORM_FLOAT:
+    case SGP_SCHEMA_FLOAT:
         return msgpack_pack_double(packer, (double)*(const float *)place);
-    case SGP_FORM_NAME:
+    case SGP_SCHEMA_NAME:
         return pack_text(packer, place, SGP_NAME_BYTES);
-    case SGP_FORM_TEXT:
+    case SGP_SCHEMA_TEXT:
         return pack_text(packer, *(const char *const *)place, field->most + 1);
-    case SGP_FORM_PART: /* its values are walked through one by one */
+    case SGP_SCHEMA_PART: /* its values are walked through one by one */
         break;
     }
     sgp_assert_failed("a value is of a known kind", __FILE__, __LINE__);
@@ -77,7 +77,7 @@ static bool copy(char *text, size_t room, const msgpack_object *value)
     return strlen(text) == from->size;
 }
 
-static bool store_text(struct sgp_unpacker *unpacker, const struct sgp_form_field *field,
+static bool store_text(struct sgp_unpacker *unpacker, const struct sgp_schema_field *field,
     const msgpack_object *value, const char **place)
 {
     size_t room = unpacker->room < field->most + 1 ? unpacker->room : field->most + 1;
@@ -103,56 +103,56 @@ static bool lies(const msgpack_object *value, int64_t least, int64_t most)
     return value->type == MSGPACK_OBJECT_POSITIVE_INTEGER && value->via.u64 <= (uint64_t)most;
 }
 
-static bool store(struct sgp_unpacker *unpacker, const struct sgp_form_field *field,
+static bool store(struct sgp_unpacker *unpacker, const struct sgp_schema_field *field,
     const msgpack_object *value, void *place)
 {
     bool fits = false;
     msgpack_object none = {.type = MSGPACK_OBJECT_NEGATIVE_INTEGER, .via.i64 = -1};
     switch (field->kind) {
-    case SGP_FORM_U64:
+    case SGP_SCHEMA_U64:
         if ((fits = value->type == MSGPACK_OBJECT_POSITIVE_INTEGER))
             *(uint64_t *)place = value->via.u64;
         break;
-    case SGP_FORM_U32:
+    case SGP_SCHEMA_U32:
         if ((fits = lies(value, 0, UINT32_MAX)))
             *(uint32_t *)place = (uint32_t)value->via.u64;
         break;
-    case SGP_FORM_I64:
+    case SGP_SCHEMA_I64:
         value = value->type == MSGPACK_OBJECT_NIL ? &none : value;
         if ((fits = lies(value, INT64_MIN, INT64_MAX)))
             *(int64_t *)place = value->via.i64;
         break;
-    case SGP_FORM_INT:
+    case SGP_SCHEMA_INT:
         value = value->type == MSGPACK_OBJECT_NIL ? &none : value;
         if ((fits = lies(value, INT32_MIN, INT32_MAX)))
             *(int *)place = (int)value->via.i64;
         break;
-    case SGP_FORM_BOOL:
+    case SGP_SCHEMA_BOOL:
         if ((fits = value->type == MSGPACK_OBJECT_BOOLEAN))
             *(bool *)place = value->via.boolean;
         break;
-    case SGP_FORM_REAL:
+    case SGP_SCHEMA_REAL:
         if ((fits = value->type == MSGPACK_OBJECT_FLOAT64))
             *(double *)place = value->via.f64;
         break;
-    case SGP_FORM_FLOAT:
+    case SGP_SCHEMA_FLOAT:
         if ((fits = value->type == MSGPACK_OBJECT_FLOAT64))
             *(float *)place = (float)value->via.f64;
         break;
-    case SGP_FORM_NAME:
+    case SGP_SCHEMA_NAME:
         fits = store_name(place, value);
         break;
-    case SGP_FORM_TEXT:
+    case SGP_SCHEMA_TEXT:
         fits = store_text(unpacker, field, value, place);
         break;
-    case SGP_FORM_PART: /* its values are walked through one by one */
+    case SGP_SCHEMA_PART: /* its values are walked through one by one */
         break;
     }
     return fits;
 }
 
-bool sgp_unpack_store(struct sgp_unpacker *unpacker, const struct sgp_form_field *field,
+bool sgp_unpack_store(struct sgp_unpacker *unpacker, const struct sgp_schema_field *field,
     const msgpack_object *value, void *place)
 {
-    return store(unpacker, field, value, place) && sgp_form_fits(field, place);
+    return store(unpacker, field, value, place) && sgp_schema_fits(field, place);
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Internal to lib/wire and lib/journal: the values of forms (base/form.h) as msgpack scalars, and
- * back.
+/* Internal to lib/wire and lib/journal: the values of schemas (base/schema.h) as msgpack scalars,
+ * and back.
  *
  * An int64_t of -1, which is no round, becomes nil. Nothing is allocated. Input may be hostile. Any
  * thread. */
 #ifndef SGP_WIRE_PACK_H
 #define SGP_WIRE_PACK_H
 
-#include "base/form.h"
+#include "base/schema.h"
 
 #include <msgpack.h>
 
 /* Pack a value. Negative, as the packer's callback has returned it: it is not written. */
-int sgp_pack(msgpack_packer *packer, const struct sgp_form_field *field, const void *place);
+int sgp_pack(msgpack_packer *packer, const struct sgp_schema_field *field, const void *place);
 
 struct sgp_unpacker {
     const uint8_t *bytes;
@@ -28,7 +28,7 @@ struct sgp_unpacker {
 bool sgp_unpack(struct sgp_unpacker *unpacker, msgpack_object *ret_value);
 
 /* Store a value in its place in a structure. False if it has another type, or is out of range. */
-bool sgp_unpack_store(struct sgp_unpacker *unpacker, const struct sgp_form_field *field,
+bool sgp_unpack_store(struct sgp_unpacker *unpacker, const struct sgp_schema_field *field,
     const msgpack_object *value, void *place);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walks through the values of a structure by its form, checks them, and converts them to bytes. */
-#include "base/form.h"
+/* Walks through the values of a structure by its schema, checks them, and converts them to
+ * bytes. */
+#include "base/schema.h"
 
 #include "sgp/status.h"
 
@@ -8,17 +9,17 @@
 #include <string.h>
 
 _Static_assert(
-    sizeof(double) == 8 && sizeof(int) == 4 && sizeof(bool) == 1, "as the forms have them");
+    sizeof(double) == 8 && sizeof(int) == 4 && sizeof(bool) == 1, "as the schemas have them");
 
-int sgp_form_walk(
-    const struct sgp_form *form, const void *structure, sgp_form_visit *visit, void *context)
+int sgp_schema_walk(
+    const struct sgp_schema *schema, const void *structure, sgp_schema_visit *visit, void *context)
 {
-    const struct sgp_form_field *end = form->fields + form->count;
+    const struct sgp_schema_field *end = schema->fields + schema->count;
     int code = 0;
-    for (const struct sgp_form_field *field = form->fields; code == 0 && field < end; field++) {
+    for (const struct sgp_schema_field *field = schema->fields; code == 0 && field < end; field++) {
         const uint8_t *place = (const uint8_t *)structure + field->offset;
-        if (field->kind == SGP_FORM_PART)
-            code = sgp_form_walk(field->part, place, visit, context);
+        if (field->kind == SGP_SCHEMA_PART)
+            code = sgp_schema_walk(field->part, place, visit, context);
         else
             code = visit(context, field, (void *)(uintptr_t)place);
         for (uint32_t k = 1; code == 0 && k < field->count; k++)
@@ -49,7 +50,7 @@ static size_t printable(const unsigned char *s, size_t count)
     return character >= least[length] && character <= 0x10ffff && !surrogate ? length : 0;
 }
 
-static bool fits_text(const struct sgp_form_field *field, const char *text)
+static bool fits_text(const struct sgp_schema_field *field, const char *text)
 {
     size_t bytes = text != NULL ? strnlen(text, field->most + 1) : 0;
     if (text == NULL || bytes < (size_t)field->least || bytes > field->most)
@@ -60,17 +61,17 @@ static bool fits_text(const struct sgp_form_field *field, const char *text)
     return true;
 }
 
-static bool fits_unsigned(const struct sgp_form_field *field, uint64_t value)
+static bool fits_unsigned(const struct sgp_schema_field *field, uint64_t value)
 {
     return value <= field->most && (field->least <= 0 || value >= (uint64_t)field->least);
 }
 
-static bool fits_signed(const struct sgp_form_field *field, int64_t value)
+static bool fits_signed(const struct sgp_schema_field *field, int64_t value)
 {
     return value >= field->least && (value < 0 || (uint64_t)value <= field->most);
 }
 
-static bool fits_real(const struct sgp_form_field *field, double value)
+static bool fits_real(const struct sgp_schema_field *field, double value)
 {
     if (field->most == 0)
         return true;
@@ -78,98 +79,98 @@ static bool fits_real(const struct sgp_form_field *field, double value)
            (field->most == UINT64_MAX || value <= (double)field->most);
 }
 
-bool sgp_form_fits(const struct sgp_form_field *field, const void *place)
+bool sgp_schema_fits(const struct sgp_schema_field *field, const void *place)
 {
     switch (field->kind) {
-    case SGP_FORM_U64:
+    case SGP_SCHEMA_U64:
         return fits_unsigned(field, *(const uint64_t *)place);
-    case SGP_FORM_U32:
+    case SGP_SCHEMA_U32:
         return fits_unsigned(field, *(const uint32_t *)place);
-    case SGP_FORM_I64:
+    case SGP_SCHEMA_I64:
         return fits_signed(field, *(const int64_t *)place);
-    case SGP_FORM_INT:
+    case SGP_SCHEMA_INT:
         return fits_signed(field, *(const int *)place);
-    case SGP_FORM_BOOL:
+    case SGP_SCHEMA_BOOL:
         return *(const unsigned char *)place <= 1;
-    case SGP_FORM_REAL:
+    case SGP_SCHEMA_REAL:
         return fits_real(field, *(const double *)place);
-    case SGP_FORM_FLOAT:
+    case SGP_SCHEMA_FLOAT:
         return fits_real(field, (double)*(const float *)place);
-    case SGP_FORM_NAME:
+    case SGP_SCHEMA_NAME:
         return memchr(place, '\0', SGP_NAME_BYTES) != NULL;
-    case SGP_FORM_TEXT:
+    case SGP_SCHEMA_TEXT:
         return fits_text(field, *(const char *const *)place);
-    case SGP_FORM_PART: /* its values are walked through one by one */
+    case SGP_SCHEMA_PART: /* its values are walked through one by one */
         break;
     }
     sgp_assert_failed("a value is of a known kind", __FILE__, __LINE__);
 }
 
-bool sgp_form_is_zero(const struct sgp_form_field *field, const void *place)
+bool sgp_schema_is_zero(const struct sgp_schema_field *field, const void *place)
 {
     switch (field->kind) {
-    case SGP_FORM_U64:
-    case SGP_FORM_I64:
+    case SGP_SCHEMA_U64:
+    case SGP_SCHEMA_I64:
         return *(const uint64_t *)place == 0;
-    case SGP_FORM_U32:
-    case SGP_FORM_INT:
+    case SGP_SCHEMA_U32:
+    case SGP_SCHEMA_INT:
         return *(const uint32_t *)place == 0;
-    case SGP_FORM_BOOL:
+    case SGP_SCHEMA_BOOL:
         return *(const unsigned char *)place == 0;
-    case SGP_FORM_REAL:
+    case SGP_SCHEMA_REAL:
         return *(const double *)place == 0;
-    case SGP_FORM_FLOAT:
+    case SGP_SCHEMA_FLOAT:
         return *(const float *)place == 0;
     default:
         return false;
     }
 }
 
-bool sgp_form_may_be_zero(const struct sgp_form_field *field)
+bool sgp_schema_may_be_zero(const struct sgp_schema_field *field)
 {
-    return field->least <= 0 && field->kind != SGP_FORM_TEXT;
+    return field->least <= 0 && field->kind != SGP_SCHEMA_TEXT;
 }
 
-static int check(void *context, const struct sgp_form_field *field, void *place)
+static int check(void *context, const struct sgp_schema_field *field, void *place)
 {
     (void)context;
-    return sgp_form_fits(field, place) ? 0 : -1;
+    return sgp_schema_fits(field, place) ? 0 : -1;
 }
 
-bool sgp_form_holds(const struct sgp_form *form, const void *structure)
+bool sgp_schema_holds(const struct sgp_schema *schema, const void *structure)
 {
-    return sgp_form_walk(form, structure, check, NULL) == 0;
+    return sgp_schema_walk(schema, structure, check, NULL) == 0;
 }
 
 /* ---- bytes ---- */
 
-size_t sgp_form_bytes(const struct sgp_form *form)
+size_t sgp_schema_bytes(const struct sgp_schema *schema)
 {
     size_t bytes = 0;
-    for (uint32_t i = 0; i < form->count; i++) {
-        const struct sgp_form_field *field = &form->fields[i];
-        bool part = field->kind == SGP_FORM_PART;
-        bytes += field->count * (part ? sgp_form_bytes(field->part) : field->bytes);
+    for (uint32_t i = 0; i < schema->count; i++) {
+        const struct sgp_schema_field *field = &schema->fields[i];
+        bool part = field->kind == SGP_SCHEMA_PART;
+        bytes += field->count * (part ? sgp_schema_bytes(field->part) : field->bytes);
     }
     return bytes;
 }
 
 /* Values that are neighbours in memory, too, are copied together. */
-uint8_t *sgp_form_put(const struct sgp_form *form, const void *structure, uint8_t *bytes)
+uint8_t *sgp_schema_put(const struct sgp_schema *schema, const void *structure, uint8_t *bytes)
 {
-    const struct sgp_form_field *last = form->fields + form->count;
+    const struct sgp_schema_field *last = schema->fields + schema->count;
     const uint8_t *start = structure, *end = structure;
-    for (const struct sgp_form_field *field = form->fields; field < last; field++) {
+    for (const struct sgp_schema_field *field = schema->fields; field < last; field++) {
         const uint8_t *place = (const uint8_t *)structure + field->offset;
-        bool part = field->kind == SGP_FORM_PART;
-        sgp_assert(field->kind != SGP_FORM_TEXT);
+        bool part = field->kind == SGP_SCHEMA_PART;
+        sgp_assert(field->kind != SGP_SCHEMA_TEXT);
         if (place != end || part) {
             memcpy(bytes, start, (size_t)(end - start));
             bytes += end - start;
             start = end = place;
         }
         if (part)
-            bytes = sgp_form_put(field->part, place, bytes);
+            bytes = sgp_schema_put(field->part, place, bytes);
         end += field->count * field->bytes;
         start = part ? end : start;
     }
@@ -177,16 +178,17 @@ uint8_t *sgp_form_put(const struct sgp_form *form, const void *structure, uint8_
     return bytes + (end - start);
 }
 
-static int take(void *context, const struct sgp_form_field *field, void *place)
+static int take(void *context, const struct sgp_schema_field *field, void *place)
 {
     const uint8_t **at = context;
-    sgp_assert(field->kind != SGP_FORM_TEXT);
+    sgp_assert(field->kind != SGP_SCHEMA_TEXT);
     memcpy(place, *at, field->bytes);
     *at += field->bytes;
-    return sgp_form_fits(field, place) ? 0 : -1;
+    return sgp_schema_fits(field, place) ? 0 : -1;
 }
 
-const uint8_t *sgp_form_take(const struct sgp_form *form, const uint8_t *bytes, void *structure)
+const uint8_t *sgp_schema_take(
+    const struct sgp_schema *schema, const uint8_t *bytes, void *structure)
 {
-    return sgp_form_walk(form, structure, take, &bytes) == 0 ? bytes : NULL;
+    return sgp_schema_walk(schema, structure, take, &bytes) == 0 ? bytes : NULL;
 }

@@ -5,54 +5,55 @@
  *
  * A field that is added to a table is stored, sent and checked from then on. Its kind must match
  * its C type. */
-#ifndef SGP_BASE_FORM_H
-#define SGP_BASE_FORM_H
+#ifndef SGP_BASE_SCHEMA_H
+#define SGP_BASE_SCHEMA_H
 
 #include "sgp/types.h"
 
-enum sgp_form_kind {
-    SGP_FORM_U64 = 1, /* uint64_t */
-    SGP_FORM_U32,     /* uint32_t, and an enumeration */
-    SGP_FORM_I64,     /* int64_t: a time, a round */
-    SGP_FORM_INT,     /* int */
-    SGP_FORM_BOOL,    /* bool */
-    SGP_FORM_REAL,    /* double */
-    SGP_FORM_FLOAT,   /* float */
-    SGP_FORM_NAME,    /* char[SGP_NAME_BYTES], with a terminating zero */
-    SGP_FORM_TEXT,    /* const char *: printable UTF-8 of least..most bytes; in messages only */
-    SGP_FORM_PART,    /* a structure with its own form */
+enum sgp_schema_kind {
+    SGP_SCHEMA_U64 = 1, /* uint64_t */
+    SGP_SCHEMA_U32,     /* uint32_t, and an enumeration */
+    SGP_SCHEMA_I64,     /* int64_t: a time, a round */
+    SGP_SCHEMA_INT,     /* int */
+    SGP_SCHEMA_BOOL,    /* bool */
+    SGP_SCHEMA_REAL,    /* double */
+    SGP_SCHEMA_FLOAT,   /* float */
+    SGP_SCHEMA_NAME,    /* char[SGP_NAME_BYTES], with a terminating zero */
+    SGP_SCHEMA_TEXT,    /* const char *: printable UTF-8 of least..most bytes; in messages only */
+    SGP_SCHEMA_PART,    /* a structure with its own schema */
 };
 
-struct sgp_form;
+struct sgp_schema;
 
-struct sgp_form_field {
+struct sgp_schema_field {
     const char *name; /* for messages about the field */
-    enum sgp_form_kind kind;
+    enum sgp_schema_kind kind;
     uint16_t offset, count; /* count > 1: an array; a PART is never one */
     uint32_t bytes;         /* of one value in memory */
     int64_t least;          /* a value must be in least..most */
     uint64_t most;
-    const struct sgp_form *part; /* of a PART */
+    const struct sgp_schema *part; /* of a PART */
 };
 
-struct sgp_form {
-    const struct sgp_form_field *fields;
+struct sgp_schema {
+    const struct sgp_schema_field *fields;
     uint32_t count;
     uint32_t bytes; /* size of the structure in memory */
 };
 
 /* Ranges. ANY: every value of the type, and every finite value of REAL and FLOAT. BITS: every bit
  * pattern of REAL and FLOAT. */
-#define SGP_FORM_ANY INT64_MIN, UINT64_MAX
-#define SGP_FORM_BITS 0, 0
+#define SGP_SCHEMA_ANY INT64_MIN, UINT64_MAX
+#define SGP_SCHEMA_BITS 0, 0
 
 /* clang-format off */
-#define SGP_FORM_KIND(member)                                                                      \
-    _Generic((member), uint64_t: SGP_FORM_U64, uint32_t: SGP_FORM_U32, int64_t: SGP_FORM_I64,      \
-        int: SGP_FORM_INT, bool: SGP_FORM_BOOL, double: SGP_FORM_REAL, char *: SGP_FORM_NAME,      \
-        const char *: SGP_FORM_TEXT, default: SGP_FORM_KIND_OF_FLOAT(member))
-#define SGP_FORM_KIND_OF_FLOAT(member) /* separate: tests/float64 has no float */           \
-    _Generic((member), float: SGP_FORM_FLOAT, default: (enum sgp_form_kind)0)
+#define SGP_SCHEMA_KIND(member)                                                                    \
+    _Generic((member), uint64_t: SGP_SCHEMA_U64, uint32_t: SGP_SCHEMA_U32,                         \
+        int64_t: SGP_SCHEMA_I64, int: SGP_SCHEMA_INT, bool: SGP_SCHEMA_BOOL,                       \
+        double: SGP_SCHEMA_REAL, char *: SGP_SCHEMA_NAME, const char *: SGP_SCHEMA_TEXT,           \
+        default: SGP_SCHEMA_KIND_OF_FLOAT(member))
+#define SGP_SCHEMA_KIND_OF_FLOAT(member) /* separate: tests/float64 has no float */                \
+    _Generic((member), float: SGP_SCHEMA_FLOAT, default: (enum sgp_schema_kind)0)
 /* clang-format on */
 
 /* A field `member` of `structure`, for example SGP_FIELD(struct sgp_ack, "number", number, 1,
@@ -63,19 +64,19 @@ struct sgp_form {
     SGP_FIELD_OF(structure, label, member, ((structure *)0)->member[0],                            \
         sizeof((structure *)0)->member / sizeof((structure *)0)->member[0], __VA_ARGS__)
 #define SGP_FIELD_OF(structure, label, member, value, number, ...)                                 \
-    SGP_FIELD_IN(label, SGP_FORM_KIND(value), offsetof(structure, member), number, sizeof(value),  \
-        __VA_ARGS__)
+    SGP_FIELD_IN(label, SGP_SCHEMA_KIND(value), offsetof(structure, member), number,               \
+        sizeof(value), __VA_ARGS__)
 #define SGP_FIELD_IN(label, type, place, number, size, low, high)                                  \
     {                                                                                              \
         .name = label, .kind = type, .offset = place, .count = number, .bytes = size,              \
         .least = low, .most = high                                                                 \
     }
-#define SGP_PART(structure, member, form)                                                          \
+#define SGP_PART(structure, member, schema)                                                        \
     {                                                                                              \
-        .name = #member, .kind = SGP_FORM_PART, .offset = offsetof(structure, member), .count = 1, \
-        .bytes = sizeof((structure *)0)->member, .part = form                                      \
+        .name = #member, .kind = SGP_SCHEMA_PART, .offset = offsetof(structure, member),           \
+        .count = 1, .bytes = sizeof((structure *)0)->member, .part = schema                        \
     }
-#define SGP_FORM(structure, table)                                                                 \
+#define SGP_SCHEMA(structure, table)                                                               \
     {                                                                                              \
         .fields = table, .count = sizeof table / sizeof *(table), .bytes = sizeof(structure)       \
     }
@@ -83,29 +84,30 @@ struct sgp_form {
 /* Call `visit` for every value of a structure and of its parts, in order, until it returns other
  * than 0. Returns the result of the last call. `visit` may write to `place` only if the caller's
  * structure may be written. */
-typedef int sgp_form_visit(void *context, const struct sgp_form_field *field, void *place);
-int sgp_form_walk(
-    const struct sgp_form *form, const void *structure, sgp_form_visit *visit, void *context);
+typedef int sgp_schema_visit(void *context, const struct sgp_schema_field *field, void *place);
+int sgp_schema_walk(
+    const struct sgp_schema *schema, const void *structure, sgp_schema_visit *visit, void *context);
 
 /* Whether the value at `place` is in its range. Its bytes may be hostile, but the pointer of a TEXT
  * must be valid or NULL. */
-bool sgp_form_fits(const struct sgp_form_field *field, const void *place);
+bool sgp_schema_fits(const struct sgp_schema_field *field, const void *place);
 
 /* Whether a value is 0 or false, and 0 is in its range. Never true for a text. */
-bool sgp_form_is_zero(const struct sgp_form_field *field, const void *place);
-bool sgp_form_may_be_zero(const struct sgp_form_field *field);
+bool sgp_schema_is_zero(const struct sgp_schema_field *field, const void *place);
+bool sgp_schema_may_be_zero(const struct sgp_schema_field *field);
 
 /* Whether every value of a structure is in its range. */
-bool sgp_form_holds(const struct sgp_form *form, const void *structure);
+bool sgp_schema_holds(const struct sgp_schema *schema, const void *structure);
 
 /* Store values as bytes of fixed width, one after the other, in this machine's byte order. For
- * files that stay on this machine. A form with a TEXT is not allowed. sgp_form_put returns the
+ * files that stay on this machine. A schema with a TEXT is not allowed. sgp_schema_put returns the
  * position of the next byte. */
-size_t sgp_form_bytes(const struct sgp_form *form);
-uint8_t *sgp_form_put(const struct sgp_form *form, const void *structure, uint8_t *bytes);
+size_t sgp_schema_bytes(const struct sgp_schema *schema);
+uint8_t *sgp_schema_put(const struct sgp_schema *schema, const void *structure, uint8_t *bytes);
 
 /* Read values from bytes. Returns the position after them. NULL: a value is out of its range, and
  * the structure must not be used. */
-const uint8_t *sgp_form_take(const struct sgp_form *form, const uint8_t *bytes, void *structure);
+const uint8_t *sgp_schema_take(
+    const struct sgp_schema *schema, const uint8_t *bytes, void *structure);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Structures by their forms: what comes back, what is refused, and that no field of a record or a message was forgotten. */
-#include "base/form.h"
+/* Structures by their schemas: what comes back, what is refused, and that no field of a record or a message was forgotten. */
+#include "base/schema.h"
 #include "core/record.h"
 #include "journal/fields.h"
 #include "sgp/record.h"
@@ -28,22 +28,22 @@ struct whole {
     struct part part;
 };
 
-static const struct sgp_form_field part_fields[] = {
-    SGP_FIELD(struct part, "code", code, SGP_FORM_ANY),
-    SGP_FIELD(struct part, "sure", sure, SGP_FORM_ANY),
+static const struct sgp_schema_field part_fields[] = {
+    SGP_FIELD(struct part, "code", code, SGP_SCHEMA_ANY),
+    SGP_FIELD(struct part, "sure", sure, SGP_SCHEMA_ANY),
 };
-static const struct sgp_form part_form = SGP_FORM(struct part, part_fields);
+static const struct sgp_schema part_schema = SGP_SCHEMA(struct part, part_fields);
 
-static const struct sgp_form_field whole_fields[] = {
+static const struct sgp_schema_field whole_fields[] = {
     SGP_FIELD(struct whole, "big", big, 1, UINT64_MAX),
     SGP_FIELD(struct whole, "colour", colour, RED, BLUE),
     SGP_FIELD(struct whole, "round", round, SGP_ROUND_NONE, 100),
     SGP_FIELD(struct whole, "real", real, 0, 2),
-    SGP_FIELDS(struct whole, "floats", floats, SGP_FORM_ANY),
-    SGP_FIELD(struct whole, "name", name, SGP_FORM_ANY),
-    SGP_PART(struct whole, part, &part_form),
+    SGP_FIELDS(struct whole, "floats", floats, SGP_SCHEMA_ANY),
+    SGP_FIELD(struct whole, "name", name, SGP_SCHEMA_ANY),
+    SGP_PART(struct whole, part, &part_schema),
 };
-static const struct sgp_form whole_form = SGP_FORM(struct whole, whole_fields);
+static const struct sgp_schema whole_schema = SGP_SCHEMA(struct whole, whole_fields);
 
 static const struct whole sample = {.big = UINT64_MAX,
     .colour = BLUE,
@@ -55,13 +55,13 @@ static const struct whole sample = {.big = UINT64_MAX,
 
 enum { WHOLE_BYTES = 8 + 4 + 8 + 8 + 3 * 4 + 64 + 4 + 1 };
 
-Test(form, bytes_come_back_as_the_same_values)
+Test(schema, bytes_come_back_as_the_same_values)
 {
     uint8_t bytes[WHOLE_BYTES];
     struct whole back = {.big = 3};
-    cr_assert(eq(sz, sgp_form_bytes(&whole_form), WHOLE_BYTES));
-    cr_assert(sgp_form_put(&whole_form, &sample, bytes) == bytes + WHOLE_BYTES);
-    cr_assert(sgp_form_take(&whole_form, bytes, &back) == bytes + WHOLE_BYTES);
+    cr_assert(eq(sz, sgp_schema_bytes(&whole_schema), WHOLE_BYTES));
+    cr_assert(sgp_schema_put(&whole_schema, &sample, bytes) == bytes + WHOLE_BYTES);
+    cr_assert(sgp_schema_take(&whole_schema, bytes, &back) == bytes + WHOLE_BYTES);
     cr_assert(eq(u64, back.big, UINT64_MAX));
     cr_assert(eq(int, (int)back.colour, BLUE));
     cr_assert(eq(i64, back.round, -1));
@@ -78,14 +78,14 @@ static void expect_wrong(struct whole wrong, const char *what)
 {
     uint8_t bytes[WHOLE_BYTES];
     struct whole back;
-    cr_expect(not(sgp_form_holds(&whole_form, &wrong)), "%s", what);
-    (void)sgp_form_put(&whole_form, &wrong, bytes);
-    cr_expect(sgp_form_take(&whole_form, bytes, &back) == NULL, "%s", what);
+    cr_expect(not(sgp_schema_holds(&whole_schema, &wrong)), "%s", what);
+    (void)sgp_schema_put(&whole_schema, &wrong, bytes);
+    cr_expect(sgp_schema_take(&whole_schema, bytes, &back) == NULL, "%s", what);
 }
 
-Test(form, a_value_out_of_its_range_is_refused)
+Test(schema, a_value_out_of_its_range_is_refused)
 {
-    cr_assert(sgp_form_holds(&whole_form, &sample));
+    cr_assert(sgp_schema_holds(&whole_schema, &sample));
     struct whole wrong;
 #define WITH(assignment)                                                                           \
     wrong = sample;                                                                                \
@@ -113,30 +113,31 @@ struct cover {
     uint8_t seen[512];
 };
 
-static int cover(void *context, const struct sgp_form_field *field, void *place)
+static int cover(void *context, const struct sgp_schema_field *field, void *place)
 {
     struct cover *all = context;
-    struct sgp_form_field one = *field;
+    struct sgp_schema_field one = *field;
     one.count = 1;
-    const struct sgp_form form = {.fields = &one, .count = 1};
-    memset(all->seen + ((const uint8_t *)place - all->structure), 1, sgp_form_bytes(&form));
+    const struct sgp_schema schema = {.fields = &one, .count = 1};
+    memset(all->seen + ((const uint8_t *)place - all->structure), 1, sgp_schema_bytes(&schema));
     return 0;
 }
 
-/* Bytes at..at + bytes of a structure that no field of its form has. */
-static size_t uncovered(const struct sgp_form *form, const void *structure, size_t at, size_t bytes)
+/* Bytes at..at + bytes of a structure that no field of its schema has. */
+static size_t uncovered(
+    const struct sgp_schema *schema, const void *structure, size_t at, size_t bytes)
 {
     struct cover all = {.structure = structure};
     size_t count = 0;
-    cr_assert(le(u32, form->bytes, sizeof all.seen));
-    (void)sgp_form_walk(form, structure, cover, &all);
+    cr_assert(le(u32, schema->bytes, sizeof all.seen));
+    (void)sgp_schema_walk(schema, structure, cover, &all);
     for (size_t i = at; i < at + bytes; i++)
         count += all.seen[i] == 0;
     return count;
 }
 
 /* Who adds a field to these structures, and forgets its line, fails here: it would not survive the process. */
-Test(form, every_field_of_a_record_has_a_line)
+Test(schema, every_field_of_a_record_has_a_line)
 {
     struct lists {
         uint32_t link_capacity, account_capacity;
@@ -147,14 +148,14 @@ Test(form, every_field_of_a_record_has_a_line)
     const struct sgp_record_link link = {.peer = 1};
     const struct sgp_account account = {.kind = SGP_ACCOUNT_DEBT};
     enum { PADDING_RECORD = 12, PADDING_LINK = 17, PADDING_ACCOUNT = 4 };
-    cr_expect(eq(sz, uncovered(&sgp_record_form, &record, 0, sizeof record),
+    cr_expect(eq(sz, uncovered(&sgp_record_schema, &record, 0, sizeof record),
         sizeof(struct lists) + PADDING_RECORD));
-    cr_expect(eq(sz, uncovered(&sgp_record_link_form, &link, 0, sizeof link), PADDING_LINK));
-    cr_expect(eq(sz, uncovered(&sgp_account_form, &account, 0, sizeof account), PADDING_ACCOUNT));
+    cr_expect(eq(sz, uncovered(&sgp_record_link_schema, &link, 0, sizeof link), PADDING_LINK));
+    cr_expect(eq(sz, uncovered(&sgp_account_schema, &account, 0, sizeof account), PADDING_ACCOUNT));
 }
 
 /* And here it would be missing at a replay. */
-Test(form, every_field_of_what_a_core_is_told_has_a_line)
+Test(schema, every_field_of_what_a_core_is_told_has_a_line)
 {
     static const struct sgp_node_config config = {.self = 1};
     static const struct sgp_event event = {.type = SGP_EVENT_START};
@@ -172,7 +173,7 @@ Test(form, every_field_of_what_a_core_is_told_has_a_line)
 }
 
 /* And it would not be sent. */
-Test(form, every_field_of_a_message_has_a_line)
+Test(schema, every_field_of_a_message_has_a_line)
 {
 #define ROW(type, member, padding)                                                                 \
     {                                                                                              \
@@ -190,10 +191,11 @@ Test(form, every_field_of_a_message_has_a_line)
     static const struct sgp_message message = {.type = SGP_HELLO};
     cr_assert(eq(sz, sizeof rows / sizeof *rows, SGP_MESSAGE_TYPES));
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const struct sgp_form *form = sgp_message_form(rows[i].type);
+        const struct sgp_schema *schema = sgp_message_schema(rows[i].type);
         size_t pulse =
-            uncovered(form, &message, offsetof(struct sgp_message, pulse), sizeof message.pulse);
-        size_t own = uncovered(form, &message, offsetof(struct sgp_message, hello), rows[i].bytes);
+            uncovered(schema, &message, offsetof(struct sgp_message, pulse), sizeof message.pulse);
+        size_t own =
+            uncovered(schema, &message, offsetof(struct sgp_message, hello), rows[i].bytes);
         cr_expect(eq(sz, pulse, 3), "%s", sgp_message_type_name(rows[i].type));
         cr_expect(eq(sz, own, rows[i].padding), "%s", sgp_message_type_name(rows[i].type));
     }
