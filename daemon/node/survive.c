@@ -77,7 +77,7 @@ static sgp_round older_round(const struct daemon *daemon, const struct survive_f
 {
     if (!daemon->ledger.found || found->exact)
         return SGP_ROUND_NONE;
-    sgp_round round = found->memory != NULL ? found->checkpoint.moment.round : 0;
+    sgp_round round = found->memory != NULL ? found->checkpoint.point.round : 0;
     return round < daemon->ledger.record.round ? round : SGP_ROUND_NONE;
 }
 
@@ -134,7 +134,7 @@ int survive_open(struct daemon *daemon, struct sgp_node_config *config, struct s
         .sequence = ledger->sequence,
         .altered = ledger->orphaned > 0,
         .evident = ledger->damaged || found->any,
-        .moment = found->memory != NULL ? &found->checkpoint.moment : NULL};
+        .point = found->memory != NULL ? &found->checkpoint.point : NULL};
     struct sgp_restart restart;
     sgp_restart(&past, config->seed, prepared->needs.snapshots, &restart);
     found->exact = restart.exact;
@@ -157,7 +157,7 @@ int survive_open(struct daemon *daemon, struct sgp_node_config *config, struct s
 void survive_restore(struct daemon *daemon)
 {
     const struct sgp_checkpoint *checkpoint = &daemon->found.checkpoint;
-    for (uint32_t j = 0; daemon->found.exact && j < checkpoint->moment.kept_count; j++)
+    for (uint32_t j = 0; daemon->found.exact && j < checkpoint->point.kept_count; j++)
         if (j < daemon->performer.snapshots.count)
             memcpy(*sgp_pool_place(&daemon->performer.snapshots, j), checkpoint->kept[j],
                 checkpoint->parameters * sizeof(float));
@@ -181,7 +181,7 @@ static void run_checkpoint(struct job *job)
         sgp_state_add_vector(&task->checkpoint.state, SGP_STATE_REST, daemon->performer.rest);
     if (task->entered != NULL) /* during an exact cycle, this vector is the estimate */
         task->checkpoint.state.x = *task->entered;
-    for (uint32_t j = 0; j < task->checkpoint.moment.kept_count; j++)
+    for (uint32_t j = 0; j < task->checkpoint.point.kept_count; j++)
         task->checkpoint.kept[j] = *task->kept[j];
     task->code = sgp_checkpoint_write(path, &task->checkpoint, &task->error);
 }
@@ -199,7 +199,7 @@ static void done_checkpoint(struct job *job, bool cancelled)
         notes_mended(daemon, "the checkpoint ");
     if (task.code >= 0 && !cancelled)
         sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=checkpoint round=%" PRId64,
-            task.checkpoint.moment.round);
+            task.checkpoint.point.round);
     if (!cancelled)
         events_settle(daemon);
 }
@@ -211,9 +211,9 @@ sgp_round survive_lost_rounds(const struct sgp_node_status *status)
 
 /* Nothing is worth writing: there is no estimate, or the initial parameters belong to a ledger that
  * counts rounds. */
-static bool is_empty(const struct sgp_moment *moment, const struct sgp_node_status *status)
+static bool is_empty(const struct sgp_recovery_point *point, const struct sgp_node_status *status)
 {
-    bool empty = moment->sequence == 0 && moment->kept_count == 0 && !(moment->weight > 0);
+    bool empty = point->sequence == 0 && point->kept_count == 0 && !(point->weight > 0);
     return empty || (status->fresh && status->round > 0);
 }
 
@@ -223,10 +223,11 @@ int survive_checkpoint(struct daemon *daemon)
         return SGP_E_STATE;
     bool busy = daemon->checkpointing && !daemon->drained; /* the last checkpoint must be written */
     const struct sgp_node_status status = daemon_status(daemon);
-    struct sgp_moment moment;
+    struct sgp_recovery_point point;
     uint32_t slots[SGP_KEPT_MAX];
-    sgp_node_moment(daemon->node, &daemon->ledger.record, daemon->ledger.sequence, &moment, slots);
-    if (!busy && is_empty(&moment, &status))
+    sgp_node_recovery_point(
+        daemon->node, &daemon->ledger.record, daemon->ledger.sequence, &point, slots);
+    if (!busy && is_empty(&point, &status))
         return SGP_E_STATE;
     struct task *task = busy ? NULL : task_take(daemon, run_checkpoint, done_checkpoint);
     if (task == NULL)
@@ -239,10 +240,10 @@ int survive_checkpoint(struct daemon *daemon)
     if (status.estimate_slot != SGP_SLOT_NONE)
         task->entered = sgp_pool_place(&daemon->performer.snapshots, status.estimate_slot);
     if (daemon->training != NULL) /* not exact, because a restart repeats the running steps */
-        moment.sequence = 0;
-    for (uint32_t j = 0; j < moment.kept_count; j++)
+        point.sequence = 0;
+    for (uint32_t j = 0; j < point.kept_count; j++)
         task->kept[j] = sgp_pool_place(&daemon->performer.snapshots, slots[j]);
-    task->checkpoint.moment = moment;
+    task->checkpoint.point = point;
     daemon->checkpointing = true;
     daemon->saves++;
     task->job.reads = true;

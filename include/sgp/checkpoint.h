@@ -20,9 +20,9 @@
 struct sgp_checkpoint {
     uint64_t parameters;
     uint64_t shape; /* digest of the model, sgp_model_shape_digest */
-    struct sgp_moment moment;
+    struct sgp_recovery_point point;
     struct sgp_trainer_state state;
-    const float *kept[SGP_KEPT_MAX]; /* `parameters` values each, moment.kept_count of them */
+    const float *kept[SGP_KEPT_MAX]; /* `parameters` values each, point.kept_count of them */
 };
 
 /* Write to PATH, readable by owner and group alone (0640); the previous file becomes PATH.1.

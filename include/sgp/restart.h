@@ -5,7 +5,7 @@
  * The record (sgp/record.h) holds the weight and is always up to date. A checkpoint holds the
  * parameters, and the content of owed shares, of the moment at which it was made. As long as
  * nothing was committed since, both describe one moment, and the node continues exactly from there.
- * The first commit spends the checkpoint. A spent checkpoint still has an estimate.
+ * The first commit supersedes the checkpoint. A superseded checkpoint still has an estimate.
  *
  * Pure functions. Thread: any. */
 #ifndef SGP_RESTART_H
@@ -20,8 +20,9 @@ struct sgp_past {
     uint64_t sequence;         /* of it */
     /* It was changed since it was written: it owed shares to nodes that no file names now. */
     bool altered;
-    bool evident;                    /* there was such a process, whatever data is left of it */
-    const struct sgp_moment *moment; /* of its newest whole checkpoint; NULL: there is none */
+    bool evident; /* there was such a process, whatever data is left of it */
+    const struct sgp_recovery_point
+        *point; /* of its newest whole checkpoint; NULL: there is none */
 };
 
 struct sgp_restart {
@@ -44,11 +45,11 @@ struct sgp_restart {
 void sgp_restart(
     const struct sgp_past *past, uint64_t fresh, uint32_t slots, struct sgp_restart *ret_restart);
 
-/* The moment of a checkpoint that is made now, between two steps. `record` was committed last,
- * under `sequence`. ret_slots[j] is the snapshot slot of kept[j]; its content must be taken at this
- * place of the queue of jobs. During training nothing is kept: the next commit would spend the
- * checkpoint at once. */
-void sgp_node_moment(const struct sgp_node *node, const struct sgp_record *record,
-    uint64_t sequence, struct sgp_moment *ret_moment, uint32_t ret_slots[SGP_KEPT_MAX]);
+/* The recovery point of a checkpoint that is made now, between two steps. `record` was committed
+ * last, under `sequence`. ret_slots[j] is the snapshot slot of kept[j]; its content must be taken
+ * at this place of the queue of jobs. During training nothing is kept: the next commit would
+ * supersede the checkpoint at once. */
+void sgp_node_recovery_point(const struct sgp_node *node, const struct sgp_record *record,
+    uint64_t sequence, struct sgp_recovery_point *ret_point, uint32_t ret_slots[SGP_KEPT_MAX]);
 
 #endif

@@ -35,10 +35,10 @@ struct sgp_slice {
     uint64_t count;
 };
 
-/* The moment at which a checkpoint was made. sgp/checkpoint.h stores it, and sgp/restart.h makes
- * and judges it. */
+/* Recovery point: the state that a checkpoint describes. sgp/checkpoint.h stores it, and
+ * sgp/restart.h makes and judges it. */
 #define SGP_KEPT_MAX 4u /* snapshots in a checkpoint */
-struct sgp_moment {
+struct sgp_recovery_point {
     uint64_t incarnation; /* of the node */
     /* Of the record, counted from 1; 0: the parameters are a guess, and belong to no record. */
     uint64_t sequence;

@@ -45,7 +45,7 @@ void sgp_sim_check_exact(struct sgp_sim *sim, struct sgp_sim_host *host)
 {
     host->trainer->methods->estimate(host->trainer, 1.0, sim->after);
     if (memcmp(sim->after, host->checkpoint.x, sim->options.dimension * sizeof *sim->after) != 0)
-        sgp_sim_fail(sim, SGP_E_STATE, "%s goes on from a checkpoint that is spent",
+        sgp_sim_fail(sim, SGP_E_STATE, "%s goes on from a checkpoint that is superseded",
             sgp_sim_name(sim, host->index));
 }
 

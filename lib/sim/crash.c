@@ -60,7 +60,7 @@ static void look_back(
     struct sgp_past past = {.record = rejoins || forgets ? NULL : &host->record,
         .sequence = host->sequence,
         .evident = crash->forgets,
-        .moment = host->checkpoint.written ? &host->checkpoint.moment : NULL};
+        .point = host->checkpoint.written ? &host->checkpoint.point : NULL};
     uint64_t fresh = past.record ? 0 : sgp_random_next(&sim->random) | 1;
     sim->restart(&past, fresh, host->performer.snapshots.count, &ret_rebirth->restart);
 }

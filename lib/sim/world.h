@@ -96,8 +96,8 @@ struct sgp_sim_job {
     union {
         struct sgp_work work; /* the job of the core; for MEASURE its round and weight */
         struct {
-            struct sgp_moment moment;    /* of a checkpoint */
-            uint32_t kept[SGP_KEPT_MAX]; /* the snapshot slots that belong to the checkpoint */
+            struct sgp_recovery_point point; /* of a checkpoint */
+            uint32_t kept[SGP_KEPT_MAX];     /* the snapshot slots that belong to the checkpoint */
         };
     };
 };
@@ -132,7 +132,7 @@ struct sgp_sim_checkpoint {
     /* the compressor with which each snapshot was given */
     enum sgp_compressor compressors[SGP_KEPT_MAX];
     bool written;
-    struct sgp_moment moment;
+    struct sgp_recovery_point point;
 };
 
 /* A topology file. Hosts are the nodes of the first file. Another file may give them other

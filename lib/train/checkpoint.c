@@ -86,27 +86,27 @@ int sgp_checkpoint_write(
     }
     (void)XXH3_64bits_reset(output.hash);
     const struct sgp_trainer_state *state = &checkpoint->state;
-    const struct sgp_moment *moment = &checkpoint->moment;
+    const struct sgp_recovery_point *point = &checkpoint->point;
     struct header header = {.version = VERSION,
         .vector_count = state->vector_count,
         .counter_count = state->counter_count,
         .parameters = checkpoint->parameters,
         .shape = checkpoint->shape,
-        .incarnation = moment->incarnation,
-        .sequence = moment->sequence,
-        .round = (uint64_t)moment->round,
-        .weight = moment->weight,
-        .snapshot_count = moment->kept_count};
+        .incarnation = point->incarnation,
+        .sequence = point->sequence,
+        .round = (uint64_t)point->round,
+        .weight = point->weight,
+        .snapshot_count = point->kept_count};
     memcpy(header.magic, magic, sizeof magic);
-    for (uint32_t i = 0; i < moment->kept_count; i++)
-        header.snapshot_rounds[i] = (uint64_t)moment->kept[i];
+    for (uint32_t i = 0; i < point->kept_count; i++)
+        header.snapshot_rounds[i] = (uint64_t)point->kept[i];
     size_t bytes = checkpoint->parameters * sizeof(float);
     put(&output, &header, sizeof header);
     put_names(&output, state, checkpoint->parameters);
     put(&output, state->x, bytes);
     for (uint32_t i = 0; i < state->vector_count; i++)
         put(&output, state->vectors[i].values, bytes);
-    for (uint32_t i = 0; i < moment->kept_count; i++)
+    for (uint32_t i = 0; i < point->kept_count; i++)
         put(&output, checkpoint->kept[i], bytes);
     uint64_t digest = XXH3_64bits_digest(output.hash);
     sgp_atomic_write(&output.file, &digest, sizeof digest);
@@ -213,14 +213,14 @@ static int read_open(FILE *file, const char *path, uint64_t parameters, uint64_t
     }
     *ret_checkpoint = (struct sgp_checkpoint){.parameters = parameters,
         .shape = shape,
-        .moment = {.incarnation = header.incarnation,
+        .point = {.incarnation = header.incarnation,
             .sequence = header.sequence,
             .round = (sgp_round)header.round,
             .weight = header.weight,
             .kept_count = (uint32_t)header.snapshot_count}};
     fill_in(&header, &content, &ret_checkpoint->state);
     for (uint64_t i = 0; i < header.snapshot_count; i++) {
-        ret_checkpoint->moment.kept[i] = (sgp_round)header.snapshot_rounds[i];
+        ret_checkpoint->point.kept[i] = (sgp_round)header.snapshot_rounds[i];
         ret_checkpoint->kept[i] = content.vectors + (first + i) * parameters;
     }
     *ret_memory = content.vectors;

@@ -111,7 +111,7 @@ static void call_it_exact(
     const struct sgp_past *past, uint64_t fresh, uint32_t slots, struct sgp_restart *ret_restart)
 {
     sgp_restart(past, fresh, slots, ret_restart);
-    if (past->record && past->moment) {
+    if (past->record && past->point) {
         ret_restart->exact = true;
         ret_restart->seeks = false;
         ret_restart->scale = 1;
@@ -351,7 +351,8 @@ struct campaign_plant campaign_plants[] = {
     {"not-returned", "what a killed node owed does not come home", put_owe, false, NULL, 0, NULL},
     {"spent-twice", "a second restart begins from the record of the first", put_commit, false, NULL,
         0, NULL},
-    {"exact-always", "a spent checkpoint passes for an exact one", put_exact, false, NULL, 0, NULL},
+    {"exact-always", "a superseded checkpoint passes for an exact one", put_exact, false, NULL, 0,
+        NULL},
     {"unguarded", "nothing keeps a weight from shrinking", put_unguarded, false, NULL, 0, NULL},
     {"bequest-lies", "a hostile node calls shares bequests", put_lie, true, NULL, 0, NULL},
     {"update-added-twice", "an owner adds an update twice", put_add, false, "backup", 0, NULL},

@@ -36,7 +36,7 @@ static void write_round(sgp_round round, const float *momentum)
     struct sgp_error error = {0};
     struct sgp_checkpoint checkpoint = {.parameters = 3,
         .shape = 99,
-        .moment = {.incarnation = 7, .sequence = 1234, .round = round, .weight = 0.3},
+        .point = {.incarnation = 7, .sequence = 1234, .round = round, .weight = 0.3},
         .state = {.x = x}};
     sgp_state_add_counter(&checkpoint.state, SGP_STATE_STEPS, 55);
     if (momentum)
@@ -64,10 +64,10 @@ Test(checkpoint, what_was_written_comes_back_to_the_bit)
     struct sgp_checkpoint back;
     write_round(8, velocity);
     cr_assert(zero(int, read_back(path, &error, &back)), "%s", error.text);
-    cr_assert(eq(i64, back.moment.round, 8));
-    cr_assert(eq(u64, back.moment.sequence, 1234));
-    cr_assert(eq(u64, back.moment.incarnation, 7));
-    cr_assert(eq(dbl, back.moment.weight, 0.3));
+    cr_assert(eq(i64, back.point.round, 8));
+    cr_assert(eq(u64, back.point.sequence, 1234));
+    cr_assert(eq(u64, back.point.incarnation, 7));
+    cr_assert(eq(dbl, back.point.weight, 0.3));
     cr_assert(eq(u64, sgp_state_counter(&back.state, SGP_STATE_STEPS), 55));
     cr_assert(eq(u32, back.state.vector_count, 1));
     write_round(9, NULL);
@@ -82,7 +82,7 @@ Test(checkpoint, snapshots_and_named_state_come_back)
     struct sgp_checkpoint back, checkpoint = {.parameters = 3,
                                     .shape = 99,
                                     .state = {.x = x},
-                                    .moment = {.kept_count = 2, .kept = {41, 0}},
+                                    .point = {.kept_count = 2, .kept = {41, 0}},
                                     .kept = {snapshots[0], snapshots[1]}};
     sgp_state_add_vector(&checkpoint.state, "velocity", velocity);
     sgp_state_add_vector(&checkpoint.state, "exactly 23 bytes a name", snapshots[1]);
@@ -91,9 +91,9 @@ Test(checkpoint, snapshots_and_named_state_come_back)
     cr_assert(zero(int, sgp_checkpoint_write(path, &checkpoint, &error)), "%s", error.text);
     float *memory;
     cr_assert(zero(int, sgp_checkpoint_read(path, 3, 99, &error, &back, &memory)));
-    cr_assert(eq(u32, back.moment.kept_count, 2));
-    cr_assert(eq(i64, back.moment.kept[0], 41));
-    cr_assert(eq(i64, back.moment.kept[1], 0));
+    cr_assert(eq(u32, back.point.kept_count, 2));
+    cr_assert(eq(i64, back.point.kept[0], 41));
+    cr_assert(eq(i64, back.point.kept[1], 0));
     for (int i = 0; i < 2; i++)
         cr_assert(zero(int, memcmp(back.kept[i], snapshots[i], sizeof snapshots[i])));
     cr_assert(eq(u32, back.state.vector_count, 2));
@@ -140,9 +140,9 @@ Test(checkpoint, the_one_before_is_kept)
     write_round(9, velocity);
     write_round(10, velocity);
     cr_assert(zero(int, read_back(path, NULL, &back)));
-    cr_assert(eq(i64, back.moment.round, 10));
+    cr_assert(eq(i64, back.point.round, 10));
     cr_assert(zero(int, read_back(older, NULL, &back)));
-    cr_assert(eq(i64, back.moment.round, 9));
+    cr_assert(eq(i64, back.point.round, 9));
 }
 
 Test(checkpoint, every_flipped_byte_and_every_length_but_its_own_is_refused)

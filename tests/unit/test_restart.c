@@ -8,7 +8,7 @@
 struct case_of {
     struct sgp_record_link links[3];
     struct sgp_record record;
-    struct sgp_moment moment;
+    struct sgp_recovery_point point;
     struct sgp_past past;
 };
 
@@ -31,7 +31,7 @@ static void set_up(struct case_of *it)
             {.peer = 1, .number = 2}},
         .record =
             {.incarnation = 77, .round = 6, .weight = 0.75, .link_count = 3, .link_capacity = 3},
-        .moment = {.incarnation = 77,
+        .point = {.incarnation = 77,
             .sequence = 12,
             .round = 6,
             .weight = 0.75,
@@ -40,7 +40,7 @@ static void set_up(struct case_of *it)
     };
     it->record.links = it->links;
     it->past = (struct sgp_past){
-        .record = &it->record, .sequence = 12, .evident = true, .moment = &it->moment};
+        .record = &it->record, .sequence = 12, .evident = true, .point = &it->point};
 }
 
 static struct sgp_restart judge(const struct case_of *it, uint32_t slots)
@@ -73,18 +73,18 @@ Test(restart, there_must_be_a_slot_for_what_was_kept)
 }
 
 /* One commit later, of another life, a guess, or changed meanwhile: an estimate, and no more. */
-Test(restart, a_spent_checkpoint_is_an_estimate)
+Test(restart, a_superseded_checkpoint_is_an_estimate)
 {
     for (int what = 0; what < 6; what++) {
         struct case_of it;
         set_up(&it);
         it.past.sequence += what == 0;
-        it.moment.incarnation += what == 1;
-        it.moment.round += what == 2;
-        it.moment.weight *= what == 3 ? 1 + 0x1p-52 : 1;
+        it.point.incarnation += what == 1;
+        it.point.round += what == 2;
+        it.point.weight *= what == 3 ? 1 + 0x1p-52 : 1;
         it.past.altered = what == 4;
         if (what == 5)
-            it.past.sequence = it.moment.sequence = 0;
+            it.past.sequence = it.point.sequence = 0;
         it.links[0].owed_kept = true; /* as the late process had it */
         struct sgp_restart restart = judge(&it, 4);
         cr_assert(not(restart.exact), "%d", what);
@@ -92,7 +92,7 @@ Test(restart, a_spent_checkpoint_is_an_estimate)
             "a weight alone changes nothing that was left out");
         cr_assert(restart.seeks && !restart.minted, "%d", what);
         cr_assert(eq(u64, restart.incarnation, 77));
-        cr_assert(eq(dbl, restart.scale, 1 / it.moment.weight), "%d", what);
+        cr_assert(eq(dbl, restart.scale, 1 / it.point.weight), "%d", what);
         cr_assert(not(it.links[0].owed_kept), "%d", what);
         cr_assert(not(it.links[1].owed_kept), "%d", what);
     }
@@ -119,40 +119,40 @@ Test(restart, mass_without_weight_has_no_estimate)
     struct case_of it;
     set_up(&it);
     it.past.sequence++;
-    it.moment.weight = 0;
+    it.point.weight = 0;
     cr_assert(eq(dbl, judge(&it, 4).scale, 0));
-    it.past.moment = NULL;
+    it.past.point = NULL;
     cr_assert(eq(dbl, judge(&it, 4).scale, 0));
 }
 
-/* ---- the moment of a checkpoint ---- */
+/* ---- the recovery point of a checkpoint ---- */
 
-static struct sgp_moment moment_of(const struct desk *desk, uint32_t slots[SGP_KEPT_MAX])
+static struct sgp_recovery_point point_of(const struct desk *desk, uint32_t slots[SGP_KEPT_MAX])
 {
     static struct sgp_record_link links[16];
     struct sgp_record record = {.links = links, .link_capacity = 16};
-    struct sgp_moment moment;
+    struct sgp_recovery_point point;
     sgp_node_record(desk->node, &record);
-    sgp_node_moment(desk->node, &record, 31, &moment, slots);
-    return moment;
+    sgp_node_recovery_point(desk->node, &record, 31, &point, slots);
+    return point;
 }
 
-/* While rounds are made the next commit spends it at once; in a pause what is owed is worth its room. */
+/* While rounds are made the next commit supersedes it at once; in a pause what is owed is worth its room. */
 Test(restart, what_is_owed_is_kept_in_a_pause_alone)
 {
     struct desk desk;
     uint32_t slots[SGP_KEPT_MAX] = {99, 99, 99, 99};
     open_pair(&desk);
     give_first(&desk);
-    struct sgp_moment moment = moment_of(&desk, slots);
-    cr_assert(eq(u64, moment.sequence, 31));
-    cr_assert(eq(u64, moment.incarnation, 77));
-    cr_assert(eq(dbl, moment.weight, 0.5));
-    cr_assert(eq(u32, moment.kept_count, 0));
+    struct sgp_recovery_point point = point_of(&desk, slots);
+    cr_assert(eq(u64, point.sequence, 31));
+    cr_assert(eq(u64, point.incarnation, 77));
+    cr_assert(eq(dbl, point.weight, 0.5));
+    cr_assert(eq(u32, point.kept_count, 0));
     post_type(&desk, SGP_EVENT_PAUSE);
-    moment = moment_of(&desk, slots);
-    cr_assert(eq(u32, moment.kept_count, 1));
-    cr_assert(eq(i64, moment.kept[0], 0), "the round in which it was given");
+    point = point_of(&desk, slots);
+    cr_assert(eq(u32, point.kept_count, 1));
+    cr_assert(eq(i64, point.kept[0], 0), "the round in which it was given");
     cr_assert(lt(u32, slots[0], 4));
     close_desk(&desk);
 }

@@ -185,7 +185,7 @@ Test(checkpoints, after_a_clean_end_nothing_was_forgotten)
 
 /* In the middle of training the record has moved on since: the checkpoint is an estimate, and one
  * whose record is lost as well begins with what its neighbours have. */
-Test(checkpoints, a_spent_one_is_a_guess)
+Test(checkpoints, a_superseded_one_is_a_guess)
 {
     const struct sgp_sim_crash crashes[] = {
         {.node = 3, .at = 2 * SGP_SECOND + 5 * SGP_MILLISECOND, .back = 3 * SGP_SECOND},
