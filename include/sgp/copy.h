@@ -36,7 +36,7 @@ void sgp_copy_adopt(
 void sgp_copy_push(const float *copy, struct sgp_trainer *trainer, float **snapshot);
 
 /* *snapshot = x - copy; nothing else changes. */
-void sgp_copy_tell(const float *copy, struct sgp_trainer *trainer, float *snapshot);
+void sgp_copy_offer(const float *copy, struct sgp_trainer *trainer, float *snapshot);
 
 /* The node holds the token: *snapshot, copy and x become copy + part * (x - copy). */
 void sgp_copy_give(float *copy, struct sgp_trainer *trainer, float **snapshot, float part);

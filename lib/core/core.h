@@ -460,7 +460,7 @@ void sgp_core_curtail(struct sgp_node *node); /* end a worker's steps that are t
 
 /* role_token.c; each function returns false, or does nothing, if there is no token */
 /* the node must publish updates for the token, or the token itself */
-bool sgp_core_is_untold(const struct sgp_node *node);
+bool sgp_core_must_offer(const struct sgp_node *node);
 /* the time of the steps of a round */
 void sgp_core_time_update(struct sgp_node *node, sgp_time took);
 /* The greatest label that a token from that neighbour may have. */
@@ -475,7 +475,8 @@ bool sgp_core_has_left(const struct sgp_node *node, const struct sgp_core_link *
 bool sgp_core_may_grant_token(const struct sgp_node *node, const struct sgp_core_link *link);
 void sgp_core_hand_on(struct sgp_node *node); /* if the token is here and a target is ready */
 bool sgp_core_could_hand_on(const struct sgp_node *node); /* soon, to a node that stays */
-bool sgp_core_tells_last(struct sgp_node *node); /* the node stops, and publishes the token first */
+bool sgp_core_offers_last(
+    struct sgp_node *node); /* the node stops, and publishes the token first */
 void sgp_core_forgo_token(struct sgp_node *node);
 void sgp_core_forgo_recorded(struct sgp_node *node);
 void sgp_core_remake_token(struct sgp_node *node); /* under a higher epoch */

@@ -42,25 +42,25 @@ static bool takes_one_each(const struct sgp_node *node)
     return delay_of(node)->token == SGP_TOKEN_FIXED;
 }
 
-bool sgp_core_is_untold(const struct sgp_node *node)
+bool sgp_core_must_offer(const struct sgp_node *node)
 {
     const struct sgp_token_state *token = &node->token;
     if (!node->role->unique)
         return false;
     if (node->mass.weight <= 0)
-        return node->copy.updates > token->told;
+        return node->copy.updates > token->offered;
     bool later = takes_one_each(node) && node->state == SGP_NODE_TRAINING;
     return token->slot == SGP_SLOT_NONE || (node->copy.updates > 0 && !later);
 }
 
 /* ---- publishing updates ---- */
 
-static void forget_told(struct sgp_node *node)
+static void forget_offered(struct sgp_node *node)
 {
     if (node->token.slot != SGP_SLOT_NONE)
         node->layout.snapshot_users[node->token.slot]--;
     node->token.slot = SGP_SLOT_NONE;
-    node->token.told = 0;
+    node->token.offered = 0;
 }
 
 /* A snapshot contains the updates of the previous one. */
@@ -78,7 +78,7 @@ static void publish(struct sgp_node *node, uint32_t slot)
     effect->publish.purpose = here ? SGP_PUBLISH_TOKEN : SGP_PUBLISH_UPDATE;
     effect->publish.slice = sgp_core_all(node);
     if (!here) {
-        node->token.told = count;
+        node->token.offered = count;
         return;
     }
     node->copy.label = node->copy.exists ? node->copy.label + count : node->round;
@@ -89,9 +89,9 @@ static void publish(struct sgp_node *node, uint32_t slot)
         sgp_core_note(node, SGP_NOTE_TOKEN_RECEIVED, node->config.self)->amount = count;
 }
 
-static bool tell(struct sgp_node *node)
+static bool offer(struct sgp_node *node)
 {
-    forget_told(node);
+    forget_offered(node);
     uint32_t slot = sgp_core_unused(node);
     if (slot == SGP_SLOT_NONE)
         return false;
@@ -104,7 +104,7 @@ static bool tell(struct sgp_node *node)
 
 static bool give(struct sgp_node *node)
 {
-    return !sgp_core_is_untold(node) || tell(node);
+    return !sgp_core_must_offer(node) || offer(node);
 }
 
 /* ---- how far a label may rise ---- */
@@ -137,7 +137,7 @@ static sgp_round made_since(const struct sgp_node *node)
 
 /* The updates that may wait for the token at all nodes, plus the update that each node is
  * computing. */
-static sgp_round untold_most(const struct sgp_node *node)
+static sgp_round unoffered_most(const struct sgp_node *node)
 {
     const struct sgp_topology *topology = node->config.topology;
     return (sgp_round)topology->node_count * (sgp_topology_delay_most(topology) + 1);
@@ -159,12 +159,12 @@ sgp_round sgp_core_label_most(const struct sgp_node *node, uint32_t peer)
 {
     sgp_round made = made_since(node), said = said_by_others(node, peer);
     sgp_round known = made < SGP_ROUND_MAX - node->round ? node->round + made : SGP_ROUND_MAX;
-    sgp_round untold = untold_most(node), end = sgp_core_train_end(node);
+    sgp_round unoffered = unoffered_most(node), end = sgp_core_train_end(node);
     /* under this file no node takes a step beyond its end */
     end = end > node->round ? end : node->round;
     known = known < end ? known : end;
     known = known > said ? known : said; /* other nodes may have another file */
-    return known < SGP_ROUND_MAX - untold ? known + untold : SGP_ROUND_MAX;
+    return known < SGP_ROUND_MAX - unoffered ? known + unoffered : SGP_ROUND_MAX;
 }
 
 /* A label that is above all known ones, and is never used twice. */
@@ -196,8 +196,8 @@ static bool may_absorb(const struct sgp_node *node, const struct sgp_receive *re
 static void receive_token(struct sgp_node *node, struct sgp_receive *receive)
 {
     if (is_here(node)) /* there are two tokens: one of them is dropped */
-        forget_told(node);
-    uint32_t count = node->token.told;
+        forget_offered(node);
+    uint32_t count = node->token.offered;
     if (node->token.slot == SGP_SLOT_NONE)
         node->layout.snapshot_users[node->token.slot = sgp_core_unused(node)]++;
     node->copy.updates -= count;
@@ -214,7 +214,7 @@ static void receive_token(struct sgp_node *node, struct sgp_receive *receive)
     node->copy.label = label;
     node->copy.since = node->now;
     node->round = label + node->copy.updates;
-    node->token.told = 0;
+    node->token.offered = 0;
     node->token.renewed = false;
     node->unrecorded = true;
     sgp_core_mark_all_dirty(node);
@@ -269,7 +269,7 @@ bool sgp_core_may_grant_token(const struct sgp_node *node, const struct sgp_core
         !node->leaving.wanted;
     bool lacks = node->stage == SGP_STAGE_END &&
                  (node->token.renewed || link->receiving.promise[0] > node->copy.label);
-    return takes && (is_here(node) || node->token.told > 0 || lacks);
+    return takes && (is_here(node) || node->token.offered > 0 || lacks);
 }
 
 /* ---- joining ---- */
@@ -400,17 +400,17 @@ bool sgp_core_could_hand_on(const struct sgp_node *node)
 }
 
 /* A token that is not published yet cannot be passed on. */
-bool sgp_core_tells_last(struct sgp_node *node)
+bool sgp_core_offers_last(struct sgp_node *node)
 {
-    bool untold = is_here(node) && node->token.slot == SGP_SLOT_NONE && !node->token.of_record;
-    return untold && sgp_core_could_hand_on(node) && tell(node);
+    bool unoffered = is_here(node) && node->token.slot == SGP_SLOT_NONE && !node->token.of_record;
+    return unoffered && sgp_core_could_hand_on(node) && offer(node);
 }
 
 /* The token was refused, or its target is gone. x is the token plus this node's updates since. If
  * the snapshot is lost, x is an older copy, or a guess, and other nodes may know greater labels. */
 static void come_home(struct sgp_node *node, uint32_t slot)
 {
-    forget_told(node);
+    forget_offered(node);
     node->token.slot = slot; /* the link's snapshot is the token again */
     if (!node->copy.exists)
         sgp_core_want(node);
@@ -425,7 +425,7 @@ void sgp_core_forgo_token(struct sgp_node *node)
 {
     sgp_mass_set(node, 0);
     node->token.of_record = false;
-    forget_told(node);
+    forget_offered(node);
     node->unrecorded = node->again = true;
 }
 
@@ -508,7 +508,7 @@ void sgp_core_remake_token(struct sgp_node *node)
     take_epoch(node);
     sgp_mass_set(node, 1);
     node->token.renewed = false;
-    forget_told(node);
+    forget_offered(node);
     if (node->copy.exists)
         node->copy.label = newest_label(node, sgp_core_is_up);
 }
@@ -521,7 +521,7 @@ void sgp_core_remake_token(struct sgp_node *node)
 static const struct sgp_core_link *awaited(const struct sgp_node *node)
 {
     bool here = is_here(node);
-    bool waits = node->state == SGP_NODE_TRAINING && !sgp_core_is_untold(node) &&
+    bool waits = node->state == SGP_NODE_TRAINING && !sgp_core_must_offer(node) &&
                  (!here || takes_one_each(node)) && !node->leaving.wanted &&
                  node->copy.updates >= sgp_topology_delay_most(node->config.topology);
     const struct sgp_core_link *first = NULL, *missing = NULL;

@@ -211,7 +211,7 @@ static void end(struct sgp_node *node)
         if (sgp_core_agrees(node))
             sgp_core_become(node, SGP_NODE_FINISHED);
     }
-    if (node->round >= sgp_core_last(node) && !sgp_core_is_untold(node))
+    if (node->round >= sgp_core_last(node) && !sgp_core_must_offer(node))
         return;
     sgp_core_become(node, SGP_NODE_SETTLING); /* another node trains or mixes longer than known */
     sgp_core_enter(node, SGP_STAGE_BEGIN);
@@ -223,7 +223,7 @@ static void drain(struct sgp_node *node)
 {
     if (node->drained || sgp_core_computes(node))
         return;
-    if (sgp_core_tells_last(node)) {
+    if (sgp_core_offers_last(node)) {
         sgp_core_enter(node, SGP_STAGE_IDLE);
         sgp_core_enter(node, SGP_STAGE_PUBLISHING);
         return;
@@ -403,12 +403,12 @@ static void begin(struct sgp_node *node)
         return;
     if (steps_are_done(node))
         settle(node);
-    bool untold = sgp_core_is_untold(node);
-    if (node->round >= sgp_core_last(node) && !untold) {
+    bool offers = sgp_core_must_offer(node);
+    if (node->round >= sgp_core_last(node) && !offers) {
         come_to_end(node);
         return;
     }
-    if (untold) {
+    if (offers) {
         sgp_core_enter(node, SGP_STAGE_CREDIT);
         return;
     }
@@ -632,7 +632,7 @@ void sgp_core_advance(struct sgp_node *node)
         /* first forget an update that no owner will add */
         bool forgets = node->role->gives_updates && node->trained;
         if (node->stage == SGP_STAGE_CREDIT && node->round >= sgp_core_last(node) &&
-            !sgp_core_is_untold(node) && !forgets)
+            !sgp_core_must_offer(node) && !forgets)
             come_to_end(node); /* no target would grant a credit after an early stop */
         if (node->stage == SGP_STAGE_CREDIT && sgp_core_give(node)) {
             if (node->giving.slot != SGP_SLOT_NONE)

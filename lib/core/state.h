@@ -368,7 +368,7 @@ struct sgp_token_state {
     /* snapshot: the token if it is here, otherwise this node's accumulated updates; NONE:
      * neither */
     uint32_t slot;
-    uint32_t told;     /* number of updates in that snapshot while the token is away */
+    uint32_t offered;  /* number of updates in that snapshot while the token is away */
     bool of_record;    /* the token is here only according to the record of an earlier process */
     bool renewed;      /* a new epoch began, and the token has not been here since */
     sgp_time quickest; /* the shortest time that the steps of a round took in this process */

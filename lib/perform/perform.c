@@ -447,7 +447,7 @@ static void run_publish(const struct sgp_performer *performer, struct sgp_work *
     else if (work->purpose == SGP_PUBLISH_TOKEN)
         sgp_copy_give(performer->copy, trainer, work->place, (float)work->factor);
     else if (work->purpose == SGP_PUBLISH_UPDATE && work->factor > 0)
-        sgp_copy_tell(performer->copy, trainer, *work->place);
+        sgp_copy_offer(performer->copy, trainer, *work->place);
     else if (work->purpose == SGP_PUBLISH_UPDATE || work->purpose == SGP_PUBLISH_NOTHING)
         sgp_copy_push(performer->copy, trainer, work->place);
     else if (work->purpose == SGP_PUBLISH_CHOSEN)

@@ -235,7 +235,7 @@ static void after_publish(struct sgp_sim_host *host, const struct sgp_sim_job *j
     if (work->purpose == SGP_PUBLISH_TOKEN)
         sgp_sim_check_token(host, snapshot);
     else if (tells)
-        sgp_sim_count_told(host);
+        sgp_sim_count_offered(host);
     if (work->purpose == SGP_PUBLISH_ESTIMATE && sgp_sim_is_owner(host))
         sgp_sim_check_label(host, work->round, snapshot, work->slice, false);
     if (sgp_sim_hands_copy(host, work->purpose))

@@ -26,7 +26,7 @@ int sgp_sim_create_mover(struct sgp_sim_host *host)
     mover->moved = calloc(2 * dimension, sizeof *mover->moved);
     if (!host->sim->token || !mover->moved)
         return -ENOMEM;
-    mover->told = mover->moved + dimension;
+    mover->offered = mover->moved + dimension;
     return 0;
 }
 
@@ -39,7 +39,7 @@ void sgp_sim_forget_moved(struct sgp_sim_host *host)
 {
     struct sgp_sim_mover *mover = &host->mover;
     memset(mover->moved, 0, 2 * host->sim->options.dimension * sizeof *mover->moved);
-    mover->steps = mover->told_steps = 0;
+    mover->steps = mover->offered_steps = 0;
     mover->synced = false;
 }
 
@@ -53,11 +53,11 @@ void sgp_sim_count_moved(struct sgp_sim_host *host)
     host->mover.steps++;
 }
 
-void sgp_sim_count_told(struct sgp_sim_host *host)
+void sgp_sim_count_offered(struct sgp_sim_host *host)
 {
     struct sgp_sim_mover *mover = &host->mover;
-    memcpy(mover->told, mover->moved, host->sim->options.dimension * sizeof *mover->told);
-    mover->told_steps = mover->steps;
+    memcpy(mover->offered, mover->moved, host->sim->options.dimension * sizeof *mover->offered);
+    mover->offered_steps = mover->steps;
 }
 
 static bool is_above(const struct sgp_epoch *a, const struct sgp_epoch *b)
@@ -85,11 +85,11 @@ static void take_up(struct sgp_sim_host *host, const float *token)
     for (uint64_t c = 0; c < host->sim->options.dimension; c++) {
         if (known)
             host->sim->token[c] = (double)token[c]; /* so that rounding does not accumulate */
-        mover->moved[c] -= mover->told[c];
-        mover->told[c] = 0;
+        mover->moved[c] -= mover->offered[c];
+        mover->offered[c] = 0;
     }
-    mover->steps -= mover->told_steps;
-    mover->told_steps = 0;
+    mover->steps -= mover->offered_steps;
+    mover->offered_steps = 0;
     mover->synced = true;
 }
 
@@ -99,11 +99,11 @@ static void check_sum(struct sgp_sim_host *host, const float *token, const char 
 {
     struct sgp_sim *sim = host->sim;
     const struct sgp_sim_mover *mover = &host->mover;
-    bool mean = host->file->topology->phases[0].delay.mean && mover->told_steps > 0;
-    double part = mean ? 1.0 / mover->told_steps : 1;
+    bool mean = host->file->topology->phases[0].delay.mean && mover->offered_steps > 0;
+    double part = mean ? 1.0 / mover->offered_steps : 1;
     for (uint64_t c = 0; c < sim->options.dimension; c++) {
-        double expected = sim->token[c] + part * mover->told[c];
-        double size = fabs(sim->token[c]) + fabs(mover->told[c]) * (1 + mover->told_steps) +
+        double expected = sim->token[c] + part * mover->offered[c];
+        double size = fabs(sim->token[c]) + fabs(mover->offered[c]) * (1 + mover->offered_steps) +
                       /* the copy from which the steps were taken */
                       fabs((double)host->performer.copy[c]);
         if (fabs((double)token[c] - expected) <= ROUNDING * size || !isfinite(expected))
@@ -111,7 +111,7 @@ static void check_sum(struct sgp_sim_host *host, const float *token, const char 
         sgp_sim_fail(sim, SGP_E_STATE,
             "%s %s a token with %.9g in x[%llu]; with %u updates of its own it is %.9g",
             sgp_sim_name(sim, host->index), when, (double)token[c], (unsigned long long)c,
-            mover->told_steps, expected);
+            mover->offered_steps, expected);
         return;
     }
 }
@@ -120,7 +120,7 @@ static void check_sum(struct sgp_sim_host *host, const float *token, const char 
  * host's own. */
 void sgp_sim_check_token(struct sgp_sim_host *host, const float *token)
 {
-    sgp_sim_count_told(host);
+    sgp_sim_count_offered(host);
     if (is_known(host) && host->mover.synced && !host->sim->remade)
         check_sum(host, token, "publishes");
     take_up(host, token);

@@ -207,9 +207,9 @@ struct sgp_sim_stand {
 /* For a token: the change that a host's own steps made, summed independently of core and trainer.
  * token.c */
 struct sgp_sim_mover {
-    double *moved;              /* the change that the token has not taken */
-    double *told;               /* the change that was published */
-    uint32_t steps, told_steps; /* number of TRAIN jobs in these two */
+    double *moved;                 /* the change that the token has not taken */
+    double *offered;               /* the change that was published */
+    uint32_t steps, offered_steps; /* number of TRAIN jobs in these two */
     bool synced; /* the host has had the token in this life, so its values are known */
 };
 
@@ -471,7 +471,7 @@ void sgp_sim_forget_moved(
     struct sgp_sim_host *host); /* it starts again, or with the estimate of another host */
 void sgp_sim_count_moved(
     struct sgp_sim_host *host); /* between `before` and `after` of the simulation */
-void sgp_sim_count_told(struct sgp_sim_host *host);
+void sgp_sim_count_offered(struct sgp_sim_host *host);
 /* the token that is published */
 void sgp_sim_check_token(struct sgp_sim_host *host, const float *token);
 /* the token that has arrived */

@@ -68,7 +68,7 @@ void sgp_copy_push(const float *copy, struct sgp_trainer *trainer, float **snaps
     sgp_kernels_best()->absorb(*snapshot, copy, -1, trainer->parameters);
 }
 
-void sgp_copy_tell(const float *copy, struct sgp_trainer *trainer, float *snapshot)
+void sgp_copy_offer(const float *copy, struct sgp_trainer *trainer, float *snapshot)
 {
     struct sgp_trainer_state now;
     trainer->methods->state(trainer, &now);

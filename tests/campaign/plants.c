@@ -194,15 +194,15 @@ static void compensate_from_another(void *context, const struct sgp_effect *effe
 
 /* ---- of a token ---- */
 
-/* The token takes up what is told, and then again. */
+/* The token takes up what is offered, and then again. */
 static void receive_token_twice(void *context, const struct sgp_effect *effect)
 {
     const struct sgp_sim_host *host = context;
     bool strike = effect->type == SGP_EFFECT_RECEIVE_TOKEN && effect->receive_token.fraction > 0 &&
                   strikes(20);
-    float *told = strike ? sgp_sim_snapshot(host, effect->receive_token.snapshot) : NULL;
+    float *offered = strike ? sgp_sim_snapshot(host, effect->receive_token.snapshot) : NULL;
     for (uint64_t c = 0; strike && c < host->sim->options.dimension; c++)
-        told[c] *= 2;
+        offered[c] *= 2;
     real->work(context, effect);
 }
 

@@ -233,7 +233,7 @@ Test(sim_token, an_old_ledger_in_a_part_that_is_cut_off_is_found_out_by_a_later_
     fleet_destroy(fleet);
 }
 
-/* n3 misses a reload, and its file has a lesser `delay_max`. So the others have more untold at the end than n3's file allows. */
+/* n3 misses a reload, and its file has a lesser `delay_max`. So the others have more that is not offered at the end than n3's file allows. */
 Test(sim_token, a_fleet_ends_though_one_node_missed_a_greater_delay_max)
 {
     struct fleet *fleet = fleet_of((struct sgp_delay){.token = SGP_TOKEN_DYNAMIC, .most = 1});
