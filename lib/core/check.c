@@ -59,11 +59,11 @@ static bool is_used(const struct sgp_node *node, uint32_t slot)
 static bool snapshots_are_counted(const struct sgp_node *node)
 {
     const struct sgp_layout *layout = &node->layout;
-    bool all = is_used(node, node->exact.entry) && is_used(node, node->giving.slot) &&
+    bool all = is_used(node, node->exact.input) && is_used(node, node->giving.slot) &&
                (!node->handing.publishing || is_used(node, node->handing.slot)) &&
                is_used(node, node->folding.pinned) && is_used(node, node->token.slot) &&
                is_used(node, node->handing.change);
-    uint32_t users = (uint32_t)(node->exact.entry != SGP_SLOT_NONE) +
+    uint32_t users = (uint32_t)(node->exact.input != SGP_SLOT_NONE) +
                      (uint32_t)(node->token.slot != SGP_SLOT_NONE) +
                      (uint32_t)(node->giving.slot != SGP_SLOT_NONE) +
                      (uint32_t)node->handing.publishing +

@@ -80,11 +80,11 @@ static void take_one_home(struct sgp_node *node)
 static void go_back(struct sgp_node *node)
 {
     sgp_core_scale(node, 0, sgp_core_all(node));
-    if (node->exact.entry == SGP_SLOT_NONE)
+    if (node->exact.input == SGP_SLOT_NONE)
         return;
-    sgp_core_put_back(node, node->exact.entry, /* in use until the job is done */
+    sgp_core_put_back(node, node->exact.input, /* in use until the job is done */
         &(struct sgp_share){.fraction = 1, .slice = sgp_core_all(node)});
-    node->exact.entry = SGP_SLOT_NONE;
+    node->exact.input = SGP_SLOT_NONE;
 }
 
 /* Members whose mass is here but not absorbed yet. */
@@ -242,7 +242,7 @@ const struct sgp_core_link *sgp_core_cannot_begin(const struct sgp_node *node)
 void sgp_core_enter_cycle(struct sgp_node *node, uint32_t slot)
 {
     node->exact.begun = true;
-    node->exact.entry = slot;
+    node->exact.input = slot;
     if (slot != SGP_SLOT_NONE)
         node->layout.snapshot_users[slot]++;
 }
@@ -273,9 +273,9 @@ void sgp_core_close_cycle(struct sgp_node *node)
         sgp_core_scale(node, 0, sgp_core_all(node));
     else
         divide(node);
-    if (node->exact.entry != SGP_SLOT_NONE)
-        node->layout.snapshot_users[node->exact.entry]--;
-    node->exact.entry = SGP_SLOT_NONE;
+    if (node->exact.input != SGP_SLOT_NONE)
+        node->layout.snapshot_users[node->exact.input]--;
+    node->exact.input = SGP_SLOT_NONE;
     node->exact.begun = false;
     if (node->paused) { /* the pause takes effect now */
         node->changed = true;

@@ -153,7 +153,7 @@ static void begin_change(struct sgp_node *node, struct sgp_effect *effect)
 static void copy_out(struct sgp_node *node, const struct sgp_core_link *link, uint32_t slot)
 {
     struct sgp_slice values = sgp_core_values(node, link), all = {0, node->config.parameters};
-    bool entered = node->exact.entry != SGP_SLOT_NONE, copy = node->role->keeps_copy;
+    bool entered = node->exact.input != SGP_SLOT_NONE, copy = node->role->keeps_copy;
     struct sgp_handing *handing = &node->handing;
     handing->slot = slot;
     handing->publishing = !entered;
@@ -241,7 +241,7 @@ static void begin(struct sgp_node *node)
             return;
         wanted = wanted == NULL && wants_ours(node, link) ? link : wanted;
     }
-    uint32_t slot = node->exact.entry != SGP_SLOT_NONE ? node->exact.entry : last_unused(node);
+    uint32_t slot = node->exact.input != SGP_SLOT_NONE ? node->exact.input : last_unused(node);
     if (wanted == NULL || slot == SGP_SLOT_NONE)
         return;
     copy_out(node, wanted, slot);

@@ -127,7 +127,7 @@ void sgp_node_status(const struct sgp_node *node, struct sgp_node_status *ret_st
                                ? 0
                                : sgp_core_weight_of_estimate(node),
         .weight_checkpoint = sgp_core_weight_of_estimate(node),
-        .estimate_slot = node->exact.entry,
+        .estimate_slot = node->exact.input,
         .epoch = node->exact.epoch,
         .cycles_renewed = node->exact.renewed,
         .amid_cycle = node->exact.begun || has_accepted_ahead(node),

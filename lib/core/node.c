@@ -74,7 +74,7 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
     sgp_random_init(&node->random, config->seed, config->self);
     node->state = SGP_NODE_JOINING;
     node->stage = SGP_STAGE_IDLE;
-    node->exact.entry = SGP_SLOT_NONE;
+    node->exact.input = SGP_SLOT_NONE;
     node->exact.stop_by = SGP_TIME_NEVER;
     node->fleet.endless = config->open;
     node->fleet.ends = sgp_core_own_end(node);

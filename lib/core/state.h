@@ -328,8 +328,9 @@ struct sgp_exact {
     struct sgp_epoch heard; /* the highest epoch heard of; never below the epoch in force */
     /* This node has given in the present cycle, or saw that others did. Then x is no estimate. */
     bool begun;
-    /* snapshot of the vector that entered the cycle; NONE: there is none, or the node is a relay */
-    uint32_t entry;
+    /* snapshot of the vector with which the node entered the cycle; NONE: there is none, or the
+     * node is a relay */
+    uint32_t input;
     /* a pending stop: at the end of the cycle, or then at the latest; NEVER: none */
     sgp_time stop_by;
     uint64_t renewed; /* number of renewed cycles */

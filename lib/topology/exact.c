@@ -203,7 +203,7 @@ static int check_outer(struct proof *proof)
 
 /* A local step needs an estimate. From the first exchange of a cycle on no node has one, because
  * `x` is then a sum of parts (docs/rules/cycle.md). If the cycle were renewed, the steps after its
- * entry vector would be lost, too. */
+ * input vector would be lost, too. */
 static int check_training(struct proof *proof)
 {
     const struct sgp_phase *phases = proof->topology->phases, *opening = NULL;
