@@ -99,7 +99,7 @@ const struct ctl_command ctl_leave_command = {.words = "leave",
     .options = leave_options,
     .summary = "retire the node: hand its mass to a neighbour, end the daemon for good",
     .help =
-        "The node gathers a member's weight (30 s at most), ends its round, gives all its\n"
+        "The node accumulates a member's weight (30 s at most), ends its round, gives all its\n"
         "mass to an out-neighbour that is up, and exits. Prints who has it (heir), how much it\n"
         "was (weight), and how much more was owed to absent nodes, with whom the heir settles\n"
         "it (owed). The model stays in the state directory; its ledger and checkpoints are\n"

@@ -154,8 +154,8 @@ enum sgp_event_type {
     SGP_EVENT_RESUME,
     /* Drain, then SGP_NOTE_DRAINED. It cancels a leaving that has handed nothing over yet. */
     SGP_EVENT_STOP,
-    /* Gather a member's mass (for SGP_SILENCE_MAX_NS at most), end the round, hand all mass to an
-     * out-neighbour, then SGP_NOTE_DRAINED with status.left. Ignored if there is an obstacle
+    /* Accumulate a member's mass (for SGP_SILENCE_MAX_NS at most), end the round, hand all mass to
+     * an out-neighbour, then SGP_NOTE_DRAINED with status.left. Ignored if there is an obstacle
      * (sgp_node_leave_obstacle). */
     SGP_EVENT_LEAVE,
     /* This node has taken its last step. The others continue, and it mixes with them. Ignored

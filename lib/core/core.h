@@ -252,8 +252,8 @@ bool sgp_core_is_waited_for(const struct sgp_core_link *link);
 bool sgp_core_others_train(const struct sgp_node *node);
 sgp_round sgp_core_round_of_others(const struct sgp_node *node); /* this node's, or a later one */
 /* leaving for good */
-bool sgp_core_gathers(const struct sgp_node *node);  /* keeps its mass, to leave with more */
-bool sgp_core_has_gone(const struct sgp_node *node); /* no longer accepts mass */
+bool sgp_core_accumulates(const struct sgp_node *node); /* keeps its mass, to leave with more */
+bool sgp_core_has_gone(const struct sgp_node *node);    /* no longer accepts mass */
 struct sgp_core_link *sgp_core_bequest(const struct sgp_node *node);
 bool sgp_core_is_pledged(const struct sgp_node *node, const struct sgp_core_link *link);
 /* shares */
@@ -690,7 +690,7 @@ sgp_time sgp_core_pending_deadline(const struct sgp_core_link *link);
 void sgp_core_leave(struct sgp_node *node);
 /* Keep incoming mass from now on. After `notice` its sources know that. A node whose sources
  * promise nothing receives nothing. */
-void sgp_core_gather(struct sgp_node *node, sgp_time notice);
+void sgp_core_accumulate(struct sgp_node *node, sgp_time notice);
 bool sgp_core_leaves_now(struct sgp_node *node); /* true: its state has changed */
 bool sgp_core_awaits_owed(const struct sgp_node *node, const struct sgp_core_link *link);
 void sgp_core_stay(struct sgp_node *node);

@@ -419,7 +419,7 @@ sgp_round sgp_core_round_of_others(const struct sgp_node *node)
 
 /* ---- leaving for good ---- */
 
-bool sgp_core_gathers(const struct sgp_node *node)
+bool sgp_core_accumulates(const struct sgp_node *node)
 {
     return node->leaving.wanted && node->state != SGP_NODE_DRAINING;
 }

@@ -41,7 +41,7 @@ static void fill_leaving(const struct sgp_node *node, struct sgp_node_status *st
 static void fill_waiting(struct sgp_node *node, struct sgp_node_status *status)
 {
     const struct sgp_core_link *link = NULL;
-    if (sgp_core_gathers(node) && node->mass.weight + sgp_core_held(node) <= 0) {
+    if (sgp_core_accumulates(node) && node->mass.weight + sgp_core_held(node) <= 0) {
         status->waiting = SGP_WAITING_MASS;
         return;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Leaving for good: the node that leaves, and its heir.
  *
- * The leaver first gathers mass: it gives empty shares and continues to absorb. It stops when it
- * has the mass of one member, and of the members that left their mass to it. Then it ends its
+ * The leaver first accumulates mass: it gives empty shares and continues to absorb. It stops when
+ * it has the mass of one member, and of the members that left their mass to it. Then it ends its
  * round, announces that it drains, and refuses shares that still arrive, so that they return to
  * their sources. When none of its own shares is in transit, it gives all its mass to one live
  * out-neighbour, marked as a bequest. When the bequest is acknowledged, the node has left. A
@@ -55,14 +55,14 @@ void sgp_core_leave(struct sgp_node *node)
     if (sgp_node_leave_obstacle(node) != NULL)
         return;
     node->leaving.wanted = true;
-    sgp_core_gather(node, 0);
+    sgp_core_accumulate(node, 0);
     node->unrecorded = true;
 }
 
-void sgp_core_gather(struct sgp_node *node, sgp_time notice)
+void sgp_core_accumulate(struct sgp_node *node, sgp_time notice)
 {
-    node->leaving.gather_from = node->now + notice;
-    node->leaving.gather_until = node->now + SGP_SILENCE_MAX_NS;
+    node->leaving.accumulate_from = node->now + notice;
+    node->leaving.accumulate_until = node->now + SGP_SILENCE_MAX_NS;
 }
 
 /* Whether a live source has promised this node a share. */
@@ -76,13 +76,13 @@ static bool is_given_to(const struct sgp_node *node)
 
 /* Whether the node leaves now: it has its mass, or no more arrives. A node without mass waits for
  * some. */
-static bool has_gathered(const struct sgp_node *node)
+static bool has_accumulated(const struct sgp_node *node)
 {
     double weight = node->mass.weight + sgp_core_held(node);
-    bool in_vain = node->now >= node->leaving.gather_from && !is_given_to(node);
-    bool over =
-        node->paused || node->stage == SGP_STAGE_END ||
-        (node->state != SGP_NODE_JOINING && (in_vain || node->now >= node->leaving.gather_until));
+    bool in_vain = node->now >= node->leaving.accumulate_from && !is_given_to(node);
+    bool over = node->paused || node->stage == SGP_STAGE_END ||
+                (node->state != SGP_NODE_JOINING &&
+                    (in_vain || node->now >= node->leaving.accumulate_until));
     if (node->role->unique) /* it hands on the token first */
         return weight <= 0 && sgp_core_owed(node) <= 0;
     return weight >= 1 + node->mass.covered || (over && weight > 0) || sgp_core_follows(node);
@@ -94,7 +94,7 @@ bool sgp_core_leaves_now(struct sgp_node *node)
 {
     if (!node->leaving.wanted || node->state == SGP_NODE_DRAINING || node->exact.begun)
         return false;
-    if (!has_gathered(node) && !node->leaving.left && sgp_core_bequest(node) == NULL)
+    if (!has_accumulated(node) && !node->leaving.left && sgp_core_bequest(node) == NULL)
         return false;
     node->leaving.since = node->now;
     node->leaving.until = node->now + SGP_LINGER_NS;
@@ -184,9 +184,9 @@ static sgp_time next_given_up(const struct sgp_node *node)
 
 sgp_time sgp_core_leave_deadline(const struct sgp_node *node)
 {
-    if (sgp_core_gathers(node) && node->leaving.gather_until > node->now)
-        return node->leaving.gather_from > node->now ? node->leaving.gather_from
-                                                     : node->leaving.gather_until;
+    if (sgp_core_accumulates(node) && node->leaving.accumulate_until > node->now)
+        return node->leaving.accumulate_from > node->now ? node->leaving.accumulate_from
+                                                         : node->leaving.accumulate_until;
     if (sgp_core_has_gone(node) && !node->leaving.left && !node->drained)
         return next_given_up(node);
     if (!node->leaving.left || node->drained)

@@ -216,7 +216,7 @@ static double part_to_give(struct sgp_node *node, double fractions, double comin
     double keep = halves ? SGP_HALF : fractions < 1 ? 1 - fractions : 0;
     double spare = node->mass.weight + coming - SGP_STARVING * node->config.weight_least * keep;
     double wanted = node->mass.weight * fractions;
-    if (wanted <= 0 || sgp_core_gathers(node))
+    if (wanted <= 0 || sgp_core_accumulates(node))
         return 0;
     double part = spare >= wanted ? 1 : spare / wanted;
     part = part < SGP_GIVE_LEAST ? 0 : part;

@@ -205,7 +205,7 @@ static void end(struct sgp_node *node)
     if (sgp_core_leaves_now(node) || fetches_last_copy(node))
         return;
     if (node->round >= sgp_core_last(node) && !awaits_acknowledgement(node) &&
-        !sgp_core_gathers(node)) {
+        !sgp_core_accumulates(node)) {
         sgp_core_absorb_until(node, SGP_ROUND_MAX);
         sgp_core_dissolve(node);
         if (sgp_core_agrees(node))
@@ -571,7 +571,7 @@ static void join(struct sgp_node *node)
     sgp_core_become(node, steps_are_done(node) ? SGP_NODE_SETTLING : SGP_NODE_TRAINING);
     sgp_core_pace_begin(node);
     if (node->leaving.wanted)
-        sgp_core_gather(node, SGP_SILENCE_MIN_NS);
+        sgp_core_accumulate(node, SGP_SILENCE_MIN_NS);
     if (node->gave && !node->trained)
         after_giving(node);
     else if (node->gave)

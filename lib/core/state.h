@@ -404,13 +404,13 @@ struct sgp_seeking {
 
 /* Leaving the fleet for good. */
 struct sgp_leaving {
-    bool wanted;           /* from the order on; on record */
-    bool sent;             /* the bequest was sent, so the heir may have accepted it */
-    bool left;             /* the heir accepted it; on record */
-    bool stopped;          /* the process must end before that is known */
-    sgp_time gather_from;  /* from then on its sources know that it leaves */
-    sgp_time gather_until; /* until then the node keeps its mass, and waits for more */
-    uint32_t heir;         /* SGP_SLOT_NONE: no heir is up */
+    bool wanted;               /* from the order on; on record */
+    bool sent;                 /* the bequest was sent, so the heir may have accepted it */
+    bool left;                 /* the heir accepted it; on record */
+    bool stopped;              /* the process must end before that is known */
+    sgp_time accumulate_from;  /* from then on its sources know that it leaves */
+    sgp_time accumulate_until; /* until then the node keeps its mass, and waits for more */
+    uint32_t heir;             /* SGP_SLOT_NONE: no heir is up */
     sgp_time heir_until; /* when the next heir is tried, unless the bequest was sent to this one */
     sgp_round round;     /* the round of the bequest */
     double weight;       /* the weight that was handed over */

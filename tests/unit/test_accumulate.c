@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one that leaves gathers before it goes, and how long. */
+/* What one that leaves accumulates before it goes, and how long. */
 #include "test_leave_desk.h"
 
 /* n0 has given half of its mass in round 0, wants to leave, and gets `weight` of n1 and of n2 each time;
@@ -26,7 +26,7 @@ static void want_to_leave_with(struct desk *desk, double weight, sgp_round next)
 }
 
 /* In round 1 it gives nothing away, and nobody waits for it. */
-Test(gather, a_leaver_gathers_the_mass_of_a_member_first)
+Test(accumulate, a_leaver_accumulates_the_mass_of_a_member_first)
 {
     struct desk desk;
     want_to_leave_with(&desk, 0.125, 1);
@@ -51,7 +51,7 @@ Test(gather, a_leaver_gathers_the_mass_of_a_member_first)
     close_desk(&desk);
 }
 
-Test(gather, one_to_whom_nobody_gives_leaves_with_what_it_has)
+Test(accumulate, one_to_whom_nobody_gives_leaves_with_what_it_has)
 {
     struct desk desk;
     want_to_leave_with(&desk, 0.125, SGP_ROUND_NONE);
@@ -61,7 +61,7 @@ Test(gather, one_to_whom_nobody_gives_leaves_with_what_it_has)
 }
 
 /* n1 and n2 give next to nothing, round after round. */
-Test(gather, a_leaver_gathers_for_so_long_and_no_longer)
+Test(accumulate, a_leaver_accumulates_for_so_long_and_no_longer)
 {
     struct desk desk;
     want_to_leave_with(&desk, 0.125, 1);
@@ -86,7 +86,7 @@ Test(gather, a_leaver_gathers_for_so_long_and_no_longer)
 }
 
 /* All of its mass is under way: there is nothing to bequeath. */
-Test(gather, a_leaver_without_mass_waits_for_some_and_says_so)
+Test(accumulate, a_leaver_without_mass_waits_for_some_and_says_so)
 {
     struct desk desk;
     static const struct sgp_edge all[] = {{0, 1, 0.5}, {0, 2, 0.5}, {1, 0, 0.5}, {2, 1, 0.5}};
@@ -113,7 +113,7 @@ Test(gather, a_leaver_without_mass_waits_for_some_and_says_so)
 }
 
 /* It was told of more members than mass came for: that is not to be dissolved by its heir either. */
-Test(gather, what_was_never_covered_is_not_bequeathed)
+Test(accumulate, what_was_never_covered_is_not_bequeathed)
 {
     struct desk desk;
     open_beside_two(&desk, 3);
@@ -147,7 +147,7 @@ Test(gather, what_was_never_covered_is_not_bequeathed)
 }
 
 /* What it cannot know, its heir can not either. */
-Test(gather, what_is_not_known_is_told_to_the_heir)
+Test(accumulate, what_is_not_known_is_told_to_the_heir)
 {
     struct desk desk;
     struct sgp_record record;
@@ -173,7 +173,7 @@ Test(gather, what_is_not_known_is_told_to_the_heir)
     close_desk(&desk);
 }
 
-Test(gather, an_heir_tells_what_its_leaver_did_not_know)
+Test(accumulate, an_heir_tells_what_its_leaver_did_not_know)
 {
     struct desk desk;
     open_beside_two(&desk, 3);
@@ -196,8 +196,8 @@ Test(gather, an_heir_tells_what_its_leaver_did_not_know)
     close_desk(&desk);
 }
 
-/* Its process is killed meanwhile: the next one joins, and goes on gathering. */
-Test(gather, a_leaver_that_is_killed_gathers_on)
+/* Its process is killed meanwhile: the next one joins, and continues to accumulate. */
+Test(accumulate, a_leaver_that_is_killed_continues_to_accumulate)
 {
     struct desk desk;
     struct sgp_record record;
