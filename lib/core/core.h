@@ -2,8 +2,8 @@
 /* The internal interfaces of the node: what its files call of each other. The state of a node is in
  * state.h.
  *
- * The files form floors, listed from the highest to the lowest, with a blank line between two
- * floors. A file calls only files on lower floors (tests/walls/walls.py):
+ * The files form layers, listed from the highest to the lowest, with a blank line between two
+ * layers. A file calls only files of lower layers (tests/walls/walls.py):
  *
  *   driver.c       performs the effects of a node in the order in which they were emitted
  *

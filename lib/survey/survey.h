@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of a survey, for the two files of this room. */
+/* The state of a survey, for the two files of this module. */
 #ifndef SGP_SURVEY_SURVEY_H
 #define SGP_SURVEY_SURVEY_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The wire room: every message there and back, golden bytes, and nothing damaged let in. */
+/* The wire module: every message there and back, golden bytes, and nothing damaged let in. */
 #include "sgp/random.h"
 #include "sgp/wire.h"
 

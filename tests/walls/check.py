@@ -11,22 +11,22 @@ import walls
 import writers
 
 OF_SOURCE = [
-    ("outside libraries stay in their rooms", walls.check_private_headers),
-    ("rooms use only rooms below them", walls.check_rooms_downward),
-    ("rooms include only what they may", walls.check_room_includes),
+    ("outside libraries stay in their modules", walls.check_private_headers),
+    ("modules use only modules below them", walls.check_modules_downward),
+    ("modules include only what they may", walls.check_module_includes),
     ("every file names its licence", walls.check_licence),
-    ("every public header has a room", walls.check_public_headers_known),
+    ("every public header has a module", walls.check_public_headers_known),
     ("every public header compiles alone", walls.check_headers_alone),
     ("what a node is made of names who writes it", writers.complaints),
     ("no file but those of the roles asks which role a node has", roles.complaints),
 ]
 OF_BUILD = [
-    ("no room is empty", walls.check_not_empty),
+    ("no module is empty", walls.check_not_empty),
     ("every symbol begins with sgp_", walls.check_prefix),
-    ("the pure rooms call only what computes", walls.check_pure),
-    ("rooms call only what they may", walls.check_room_calls),
+    ("the pure modules call only what computes", walls.check_pure),
+    ("modules call only what they may", walls.check_module_calls),
     ("no files call one another in a circle", walls.check_circles),
-    ("files call only lower floors", walls.check_floors),
+    ("files call only lower layers", walls.check_layers),
 ]
 
 results = [(name, check(sys.argv[1])) for name, check in OF_SOURCE]

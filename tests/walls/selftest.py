@@ -52,8 +52,8 @@ def compiled(text):
 def build(root, sources):
     """Compile {library: {file: text}} into a build folder as meson lays it out; others stay empty."""
     plan = []
-    programs = {room: os.path.join(root, room, "program") for room in walls.PROGRAMS}
-    rooms = walls.LIBRARIES | {room: room for room in walls.PROGRAMS}
+    programs = {module: os.path.join(root, module, "program") for module in walls.PROGRAMS}
+    modules = walls.LIBRARIES | {module: module for module in walls.PROGRAMS}
     for name, path in (walls.libraries(root) | programs).items():
         folder = path + ".p"
         os.makedirs(folder, exist_ok=True)
@@ -62,7 +62,7 @@ def build(root, sources):
             objects.append(os.path.join(folder, file + ".o"))
             with open(objects[-1], "wb") as written:
                 written.write(compiled(text))
-            plan.append(["build", objects[-1] + ":", "c_COMPILER", f"../{rooms[name]}/{file}"])
+            plan.append(["build", objects[-1] + ":", "c_COMPILER", f"../{modules[name]}/{file}"])
         if name not in programs:
             subprocess.run(["ar", "rcs", path, *objects], check=True)
         plan.append(["build", path + ":", "STATIC_LINKER", *objects])
@@ -81,15 +81,15 @@ IN_SOURCE = [
     ("daemon/planted.c", "#include <msgpack.h>\n", walls.check_private_headers, "msgpack.h"),
     ("lib/topology/planted.c", "#include <graphviz/cgraph.h>\n", walls.check_private_headers, "cgraph"),
     ("lib/core/planted.c", "#include <pthread.h>\n", walls.check_private_headers, "pthread.h"),
-    ("lib/core/planted.c", "#include \"sgp/buffer.h\"\n", walls.check_room_includes, "lib/tensor"),
-    ("lib/base/planted.c", "#include <sgp/topology.h>\n", walls.check_room_includes, "lib/topology"),
-    ("lib/wire/planted.c", "#include \"sgp/node.h\"\n", walls.check_room_includes, "lib/core"),
-    ("lib/train/planted.c", "#include \"../core/planted.h\"\n", walls.check_room_includes, "lib/core"),
-    ("daemon/util/planted.c", "#include \"node/state.h\"\n", walls.check_room_includes,
+    ("lib/core/planted.c", "#include \"sgp/buffer.h\"\n", walls.check_module_includes, "lib/tensor"),
+    ("lib/base/planted.c", "#include <sgp/topology.h>\n", walls.check_module_includes, "lib/topology"),
+    ("lib/wire/planted.c", "#include \"sgp/node.h\"\n", walls.check_module_includes, "lib/core"),
+    ("lib/train/planted.c", "#include \"../core/planted.h\"\n", walls.check_module_includes, "lib/core"),
+    ("daemon/util/planted.c", "#include \"node/state.h\"\n", walls.check_module_includes,
      "daemon/util may not use daemon/node"),
-    ("daemon/node/planted.c", "#include \"daemon.h\"\n", walls.check_room_includes, "daemon/node may not use daemon "),
-    ("daemon/planted/planted.c", "#include \"sgp/node.h\"\n", walls.check_room_includes, "its folder has no room"),
-    ("ctl/planted.c", "#include \"nowhere.h\"\n", walls.check_room_includes, "no room is known"),
+    ("daemon/node/planted.c", "#include \"daemon.h\"\n", walls.check_module_includes, "daemon/node may not use daemon "),
+    ("daemon/planted/planted.c", "#include \"sgp/node.h\"\n", walls.check_module_includes, "its folder has no module"),
+    ("ctl/planted.c", "#include \"nowhere.h\"\n", walls.check_module_includes, "no module is known"),
     ("ctl/planted.c", "int planted;\n", walls.check_licence, "ctl/planted.c"),
     ("include/sgp/planted.h", "int sgp_planted(void);\n", walls.check_public_headers_known, "planted.h"),
     ("include/sgp/planted.h", "uint32_t sgp_planted(void);\n", ALONE, "not alone"),
@@ -135,9 +135,9 @@ CLEAN = {
             "sim.c": "int sgp_arrive(void); int sgp_sim(void) { return sgp_arrive(); }"},
 }
 IN_BUILD = [
-    ("ctl", "int sgp_core(void); int sgp_a(void) { return sgp_core(); }", walls.check_room_calls,
+    ("ctl", "int sgp_core(void); int sgp_a(void) { return sgp_core(); }", walls.check_module_calls,
      "planted.c.o calls sgp_core of lib/core"),
-    ("daemon/util", "int events_post(void); int a(void) { return events_post(); }", walls.check_room_calls,
+    ("daemon/util", "int events_post(void); int a(void) { return events_post(); }", walls.check_module_calls,
      "planted.c.o calls events_post of daemon/node"),
     ("core", "int clock_gettime(); int sgp_a(void) { return clock_gettime(); }", walls.check_pure,
      "planted.c.o calls clock_gettime"),
@@ -146,9 +146,9 @@ IN_BUILD = [
     ("topology", "int open(); int sgp_a(void) { return open(); }", walls.check_pure, "calls open"),
     ("sim", "int step(void) { return 1; }", walls.check_prefix, "step does not begin"),
     ("sim", "int counter;", walls.check_prefix, "counter does not begin"),
-    ("core", "int sgp_tensor(void); int sgp_a(void) { return sgp_tensor(); }", walls.check_room_calls,
+    ("core", "int sgp_tensor(void); int sgp_a(void) { return sgp_tensor(); }", walls.check_module_calls,
      "calls sgp_tensor of lib/tensor"),
-    ("base", "int sgp_core(void); int sgp_a(void) { return sgp_core(); }", walls.check_room_calls,
+    ("base", "int sgp_core(void); int sgp_a(void) { return sgp_core(); }", walls.check_module_calls,
      "calls sgp_core of lib/core"),
     ("sim", "int sgp_arrive(void); int sgp_event(void) { return sgp_arrive(); }", walls.check_circles,
      "lib/sim: a circle of 2 files: arrive, planted"),
@@ -157,20 +157,20 @@ IN_BUILD = [
     ("sim", "int sgp_sim(void); int sgp_event(void) { return sgp_sim(); }", walls.check_circles,
      "in it, planted calls sgp_sim of sim"),
     ("core", "int sgp_core(void); int sgp_a(void) { return sgp_core(); }",
-     partial(walls.check_floors, tables={"lib/core": {"planted": 1, "node": 2}}),
-     "planted (floor 1) calls sgp_core of node (floor 2)"),
+     partial(walls.check_layers, tables={"lib/core": {"planted": 1, "node": 2}}),
+     "planted (layer 1) calls sgp_core of node (layer 2)"),
     ("core", "int sgp_core(void); int sgp_a(void) { return sgp_core(); }",
-     partial(walls.check_floors, tables={"lib/core": {"planted": 1, "node": 1}}),
-     "planted (floor 1) calls sgp_core of node (floor 1)"),
+     partial(walls.check_layers, tables={"lib/core": {"planted": 1, "node": 1}}),
+     "planted (layer 1) calls sgp_core of node (layer 1)"),
     ("core", "int sgp_a(void) { return 1; }",
-     partial(walls.check_floors, tables={"lib/core": {"node": 1}}), "planted has no floor"),
+     partial(walls.check_layers, tables={"lib/core": {"node": 1}}), "planted has no layer"),
     ("core", "int sgp_a(void) { return 1; }",
-     partial(walls.check_floors, tables={"lib/core": {"planted": 1, "node": 1, "gone": 2}}),
-     "gone has floor 2, but there is no such file"),
+     partial(walls.check_layers, tables={"lib/core": {"planted": 1, "node": 1, "gone": 2}}),
+     "gone has layer 2, but there is no such file"),
 ]
 
 
-# A graph of files; then its floors, its upward arrows and its circles.
+# A graph of files; then its layers, its upward arrows and its circles.
 SURVEYS = [
     ({"a": {}, "b": {"a": {"f"}}, "c": {"a": {"f"}, "b": {"g"}}}, "3 0 0"),
     ({"a": {"b": {"g"}}, "b": {"a": {"f"}}, "c": {}}, "1 2 1"),
@@ -204,28 +204,28 @@ def main():
             with planted(clean, path, text):
                 results.append((f"{path}: {text.strip()}", expect(check(clean), word)))
         build(os.path.join(folder, "standing"), CLEAN)
-        for check in (walls.check_pure, walls.check_prefix, walls.check_room_calls, walls.check_circles):
+        for check in (walls.check_pure, walls.check_prefix, walls.check_module_calls, walls.check_circles):
             results.append((f"{check.__name__} is silent on a clean build",
                             check(os.path.join(folder, "standing"))))
-        results.append(("check_floors is silent on a clean build", walls.check_floors(
+        results.append(("check_layers is silent on a clean build", walls.check_layers(
             os.path.join(folder, "standing"), {"lib/sim": {"arrive": 1, "sim": 2}})))
         for number, (library, text, check, word) in enumerate(IN_BUILD):
             root = os.path.join(folder, f"build{number}")
             build(root, CLEAN | {library: CLEAN.get(library, {}) | {"planted.c": text}})
             results.append((f"{library}: {text}", expect(check(root), word)))
-        results.append(("a room that uses a higher one", expect(
-            walls.check_rooms_downward(None, {"a": ["b"], "b": []}), "a: uses b, which does not stand before it")))
-        results.append(("a room that uses itself by way of another", expect(
-            walls.check_rooms_downward(None, {"a": [], "b": ["a", "c"], "c": ["b"]}), "b: uses c")))
+        results.append(("a module that uses a higher one", expect(
+            walls.check_modules_downward(None, {"a": ["b"], "b": []}), "a: uses b, which does not stand before it")))
+        results.append(("a module that uses itself by way of another", expect(
+            walls.check_modules_downward(None, {"a": [], "b": ["a", "c"], "c": ["b"]}), "b: uses c")))
         listed = complaints_of_list(folder)
         results.append(("a symbol that the package's list lacks", expect(listed, "lacks sgp_new")))
         results.append(("a symbol of the list that is gone", expect(listed, "has sgp_gone, which the library has not")))
-        results += [(f"the survey counts floors, upward arrows and circles: {graph}", expect(
-            [f"{max(survey.floors(graph).values(), default=0)} {survey.upward('none', graph)} {len(walls.circles(graph))}"],
+        results += [(f"the survey counts layers, upward arrows and circles: {graph}", expect(
+            [f"{max(survey.layers(graph).values(), default=0)} {survey.upward('none', graph)} {len(walls.circles(graph))}"],
             counts)) for graph, counts in SURVEYS]
-        results.append(("an empty room", expect(
+        results.append(("an empty module", expect(
             walls.check_not_empty(os.path.join(folder, "standing")), "libsgp_wire.a defines nothing")))
-        results.append(("a room without objects", expect(
+        results.append(("a module without objects", expect(
             walls.check_not_empty(os.path.join(folder, "standing")), "ctl: no object is known")))
     sys.exit(walls.report(results))
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The walls between the rooms, as functions that return complaints.
+"""The walls between the modules, as functions that return complaints.
 
-docs/ARCHITECTURE.md says which room is responsible for what; the tables below say the same to a
+docs/ARCHITECTURE.md says which module is responsible for what; the tables below say the same to a
 machine. Each function looks at one wall of a source tree or of a build folder and returns a list of
 lines, one for each breach; an empty list means that the wall stands. selftest.py shows that each of
 them can fall.
@@ -11,9 +11,9 @@ import os
 import re
 import subprocess
 
-# What a room may use, from the lowest room up: a room uses only rooms that stand before it. A room may always use
-# itself. A room is one folder; the daemon's folders are rooms, too.
-ROOMS = {
+# What a module may use, from the lowest module up: a module uses only modules that stand before it. A module may always use
+# itself. A module is one folder; the daemon's folders are modules, too.
+MODULES = {
     "lib/base": [],
     "lib/topology": ["lib/base"],
     "lib/core": ["lib/base", "lib/topology"],
@@ -42,9 +42,9 @@ ROOMS = {
     "ctl": ["lib/base", "lib/measures", "lib/sim", "lib/journal", "lib/tls", "lib/topology", "lib/wire", "lib/train", "lib/tensor"],
 }
 
-# Which room a public header belongs to; a new header has to be entered here. trainer.h declares a table
-# of functions that models fill in and performers call: it belongs to nobody, so to the lowest room.
-HEADER_ROOMS = {header: room for room, headers in {
+# Which module a public header belongs to; a new header has to be entered here. trainer.h declares a table
+# of functions that models fill in and performers call: it belongs to nobody, so to the lowest module.
+HEADER_MODULES = {header: module for module, headers in {
     "lib/base": "bulletin.h coding.h compressor.h types.h status.h random.h sink.h sketch.h trainer.h version.h",
     "lib/topology": "topology.h dot.h generate.h analysis.h",
     "lib/core": "message.h method.h node.h driver.h payload.h record.h restart.h",
@@ -60,7 +60,7 @@ HEADER_ROOMS = {header: room for room, headers in {
     "lib/sim": "sim.h",
 }.items() for header in headers.split()}
 
-# Doors in a wall: headers and functions of another room that a room may use all the same.
+# Doors in a wall: headers and functions of another module that a module may use all the same.
 DOORS = {
     "lib/wire": ["message.h"],  # the messages that it turns into bytes and back
     "ctl": ["method.h",  # a simulation's options name one
@@ -91,8 +91,8 @@ PRIVATE_HEADERS = [
     (r"sys/socket\.h$|netinet/|arpa/", r"(daemon|ctl|lib/attach)/"),
 ]
 
-# What the pure rooms may call in libc: they compute. No file, socket, clock, thread or global state.
-PURE_ROOMS = ["base", "topology", "core", "measures", "survey"]
+# What the pure modules may call in libc: they compute. No file, socket, clock, thread or global state.
+PURE_MODULES = ["base", "topology", "core", "measures", "survey"]
 PURE_CALLS = set("""
     bcmp memchr memcmp memcpy memmove memset strchr strcmp strlen strncmp strnlen strrchr strstr strspn strcspn
     snprintf vsnprintf strtod strtol strtoul strtoull qsort qsort_r bsearch
@@ -104,9 +104,9 @@ PURE_CALLS = set("""
 # The assertion and the texts of errno are the exceptions, and live in one file.
 PURE_EXCEPTIONS = {"status.c.o": {"abort", "fprintf", "stderr", "strerrordesc_np"}}
 
-# room -> file -> floor: a file calls only files of lower floors of its room. Every file has one.
-FLOORS = {
-    "lib/core": {file: floor for floor, files in enumerate([
+# module -> file -> layer: a file calls only files of lower layers of its module. Every file has one.
+LAYERS = {
+    "lib/core": {file: layer for layer, files in enumerate([
         "link_index words method payload mass",
         "facts layout",
         "emit pace notice",
@@ -137,7 +137,7 @@ LIBRARIES = {
     "tls": "lib/tls", "perform": "lib/perform",
     "sim": "lib/sim",
 }
-PROGRAMS = [room for room in ROOMS if room not in LIBRARIES.values()]  # rooms that are no libraries
+PROGRAMS = [module for module in MODULES if module not in LIBRARIES.values()]  # modules that are no libraries
 
 
 def sources(root, folders):
@@ -158,14 +158,14 @@ def includes(root, path):
                 yield number, found.group(1) == '"', found.group(2)
 
 
-def room_of(path):
-    """The room that a file belongs to, or None for public headers."""
-    room = os.path.dirname(path)
-    return room if room in ROOMS else None
+def module_of(path):
+    """The module that a file belongs to, or None for public headers."""
+    module = os.path.dirname(path)
+    return module if module in MODULES else None
 
 
 def check_private_headers(root):
-    """Each outside library is known to its own room only."""
+    """Each outside library is known to its own module only."""
     complaints = []
     for path in sources(root, ["include", "lib", "daemon", "ctl"]):
         for number, _, header in includes(root, path):
@@ -175,35 +175,35 @@ def check_private_headers(root):
     return complaints
 
 
-def target_room(root, path, header):
-    """The room of an included header: a public one's by the table, else by where the file lies."""
+def target_module(root, path, header):
+    """The module of an included header: a public one's by the table, else by where the file lies."""
     if header.startswith("sgp/"):
-        return HEADER_ROOMS.get(header[len("sgp/"):])
+        return HEADER_MODULES.get(header[len("sgp/"):])
     beside = os.path.normpath(os.path.join(os.path.dirname(path), header))
     for candidate in (beside, os.path.join("lib", header), os.path.join("daemon", header), header):
         if os.path.exists(os.path.join(root, candidate)):
-            return room_of(candidate)
+            return module_of(candidate)
     return None
 
 
-def check_room_includes(root):
-    """A room includes only headers of rooms that it may use."""
+def check_module_includes(root):
+    """A module includes only headers of modules that it may use."""
     complaints = []
     for path in sources(root, ["lib", "daemon", "ctl"]):
-        room = room_of(path)
-        if room is None:
-            complaints.append(f"{path}: its folder has no room")
+        module = module_of(path)
+        if module is None:
+            complaints.append(f"{path}: its folder has no module")
             continue
         for number, quoted, header in includes(root, path):
             if not quoted and not header.startswith("sgp/"):
                 continue
-            target = target_room(root, path, header)
-            allowed = [room] + ROOMS[room]
-            door = header.split("/")[-1] in DOORS.get(room, [])
+            target = target_module(root, path, header)
+            allowed = [module] + MODULES[module]
+            door = header.split("/")[-1] in DOORS.get(module, [])
             if target is None:
-                complaints.append(f"{path}:{number}: no room is known for \"{header}\"")
+                complaints.append(f"{path}:{number}: no module is known for \"{header}\"")
             elif target not in allowed and not door:
-                complaints.append(f"{path}:{number}: {room} may not use {target} ({header})")
+                complaints.append(f"{path}:{number}: {module} may not use {target} ({header})")
     return complaints
 
 
@@ -218,11 +218,11 @@ def check_licence(root):
 
 
 def check_public_headers_known(root):
-    """Every public header has a room, and every room's entry has a header."""
+    """Every public header has a module, and every module's entry has a header."""
     present = {os.path.basename(path) for path in sources(root, ["include/sgp"])}
-    known = set(HEADER_ROOMS)
-    return ([f"include/sgp/{name}: not in HEADER_ROOMS" for name in sorted(present - known)] +
-            [f"{name}: in HEADER_ROOMS, but no such header" for name in sorted(known - present)])
+    known = set(HEADER_MODULES)
+    return ([f"include/sgp/{name}: not in HEADER_MODULES" for name in sorted(present - known)] +
+            [f"{name}: in HEADER_MODULES, but no such header" for name in sorted(known - present)])
 
 
 def check_headers_alone(root, compilers=("gcc", "clang"), names=None):
@@ -267,12 +267,12 @@ def symbols_of(library, options, _written):
 
 
 def libraries(build):
-    """The rooms' static libraries in a build folder: name -> path."""
-    return {name: os.path.join(build, room, f"libsgp_{name}.a") for name, room in LIBRARIES.items()}
+    """The modules' static libraries in a build folder: name -> path."""
+    return {name: os.path.join(build, module, f"libsgp_{name}.a") for name, module in LIBRARIES.items()}
 
 
 def check_prefix(build):
-    """Every symbol that a room shows to others begins with sgp_."""
+    """Every symbol that a module shows to others begins with sgp_."""
     return [f"{name}: {where}: {symbol} does not begin with sgp_"
             for name, path in libraries(build).items()
             for where, _, symbol in symbols(path, "-g", "--defined-only")
@@ -292,7 +292,7 @@ def check_listed(listed, library):
 def check_pure(build):
     """base, topology (its DOT reader aside) and core call nothing but a short list of libc."""
     complaints = []
-    for name in PURE_ROOMS:
+    for name in PURE_MODULES:
         for where, _, symbol in symbols(libraries(build)[name], "-u"):
             allowed = PURE_CALLS | PURE_EXCEPTIONS.get(where, set())
             plain = re.sub(r"^__(\w+)_chk$", r"\1", symbol)  # as _FORTIFY_SOURCE calls it
@@ -301,54 +301,54 @@ def check_pure(build):
     return complaints
 
 
-def check_rooms_downward(_root, rooms=None):
-    """A room uses only rooms that stand before it in their table, so rooms use one another in no circle."""
+def check_modules_downward(_root, modules=None):
+    """A module uses only modules that stand before it in their table, so modules use one another in no circle."""
     below, complaints = set(), []
-    for room, used in (ROOMS if rooms is None else rooms).items():
-        complaints += [f"{room}: uses {other}, which does not stand before it" for other in used if other not in below]
-        below.add(room)
+    for module, used in (MODULES if modules is None else modules).items():
+        complaints += [f"{module}: uses {other}, which does not stand before it" for other in used if other not in below]
+        below.add(module)
     return complaints
 
 
 def owners(build):
-    """Symbol -> room, of the libraries; and the same for each program, whose folders may share names with another's."""
+    """Symbol -> module, of the libraries; and the same for each program, whose folders may share names with another's."""
     common = {symbol: LIBRARIES[name] for name, path in libraries(build).items()
               for _, _, symbol in symbols(path, "-g", "--defined-only")}
-    programs = {room.split("/")[0]: dict(common) for room in PROGRAMS}
-    for room in PROGRAMS:
-        for path in objects(build, room).values():
-            programs[room.split("/")[0]].update({symbol: room for _, _, symbol in symbols(path, "-g", "--defined-only")})
+    programs = {module.split("/")[0]: dict(common) for module in PROGRAMS}
+    for module in PROGRAMS:
+        for path in objects(build, module).values():
+            programs[module.split("/")[0]].update({symbol: module for _, _, symbol in symbols(path, "-g", "--defined-only")})
     return common, programs
 
 
-def check_room_calls(build):
-    """A room calls only functions of rooms that it may use."""
+def check_module_calls(build):
+    """A module calls only functions of modules that it may use."""
     common, programs = owners(build)
     callers = [(name, LIBRARIES[name], path) for name, path in libraries(build).items()]
-    callers += [(room, room, path) for room in PROGRAMS for path in objects(build, room).values()]
+    callers += [(module, module, path) for module in PROGRAMS for path in objects(build, module).values()]
     complaints = []
-    for name, room, path in callers:
-        owner = programs.get(room.split("/")[0], common)
+    for name, module, path in callers:
+        owner = programs.get(module.split("/")[0], common)
         for where, _, symbol in symbols(path, "-u"):
-            target = owner.get(symbol, room)
-            door = symbol in DOOR_SYMBOLS.get(room, [])
-            if target not in [room] + ROOMS[room] and not door:
+            target = owner.get(symbol, module)
+            door = symbol in DOOR_SYMBOLS.get(module, [])
+            if target not in [module] + MODULES[module] and not door:
                 complaints.append(f"{name}: {where} calls {symbol} of {target}")
     return complaints
 
 
-def objects(build, room):
-    """file -> object of a room, as the build's own plan has them: objects of files that are gone may lie
-    about for ever. Tests may compile a room's files again, in folders of their own."""
+def objects(build, module):
+    """file -> object of a module, as the build's own plan has them: objects of files that are gone may lie
+    about for ever. Tests may compile a module's files again, in folders of their own."""
     with open(os.path.join(build, "build.ninja"), encoding="utf-8") as file:
         plan = file.read()
-    found = re.findall(rf"^build ({room.split('/')[0]}/\S+\.c\.o): \S+ (?:\S*/)?{room}/([^/\s]+)\.c(?!\S)", plan, re.MULTILINE)
+    found = re.findall(rf"^build ({module.split('/')[0]}/\S+\.c\.o): \S+ (?:\S*/)?{module}/([^/\s]+)\.c(?!\S)", plan, re.MULTILINE)
     return {file: os.path.join(build, path) for path, file in found}
 
 
-def calls(build, room):
-    """file -> other file of the room -> names of what the one uses of the other; every file is there."""
-    files = objects(build, room)
+def calls(build, module):
+    """file -> other file of the module -> names of what the one uses of the other; every file is there."""
+    files = objects(build, module)
     owner = {name: file for file, path in files.items()
              for _, _, name in symbols(path, "-g", "--defined-only")}
     graph = {file: {} for file in files}
@@ -376,40 +376,40 @@ def circles(graph):
                    for file in graph if file in reach[file]})
 
 
-def check_circles(build, rooms=None):
-    """No file of these rooms calls, over whatever others, one that calls it."""
+def check_circles(build, modules=None):
+    """No file of these modules calls, over whatever others, one that calls it."""
     complaints = []
-    for room in ROOMS if rooms is None else rooms:
-        graph = calls(build, room)
+    for module in MODULES if modules is None else modules:
+        graph = calls(build, module)
         for circle in circles(graph):
-            complaints.append(f"{room}: a circle of {len(circle)} files: {', '.join(circle)}")
-            complaints += [f"{room}: in it, {file} calls {', '.join(sorted(names))} of {other}"
+            complaints.append(f"{module}: a circle of {len(circle)} files: {', '.join(circle)}")
+            complaints += [f"{module}: in it, {file} calls {', '.join(sorted(names))} of {other}"
                            for file in circle for other, names in sorted(graph[file].items())
                            if other in circle]
     return complaints
 
 
-def check_floors(build, tables=None):
-    """Every file of a room with floors has one, and calls strictly downward."""
+def check_layers(build, tables=None):
+    """Every file of a module with layers has one, and calls strictly downward."""
     complaints = []
-    for room, floors in (FLOORS if tables is None else tables).items():
-        graph = calls(build, room)
-        complaints += [f"{room}: {file} has no floor" for file in sorted(set(graph) - set(floors))]
-        complaints += [f"{room}: {file} has floor {floors[file]}, but there is no such file"
-                       for file in sorted(set(floors) - set(graph))]
+    for module, layers in (LAYERS if tables is None else tables).items():
+        graph = calls(build, module)
+        complaints += [f"{module}: {file} has no layer" for file in sorted(set(graph) - set(layers))]
+        complaints += [f"{module}: {file} has layer {layers[file]}, but there is no such file"
+                       for file in sorted(set(layers) - set(graph))]
         complaints += [
-            f"{room}: {file} (floor {floors[file]}) calls {name} of {other} (floor {floors[other]})"
+            f"{module}: {file} (layer {layers[file]}) calls {name} of {other} (layer {layers[other]})"
             for file in sorted(graph) for other in sorted(graph[file]) for name in sorted(graph[file][other])
-            if file in floors and floors.get(other, 0) >= floors[file]]
+            if file in layers and layers.get(other, 0) >= layers[file]]
     return complaints
 
 
 def check_not_empty(build):
-    """The libraries hold something, and the rooms have files: an empty room would keep every wall."""
+    """The libraries hold something, and the modules have files: an empty module would keep every wall."""
     return ([f"{name}: {path} defines nothing" for name, path in libraries(build).items()
              if not list(symbols(path, "-g", "--defined-only"))] +
-            [f"{room}: no object is known" for room in ROOMS
-             if not objects(build, room)])
+            [f"{module}: no object is known" for module in MODULES
+             if not objects(build, module)])
 
 
 def report(results):
