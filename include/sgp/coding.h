@@ -11,7 +11,7 @@
  * chose the values (sgp/compressor.h).
  *
  * Numbers never change once released: greetings and announcements contain them. NONE is 0, so a
- * message that leaves the form out means NONE. Pure. Thread: any. */
+ * message that leaves the coding out means NONE. Pure. Thread: any. */
 #ifndef SGP_CODING_H
 #define SGP_CODING_H
 
@@ -21,10 +21,10 @@
 #define SGP_BLOCK_VALUES 256u
 
 enum sgp_coding { SGP_CODING_NONE = 0, SGP_CODING_FP16, SGP_CODING_BLOCKS };
-/* A set of forms has a bit for each number. NONE needs no bit, because every node reads it. */
+/* A set of codings has a bit for each number. NONE needs no bit, because every node reads it. */
 #define SGP_CODING_BIT(coding) (1u << (coding))
 #define SGP_CODINGS                                                                                \
-    (SGP_CODING_BIT(SGP_CODING_FP16) | SGP_CODING_BIT(SGP_CODING_BLOCKS)) /* all forms */
+    (SGP_CODING_BIT(SGP_CODING_FP16) | SGP_CODING_BIT(SGP_CODING_BLOCKS)) /* all codings */
 
 /* The form in which a compressor's values travel. */
 enum sgp_coding sgp_coding_of(enum sgp_compressor compressor);

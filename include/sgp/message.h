@@ -159,7 +159,7 @@ struct sgp_welcome {
     uint64_t incarnation; /* of the target */
     uint64_t accepted; /* number of the last share accepted from the source's incarnation, or 0 */
     struct sgp_fingerprint fingerprint;
-    uint32_t forms; /* the forms that the target decodes: SGP_CODING_BIT of each */
+    uint32_t codings; /* the codings that the target decodes: SGP_CODING_BIT of each */
 };
 
 /* The fields of a heartbeat beyond the pulse. */
@@ -204,8 +204,8 @@ struct sgp_share {
      * (lib/core/total.c). Otherwise 0. */
     sgp_round heavy;
     sgp_round light;
-    /* The form of the payload. The source has given the decoded values (sgp/codec.h). A bequest is
-     * plain. */
+    /* The coding of the payload. The source has given the decoded values (sgp/codec.h). A bequest
+     * is plain. */
     enum sgp_coding coding;
     enum sgp_compressor compressor; /* that made the payload. Not sent: known at the source alone */
 };

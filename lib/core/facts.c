@@ -328,7 +328,7 @@ bool sgp_core_peer_active(const struct sgp_core_link *link)
 
 bool sgp_core_decodes(const struct sgp_core_link *link, enum sgp_coding coding)
 {
-    return coding == SGP_CODING_NONE || (link->connection.forms & SGP_CODING_BIT(coding)) != 0;
+    return coding == SGP_CODING_NONE || (link->connection.codings & SGP_CODING_BIT(coding)) != 0;
 }
 
 bool sgp_core_is_up(const struct sgp_core_link *link)

@@ -235,7 +235,7 @@ struct sgp_verdict sgp_core_hello(
         .incarnation = node->config.incarnation,
         .accepted = link->memory.accepted,
         .fingerprint = node->config.fingerprint,
-        .forms = SGP_CODINGS,
+        .codings = SGP_CODINGS,
     };
     return sgp_fine();
 }
@@ -267,7 +267,7 @@ struct sgp_verdict sgp_core_welcome(
         (void)sgp_core_dispute(node, link);
     node->unrecorded = node->unrecorded || link->memory.incarnation != welcome->incarnation;
     link->memory.incarnation = welcome->incarnation;
-    link->connection.forms = welcome->forms;
+    link->connection.codings = welcome->codings;
     greeted(node, link, &welcome->fingerprint);
     if (forgot && node->exact.begun)
         sgp_core_raise_epoch(node);

@@ -78,7 +78,7 @@ struct sgp_core_link {
         sgp_time said; /* when this node last sent anything */
         int last_error;
         enum sgp_reason last_reason;
-        uint32_t forms; /* OUT: codings that the peer decodes, as it said last; greet.c */
+        uint32_t codings; /* OUT: those that the peer decodes, as it said last; greet.c */
     } connection;
 
     /* link.c; watch.c: absent, and heard no more. The failure detector of this link alone: a

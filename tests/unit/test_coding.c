@@ -4,8 +4,8 @@
 
 #define CODED sgp_coding_bytes_most(SGP_CODING_FP16, PARAMETERS)
 
-/* n0 gives to n1 and n2, of which the second decodes these forms. */
-static void open_coded(struct desk *desk, uint32_t forms, sgp_round rounds)
+/* n0 gives to n1 and n2, of which the second decodes these codings. */
+static void open_coded(struct desk *desk, uint32_t codings, sgp_round rounds)
 {
     struct sgp_topology *topology = beside_two(3);
     struct sgp_node_config config = config_of(topology);
@@ -14,13 +14,13 @@ static void open_coded(struct desk *desk, uint32_t forms, sgp_round rounds)
     open_desk(desk, topology, config);
     post_type(desk, SGP_EVENT_START);
     for (uint32_t i = 1; i < 3; i++) {
-        desk->forms = i == 1 ? SGP_CODINGS : forms;
+        desk->codings = i == 1 ? SGP_CODINGS : codings;
         greet_out(desk, i, pulse_at(0, SGP_ROUND_NONE), 80 + i, 0);
         const struct sgp_effect *welcome;
         greet_in(desk, i, pulse_at(0, 0), 80 + i);
         welcome = find_sent(desk, SGP_WELCOME, i);
         cr_assert_not_null(welcome);
-        cr_assert(eq(u32, welcome->send.message.welcome.forms, SGP_CODINGS));
+        cr_assert(eq(u32, welcome->send.message.welcome.codings, SGP_CODINGS));
     }
     grant(desk, 1, 0);
     grant(desk, 2, 0);
@@ -92,11 +92,11 @@ Test(coding, a_share_that_its_target_does_not_decode_any_more_comes_home)
     open_coded(&desk, SGP_CODINGS, 100);
     publish_as(&desk, SGP_COMPRESSOR_FP16);
     lose(&desk, 2, SGP_OUT);
-    desk.forms = SGP_CODINGS;
+    desk.codings = SGP_CODINGS;
     greet_out(&desk, 2, pulse_at(0, SGP_ROUND_NONE), 82, 0);
     cr_assert_null(find(&desk, SGP_EFFECT_RESTORE), "it is sent again");
     lose(&desk, 2, SGP_OUT);
-    desk.forms = 0;
+    desk.codings = 0;
     greet_out(&desk, 2, pulse_at(0, SGP_ROUND_NONE), 82, 0);
     const struct sgp_effect *home = find(&desk, SGP_EFFECT_RESTORE);
     cr_assert_not_null(home);

@@ -38,7 +38,7 @@ struct desk {
     sgp_time now;
     uint64_t connections;
     uint64_t link_of[16][3]; /* connection by peer and direction */
-    uint32_t forms;          /* that peers say they decode */
+    uint32_t codings;        /* that peers say they decode */
 };
 
 static __attribute__((unused)) struct sgp_topology *topology_of(
@@ -261,7 +261,7 @@ static __attribute__((unused)) void greet_out(struct desk *desk, uint32_t peer,
                 .incarnation = incarnation,
                 .accepted = accepted,
                 .fingerprint = desk->peers,
-                .forms = desk->forms}});
+                .codings = desk->codings}});
 }
 
 static __attribute__((unused)) void grant(struct desk *desk, uint32_t peer, sgp_round round)

@@ -78,7 +78,7 @@ static sgp_round asked(const struct desk *desk, uint32_t owner)
 static void open_worker_with(struct desk *desk, enum sgp_compressor compressor)
 {
     open_with(desk, 0, compressor);
-    desk->forms = compressor == SGP_COMPRESSOR_NONE ? 0 : SGP_CODINGS;
+    desk->codings = compressor == SGP_COMPRESSOR_NONE ? 0 : SGP_CODINGS;
     for (uint32_t owner = 1; owner < 3; owner++) {
         greet_out(desk, owner, pulse_at(7, SGP_ROUND_NONE), 80 + owner, 0);
         greet_in(desk, owner, pulse_at(7, SGP_ROUND_NONE), 80 + owner);
@@ -270,7 +270,7 @@ Test(parts, an_owner_that_decodes_no_blocks_makes_the_update_plain)
     struct desk desk;
     open_with(&desk, 0, SGP_COMPRESSOR_SIGN);
     for (uint32_t owner = 1; owner < 3; owner++) {
-        desk.forms = owner == 1 ? SGP_CODINGS : SGP_CODING_BIT(SGP_CODING_FP16);
+        desk.codings = owner == 1 ? SGP_CODINGS : SGP_CODING_BIT(SGP_CODING_FP16);
         greet_out(&desk, owner, pulse_at(7, SGP_ROUND_NONE), 80 + owner, 0);
         greet_in(&desk, owner, pulse_at(7, SGP_ROUND_NONE), 80 + owner);
     }

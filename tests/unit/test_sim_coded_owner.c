@@ -502,14 +502,14 @@ Test(coded_owner, whoever_lacks_the_copy_before_gets_the_whole)
 static uint32_t altered;
 
 /* The last worker says that it decodes nothing but plain payloads. */
-static void send_without_forms(
+static void send_without_codings(
     void *context, struct sgp_link link, const struct sgp_message *message, uint32_t snapshot)
 {
     struct sgp_sim_host *host = context;
     struct sgp_message copy = *message;
     bool last = host->index + 1 == host->sim->host_count;
     if (message->type == SGP_WELCOME && last)
-        copy.welcome.forms = 0;
+        copy.welcome.codings = 0;
     if (message->type == SGP_ESTIMATE && copy.estimate.coding != SGP_CODING_NONE)
         altered += link.peer == workers;
     sgp_sim_ops.send(context, link, &copy, snapshot);
@@ -548,7 +548,7 @@ static void run_altered(struct coded *coded,
 Test(coded_owner, a_worker_that_reads_no_blocks_gets_whole_copies)
 {
     struct coded coded = {0};
-    run_altered(&coded, send_without_forms);
+    run_altered(&coded, send_without_codings);
     cr_assert(zero(u32, altered));
     struct sgp_sim_summary summary;
     sgp_sim_summary(coded.sim, &summary);

@@ -525,7 +525,7 @@ Test(window, a_first_promise_that_changes_voids_both)
     close_desk(&desk);
 }
 
-/* ---- a target that decodes fewer forms than before ---- */
+/* ---- a target that decodes fewer codings than before ---- */
 
 /* n1 gives all that it has to n0, which gives half of the sum back; n1 decodes no form. */
 static void open_up_and_down(struct desk *desk)
@@ -546,10 +546,10 @@ static void open_up_and_down(struct desk *desk)
     greet_in(desk, 1, pulse_of(desk, 0, 0, 2), 88);
 }
 
-static void greet_again(struct desk *desk, uint32_t forms)
+static void greet_again(struct desk *desk, uint32_t codings)
 {
     lose(desk, 1, SGP_OUT);
-    desk->forms = forms;
+    desk->codings = codings;
     greet_out(desk, 1, pulse_of(desk, 2, SGP_ROUND_NONE, 0), 88, 0);
 }
 

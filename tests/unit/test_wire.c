@@ -1064,8 +1064,8 @@ Test(wire, a_share_says_its_form_and_a_welcome_those_that_are_decoded)
     body[count - 1] = SGP_CODING_NONE; /* by which it has too few bytes */
     cr_assert(eq(int, decode_body(SGP_SHARE, body, count, &back, &error), SGP_E_FRAME));
     message = sample(3);
-    message.welcome.forms = SGP_CODINGS;
+    message.welcome.codings = SGP_CODINGS;
     count = encode(&message, frame) - SGP_WIRE_HEADER_BYTES;
     cr_assert(zero(int, decode_body(SGP_WELCOME, body, count, &back, NULL)));
-    cr_assert(eq(u32, back.welcome.forms, SGP_CODINGS));
+    cr_assert(eq(u32, back.welcome.codings, SGP_CODINGS));
 }
