@@ -126,25 +126,6 @@ void prepared_swap_place(
 /* Everything in sgp_node_config but incarnation and seed, which the caller must draw. */
 void prepared_node_config(const struct prepared *prepared, struct sgp_node_config *ret_node_config);
 
-/* For prepare.c: the topology, and the node's place in it (prepare_place.c). 0 or negative with
- * *error. */
-int prepare_topology(struct prepared *prepared, struct sgp_error *error);
-/* A file that cannot be read, with the line of the configuration that names the file. Returns
- * `code`. */
-int prepare_fail_file(
-    const struct config *config, int code, const struct sgp_error *why, struct sgp_error *error);
-
-/* For prepare.c: the rest of `prepare` if the model is a program's (prepare_attached.c). */
-int prepare_attached(struct prepared *prepared, struct sgp_error *error);
-
-/* For prepare.c: whether the keys of the best model make sense here (prepare_best.c). 0 or negative
- * with *error. */
-int prepare_best(struct prepared *prepared, struct sgp_error *error);
-/* The measure by which the best model is kept; 0: none is kept. */
-enum sgp_best_measure prepared_keeps_best(const struct prepared *prepared);
-/* When the models are measured for that, by the present topology file. */
-struct sgp_best_times prepared_best_times(const struct prepared *prepared);
-
 /* Whether the node sends updates to owners, which may be coded. */
 bool prepared_gives_updates(const struct prepared *prepared);
 

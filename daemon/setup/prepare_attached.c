@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a node needs if its model is a program's (sgp/attach.h). The layout takes the place of rows
  * and layers. The first program brings the layout, and the state directory keeps it. */
-#include "prepare.h"
+#include "prepare_inside.h"
 #include "attach/shared.h"
 
 #include <errno.h>

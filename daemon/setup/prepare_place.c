@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The first part of `prepare`: the topology, and the node's place and key in it; see prepare.h. */
-#include "prepare.h"
+#include "prepare_inside.h"
 
 #include "sgp/dot.h"
 #include "sgp/method.h"
