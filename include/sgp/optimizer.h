@@ -73,6 +73,7 @@ enum sgp_optimizer_kind {
     SGP_OPTIMIZER_LARS,
     SGP_OPTIMIZER_LAMB
 };
+#define SGP_OPTIMIZER_MOST SGP_OPTIMIZER_LAMB /* the last of them */
 #define SGP_OPTIMIZER_WORDS                                                                        \
     "sgd|momentum|nesterov|adam|adamw|rmsprop|lars|lamb" /* their names, in the same order */
 #define SGP_OPTIMIZER_VECTORS_MAX 3u                     /* most vectors that a rule keeps */

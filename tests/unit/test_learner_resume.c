@@ -110,7 +110,7 @@ Test(learner_resume, every_rule_goes_on_from_its_checkpoint_to_the_bit)
     char path[] = "/tmp/test_learner.XXXXXX", older[sizeof path + 2];
     (void)close(mkstemp(path));
     (void)snprintf(older, sizeof older, "%s.1", path);
-    for (int kind = SGP_OPTIMIZER_SGD; kind <= SGP_OPTIMIZER_LAMB; kind++) {
+    for (int kind = SGP_OPTIMIZER_SGD; kind <= SGP_OPTIMIZER_MOST; kind++) {
         struct sgp_learner_settings settings =
             settings_of_rule((enum sgp_optimizer_kind)kind, dataset);
         struct sgp_trainer *first = create(&settings);
@@ -139,7 +139,7 @@ Test(learner_resume, every_rule_goes_on_from_its_checkpoint_to_the_bit)
 Test(learner_resume, a_gradient_that_is_no_number_changes_nothing_of_any_rule)
 {
     struct sgp_dataset *dataset = clusters(50, 1);
-    for (int kind = SGP_OPTIMIZER_SGD; kind <= SGP_OPTIMIZER_LAMB; kind++) {
+    for (int kind = SGP_OPTIMIZER_SGD; kind <= SGP_OPTIMIZER_MOST; kind++) {
         struct sgp_learner_settings settings =
             settings_of_rule((enum sgp_optimizer_kind)kind, dataset);
         settings.optimizer.clip_value = 1;

@@ -22,6 +22,7 @@ static const enum sgp_optimizer_kind kinds[] = {SGP_OPTIMIZER_SGD, SGP_OPTIMIZER
     SGP_OPTIMIZER_NESTEROV, SGP_OPTIMIZER_ADAM, SGP_OPTIMIZER_ADAMW, SGP_OPTIMIZER_RMSPROP,
     SGP_OPTIMIZER_LARS, SGP_OPTIMIZER_LAMB};
 #define KINDS (sizeof kinds / sizeof *kinds)
+_Static_assert(KINDS == SGP_OPTIMIZER_MOST, "every optimiser is tested");
 
 static struct sgp_optimizer_settings settings_of(enum sgp_optimizer_kind kind)
 {
@@ -589,7 +590,7 @@ Test(optimizer, refuses_settings_out_of_range)
     refuse((struct sgp_optimizer_settings){.kind = SGP_OPTIMIZER_SGD, .clip_value = NAN},
         "a clip_value of nan is not from 1e-30 to 1e+30; 0, none, is usual");
     refuse((struct sgp_optimizer_settings){0}, "unknown optimizer kind 0");
-    refuse((struct sgp_optimizer_settings){.kind = SGP_OPTIMIZER_LAMB + 1},
+    refuse((struct sgp_optimizer_settings){.kind = SGP_OPTIMIZER_MOST + 1},
         "unknown optimizer kind 9");
 }
 
