@@ -30,6 +30,8 @@ TURNS = [
     (r"\b[Gg]ifts?\b", "say outgoing share"),
     (r"\b[Ee]lders?\b", "say veteran peer"),
     (r"\b[Cc]hores?\b", "say background job"),
+    (r"\b[Ll]ineages?\b", "say incarnation"),
+    (r"\b[Rr]osters?\b", "say link index"),
     (r"\b[Ww]eather\b", "say network model"),
     (r"\b[Ee]states?\b", "say handover"),
     (r"\b[Uu]nlaid\b", "say awaiting a model"),
