@@ -351,7 +351,7 @@ int daemon_run(const struct config *config, struct prepared *prepared, struct lo
 {
     struct daemon daemon = {
         .config = config,
-        .colocated_owner = company->colocated_owner,
+        .colocated_owner = company->colocated,
         .prepared = prepared,
         .log = log,
         .found.older = SGP_ROUND_NONE,

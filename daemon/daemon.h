@@ -43,10 +43,9 @@
 
 /* What a node may have beside its configuration. NULL: the node does not have it. */
 struct company {
-    struct guest *guest; /* the program that brought its model */
-    struct colocated_owner
-        *colocated_owner; /* the colocated owner, which ends before the node does */
-    int socket;           /* the control socket, from control_keep; negative: it is not open yet */
+    struct guest *guest;               /* the program that brought its model */
+    struct colocated_owner *colocated; /* ends before the node does */
+    int socket; /* the control socket, from control_keep; negative: it is not open yet */
 };
 
 #define DAEMON_AGAIN (-1) /* the node was reset: this program must restart */

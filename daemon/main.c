@@ -145,7 +145,7 @@ static int run(const struct config *config, struct prepared *prepared, struct lo
     struct colocated_owner *owner, const struct opened *opened)
 {
     struct sgp_error error = {0};
-    const struct company company = {.beside = owner, .socket = opened->socket};
+    const struct company company = {.colocated = owner, .socket = opened->socket};
     if (!prepared->awaiting_model && prepared_learn(prepared, &error) < 0)
         return refuse(&error, false);
     if (opened->directory < 0 && state_directory_open(config->state_directory, &error) < 0)

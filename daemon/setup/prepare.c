@@ -128,23 +128,6 @@ static int check_compression(struct prepared *p, struct sgp_error *error)
     return 0;
 }
 
-/* A relay trains without a scaling, if it knows the number of inputs. */
-static int do_without_scaling(struct prepared *p, struct sgp_error *error)
-{
-    const struct config *config = p->config;
-    if (config->inputs == 0 && sgp_shape_values(p->model.input) == 0)
-        return config_fail(config, CONFIG_ID_SCALE, error, -ENOENT,
-            "%s does not exist, and a relay has no rows to count the inputs of the model; copy the "
-            "file of the others, or add a line `inputs = N`",
-            config->scale);
-    if (sgp_loss_uses(config->loss) & SGP_LOSS_USES_SCALES)
-        prepared_warn(p,
-            "%s:%u: [data] scale: %s does not exist; this relay needs it only to predict in the "
-            "units of the label",
-            config->file, config->lines[CONFIG_ID_SCALE], config->scale);
-    return 0;
-}
-
 /* Length and pace of the training. */
 
 /* Whether each update is a step of its own: an owner adds it on arrival, or a token does. */
@@ -287,8 +270,8 @@ int prepare(const struct config *config, struct sgp_error *error, struct prepare
 {
     static int (*const layered[])(struct prepared *, struct sgp_error *) = {prepare_topology,
         prepare_listen, warn_about_idle_keys, check_compression, prepare_data, prepare_columns,
-        prepare_warn_of_columns, prepare_warn_of_targets, prepare_model, prepare_rounds, prepare_settings,
-        prepare_best, NULL};
+        prepare_warn_of_columns, prepare_warn_of_targets, prepare_model, prepare_rounds,
+        prepare_settings, prepare_best, NULL};
     static int (*const attached[])(struct prepared *, struct sgp_error *) = {prepare_topology,
         prepare_listen, warn_about_idle_keys, check_compression, prepare_best, prepare_attached,
         NULL};

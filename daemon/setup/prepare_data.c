@@ -124,6 +124,23 @@ static int check_rows(const struct prepared *p, struct sgp_error *error)
     return 0;
 }
 
+/* A relay trains without a scaling, if it knows the number of inputs. */
+static int do_without_scaling(struct prepared *p, struct sgp_error *error)
+{
+    const struct config *config = p->config;
+    if (config->inputs == 0 && sgp_shape_values(p->model.input) == 0)
+        return config_fail(config, CONFIG_ID_SCALE, error, -ENOENT,
+            "%s does not exist, and a relay has no rows to count the inputs of the model; copy the "
+            "file of the others, or add a line `inputs = N`",
+            config->scale);
+    if (sgp_loss_uses(config->loss) & SGP_LOSS_USES_SCALES)
+        prepared_warn(p,
+            "%s:%u: [data] scale: %s does not exist; this relay needs it only to predict in the "
+            "units of the label",
+            config->file, config->lines[CONFIG_ID_SCALE], config->scale);
+    return 0;
+}
+
 /* A relay has no rows. A scaling tells it how many inputs the model has, and what outputs mean. */
 static int prepare_scaling(struct prepared *p, struct sgp_error *error)
 {
@@ -135,8 +152,8 @@ static int prepare_scaling(struct prepared *p, struct sgp_error *error)
     int code = fleet ? scaling_check(config, p->topology, prepare_is_relay(p), error) : 0;
     if (code < 0)
         return code;
-    code =
-        scaling_read(config, prepare_is_relay(p), &why, &p->scaling_alone, &p->scaling_text, &p->scaling);
+    code = scaling_read(
+        config, prepare_is_relay(p), &why, &p->scaling_alone, &p->scaling_text, &p->scaling);
     if (code == 0 && p->scaling_text)
         code = scaling_classes(p->scaling_text, &why, &p->told_classes, &p->told_class_count);
     if (code == 0 && !fleet && !p->scaling)

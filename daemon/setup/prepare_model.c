@@ -158,7 +158,8 @@ void prepared_view_model(const struct prepared *p, struct view_model *ret_model)
         .classifies = classifies(p),
         .columns_text = p->columns_text,
         .targets_text = p->targets_text,
-        .label = p->data.train && *p->config->label && prepare_is_utf8(p->config->label) ? p->config->label
-                                                                                 : NULL,
+        .label = p->data.train && *p->config->label && prepare_is_utf8(p->config->label)
+                     ? p->config->label
+                     : NULL,
         .fingerprint = &p->fingerprint};
 }

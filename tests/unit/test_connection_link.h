@@ -17,9 +17,10 @@
 #define PARAMETERS (1u << 20) /* 4 MiB, in 4 chunks: more than a socket takes */
 
 static __attribute__((unused)) float payload[PARAMETERS], came[PARAMETERS];
-static __attribute__((unused)) enum sgp_message_type heard; /* the last message that the owner was told of, or 0 */
+static __attribute__((
+    unused)) enum sgp_message_type heard; /* the last message that the owner was told of, or 0 */
 static __attribute__((unused)) uint64_t messages, payloads; /* since the link was made, and */
-static __attribute__((unused)) uint64_t ended;              /* with which of these it is closed; 0: it is not */
+static __attribute__((unused)) uint64_t ended; /* with which of these it is closed; 0: it is not */
 static __attribute__((unused)) int failure;
 static __attribute__((unused)) char failure_text[128];
 

@@ -12,7 +12,8 @@
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 
-static __attribute__((unused)) struct sgp_model describe(const char *layers, enum sgp_loss loss, struct sgp_shape input)
+static __attribute__((unused)) struct sgp_model describe(
+    const char *layers, enum sgp_loss loss, struct sgp_shape input)
 {
     struct sgp_model model;
     struct sgp_error error = {0};

@@ -29,7 +29,8 @@ static __attribute__((unused)) struct sgp_learner_settings settings_of(
     return settings;
 }
 
-static __attribute__((unused)) struct sgp_trainer *create(const struct sgp_learner_settings *settings)
+static __attribute__((unused)) struct sgp_trainer *create(
+    const struct sgp_learner_settings *settings)
 {
     struct sgp_learner *learner = NULL;
     struct sgp_error error = {0};
@@ -37,7 +38,8 @@ static __attribute__((unused)) struct sgp_trainer *create(const struct sgp_learn
     return sgp_learner_trainer(learner);
 }
 
-static __attribute__((unused)) struct sgp_training train(struct sgp_trainer *trainer, double weight, uint32_t steps)
+static __attribute__((unused)) struct sgp_training train(
+    struct sgp_trainer *trainer, double weight, uint32_t steps)
 {
     struct sgp_training training;
     cr_assert(eq(int, trainer->methods->train(trainer, weight, steps, 1.0, &training), 0));
@@ -69,7 +71,8 @@ static __attribute__((unused)) struct sgp_dataset *clusters(uint64_t rows, uint6
     return dataset;
 }
 
-static __attribute__((unused)) const struct sgp_schedule growing = {.kind = SGP_SCHEDULE_GROWING_BATCH,
+static __attribute__((unused))
+const struct sgp_schedule growing = {.kind = SGP_SCHEDULE_GROWING_BATCH,
     .learning_rate = 0.1,
     .factor = 0.25,
     .growths = 1,

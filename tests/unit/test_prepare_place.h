@@ -13,10 +13,11 @@
 #include <unistd.h>
 
 static __attribute__((unused)) char directory[] = "/tmp/test_prepare.XXXXXX";
-static __attribute__((unused)) const char ring[] = "digraph ring {\n"
-                           "  n0 [address=\"10.0.0.1:7311\"]; n1 [address=\"10.0.0.2:7311\"];\n"
-                           "  n0 -> n1 -> n0;\n"
-                           "}\n";
+static __attribute__((unused)) const char ring[] =
+    "digraph ring {\n"
+    "  n0 [address=\"10.0.0.1:7311\"]; n1 [address=\"10.0.0.2:7311\"];\n"
+    "  n0 -> n1 -> n0;\n"
+    "}\n";
 
 static __attribute__((unused)) const char handed[] =
     "digraph token { token=dynamic; n0 [address=\"10.0.0.1:7311\", owns=all];\n"
@@ -85,7 +86,8 @@ static __attribute__((unused)) int build(
 }
 
 /* message: what follows the directory of the test and a slash. */
-static __attribute__((unused)) void expect_refusal(struct parts parts, int code, const char *message)
+static __attribute__((unused)) void expect_refusal(
+    struct parts parts, int code, const char *message)
 {
     struct sgp_error error = {0};
     struct config config;

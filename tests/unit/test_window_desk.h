@@ -25,7 +25,8 @@ static __attribute__((unused)) void grant_round(struct desk *desk, sgp_round rou
             .credit = {.round = round}});
 }
 
-static __attribute__((unused)) void answer(struct desk *desk, uint64_t number, enum sgp_reason reason)
+static __attribute__((unused)) void answer(
+    struct desk *desk, uint64_t number, enum sgp_reason reason)
 {
     say(desk, 1, SGP_OUT,
         (struct sgp_message){.type = SGP_ACK,

@@ -254,7 +254,8 @@ static __attribute__((unused)) struct sgp_message sample(int which)
     }
 }
 
-static __attribute__((unused)) size_t encode(const struct sgp_message *message, uint8_t frame[SGP_WIRE_FRAME_MAX])
+static __attribute__((unused)) size_t encode(
+    const struct sgp_message *message, uint8_t frame[SGP_WIRE_FRAME_MAX])
 {
     size_t bytes = 0;
     cr_assert(zero(int, sgp_wire_encode(message, frame, SGP_WIRE_FRAME_MAX, &bytes)));
@@ -262,8 +263,8 @@ static __attribute__((unused)) size_t encode(const struct sgp_message *message, 
 }
 
 /* Header and body of a whole frame. */
-static __attribute__((unused)) int decode(const uint8_t *frame, struct sgp_wire_text *text, struct sgp_message *ret_message,
-    struct sgp_error *error)
+static __attribute__((unused)) int decode(const uint8_t *frame, struct sgp_wire_text *text,
+    struct sgp_message *ret_message, struct sgp_error *error)
 {
     struct sgp_wire_header header;
     int code = sgp_wire_header_decode(frame, &header, error);
@@ -284,15 +285,16 @@ static __attribute__((unused)) struct sgp_wire_header header_of(
         .checksum = sgp_wire_checksum(body, count)};
 }
 
-static __attribute__((unused)) int decode_body(enum sgp_message_type type, const uint8_t *body, size_t count,
-    struct sgp_message *ret_message, struct sgp_error *error)
+static __attribute__((unused)) int decode_body(enum sgp_message_type type, const uint8_t *body,
+    size_t count, struct sgp_message *ret_message, struct sgp_error *error)
 {
     static struct sgp_wire_text text;
     struct sgp_wire_header header = header_of(type, body, count);
     return sgp_wire_body_decode(&header, body, &text, ret_message, error);
 }
 
-static __attribute__((unused)) void expect_equal(const struct sgp_message *a, const struct sgp_message *b)
+static __attribute__((unused)) void expect_equal(
+    const struct sgp_message *a, const struct sgp_message *b)
 {
     uint8_t x[SGP_WIRE_FRAME_MAX], y[SGP_WIRE_FRAME_MAX];
     size_t bytes = encode(a, x);
@@ -300,7 +302,8 @@ static __attribute__((unused)) void expect_equal(const struct sgp_message *a, co
     cr_assert(zero(int, memcmp(x, y, bytes)));
 }
 
-static __attribute__((unused)) struct sgp_message coded_sample(enum sgp_coding coding, uint64_t payload_bytes)
+static __attribute__((unused)) struct sgp_message coded_sample(
+    enum sgp_coding coding, uint64_t payload_bytes)
 {
     return (struct sgp_message){.type = SGP_SHARE,
         .pulse = quiet,
