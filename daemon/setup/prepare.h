@@ -126,6 +126,11 @@ void prepared_swap_place(
 /* Everything in sgp_node_config but incarnation and seed, which the caller must draw. */
 void prepared_node_config(const struct prepared *prepared, struct sgp_node_config *ret_node_config);
 
+/* The measure by which the best model is kept; 0: none is kept (prepare_best.c). */
+enum sgp_best_measure prepared_keeps_best(const struct prepared *prepared);
+/* When the models are measured for that, by the present topology file. */
+struct sgp_best_times prepared_best_times(const struct prepared *prepared);
+
 /* Whether the node sends updates to owners, which may be coded. */
 bool prepared_gives_updates(const struct prepared *prepared);
 

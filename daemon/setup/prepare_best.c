@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The keys of the best model: keep_best, evaluate_every and best_patience of [train]. */
-#include "prepare.h"
+#include "prepare_inside.h"
 
 #include <inttypes.h>
 

@@ -26,6 +26,9 @@ int prepare_model(struct prepared *p, struct sgp_error *error);
 /* prepare_attached.c: all further steps if the model is a program's */
 int prepare_attached(struct prepared *p, struct sgp_error *error);
 
+/* prepare_best.c: whether the keys of the best model make sense here */
+int prepare_best(struct prepared *p, struct sgp_error *error);
+
 static inline bool prepare_is_relay(const struct prepared *p)
 {
     return p->topology->nodes[p->self].relay;
