@@ -13,7 +13,7 @@
  *   calls.c            connections to nodes that cannot be dialled, which those nodes open
  *   bulletins.c        questions and answers about bulletins: reports, the scaling of the fleet
  *   reports.c          what all nodes tell of their models; reports_inside.h lists its files
- *   kept.c             the best model of the fleet, which this node keeps; kept_inside.h lists its files
+ *   kept.c             the best model that the fleet keeps; kept_inside.h lists its files
  *   background_jobs.c  jobs that the core does not know: evaluate, predict, save
  *   neighbours.c       strangers become neighbours; what happens on a connection becomes an event
  *   facts.c            words of programs that decide together: relayed, complete
