@@ -79,7 +79,7 @@ static json_t *render(const struct kept *kept)
     return json_pack("{s:i, s:I, s:I, s:s, s:o, s:I, s:I, s:o, s:s, s:I, s:o}", "sgp_best", FORM,
         "run", (json_int_t)rule->settings.run, "every", (json_int_t)rule->settings.every, "measure",
         sgp_best_measure_name(rule->settings.measure), "best", render_score(&rule->best), "last",
-        (json_int_t)rule->last, "upto", (json_int_t)rule->upto, "pending", pending, "word",
+        (json_int_t)rule->last, "through", (json_int_t)rule->through, "pending", pending, "word",
         rule->word, "told", (json_int_t)rule->told, "models", models);
 }
 
@@ -163,11 +163,11 @@ static bool take(const json_t *root, struct kept *kept)
         !take_pending(json_object_get(root, "pending"), &rule))
         return false;
     rule.last = integer_of(root, "last", SGP_ROUND_NONE, SGP_ROUND_MAX);
-    rule.upto = integer_of(root, "upto", SGP_ROUND_NONE, SGP_ROUND_MAX);
+    rule.through = integer_of(root, "through", SGP_ROUND_NONE, SGP_ROUND_MAX);
     const int64_t told = integer_of(root, "told", 0, rule.pending_count);
     const sgp_round latest =
         rule.pending_count > 0 ? rule.pending[rule.pending_count - 1].label : SGP_ROUND_NONE;
-    if (rule.last < SGP_ROUND_NONE || told < 0 || rule.upto < latest)
+    if (rule.last < SGP_ROUND_NONE || told < 0 || rule.through < latest)
         return false;
     rule.told = (uint32_t)told;
     (void)snprintf(rule.word, sizeof rule.word, "%s", word);

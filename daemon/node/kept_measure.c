@@ -21,7 +21,7 @@ struct writing { /* what the job needs beside the vector */
 bool kept_is_new(const struct kept *kept, sgp_round label)
 {
     const struct sgp_best *rule = &kept->rule;
-    return label > rule->best.label && label > rule->last && label > rule->upto;
+    return label > rule->best.label && label > rule->last && label > rule->through;
 }
 
 /* ---- the counts ---- */

@@ -85,15 +85,15 @@ struct sgp_best {
     /* The word that is not decided yet; "": none. A node that is started again says it again, since
      * others may have heard it. */
     char word[SGP_BEST_WORD_BYTES];
-    uint32_t told;  /* so many of the pending labels, the first, are in it */
-    sgp_round upto; /* labels up to this one are measured, or will never be */
-    bool over;      /* this node has finished, and will measure no other label */
-    bool settled;   /* a decision has been made in which all nodes said so */
+    uint32_t told;     /* so many of the pending labels, the first, are in it */
+    sgp_round through; /* labels up to this one are measured, or will never be */
+    bool over;         /* this node has finished, and will measure no other label */
+    bool settled;      /* a decision has been made in which all nodes said so */
 };
 
 void sgp_best_begin(struct sgp_best *best, const struct sgp_best_settings *settings);
 
-/* This node has measured a label later than `upto` (asserted). If there is no room, an older
+/* This node has measured a label later than `through` (asserted). If there is no room, an older
  * pending label is forgotten, the oldest that is not told. */
 void sgp_best_add(struct sgp_best *best, const struct sgp_best_score *score);
 

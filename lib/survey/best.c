@@ -69,7 +69,7 @@ void sgp_best_begin(struct sgp_best *best, const struct sgp_best_settings *setti
     *best = (struct sgp_best){.settings = *settings,
         .best.label = SGP_ROUND_NONE,
         .last = SGP_ROUND_NONE,
-        .upto = SGP_ROUND_NONE};
+        .through = SGP_ROUND_NONE};
 }
 
 /* Forget a pending label, by its place. */
@@ -83,8 +83,8 @@ static void forget(struct sgp_best *best, uint32_t place)
 
 void sgp_best_add(struct sgp_best *best, const struct sgp_best_score *score)
 {
-    sgp_assert(score->label > best->upto);
-    best->upto = score->label;
+    sgp_assert(score->label > best->through);
+    best->through = score->label;
     if (best->pending_count == SGP_BEST_PENDING)
         forget(best, best->told);
     best->pending[best->pending_count++] = *score;
@@ -101,14 +101,14 @@ static size_t put_score(const struct sgp_best_score *score, char *text, size_t b
         text, bytes, " %" PRId64 " %" PRIu64 " %a", score->label, score->count, score->sum);
 }
 
-/* "best RUN EVERY MEASURE UPTO LAST BEST COUNT SUM [LABEL COUNT SUM]..." Returns its bytes, also if
+/* "best RUN EVERY MEASURE THROUGH LAST BEST COUNT SUM [LABEL COUNT SUM]..." Returns its bytes, also if
  * they do not fit. */
 static size_t put_word(const struct sgp_best *best, char text[SGP_BEST_WORD_BYTES])
 {
     const struct sgp_best_settings *settings = &best->settings;
     size_t used = (size_t)snprintf(text, SGP_BEST_WORD_BYTES,
         "best %" PRIu64 " %" PRId64 " %d %" PRId64 " %" PRId64, settings->run, settings->every,
-        (int)settings->measure, best->over ? SGP_ROUND_MAX : best->upto, best->last);
+        (int)settings->measure, best->over ? SGP_ROUND_MAX : best->through, best->last);
     used += put_score(&best->best, text + used, SGP_BEST_WORD_BYTES - used);
     for (uint32_t i = 0; i < best->pending_count && used < SGP_BEST_WORD_BYTES; i++)
         used += put_score(&best->pending[i], text + used, SGP_BEST_WORD_BYTES - used);
@@ -130,7 +130,7 @@ void sgp_best_say(struct sgp_best *best)
 
 struct word {
     struct sgp_best_score best;
-    sgp_round upto, last;
+    sgp_round through, last;
     struct sgp_best_score labels[LABELS_OF_A_WORD];
     uint32_t label_count;
 };
@@ -180,7 +180,7 @@ static bool read_word(
     text += 4;
     if (!take_number(&text, 0, INT64_MAX, &run) || !take_number(&text, 1, SGP_ROUND_MAX, &every) ||
         !take_number(&text, 1, SGP_BEST_MEASURES, &measure) ||
-        !take_number(&text, SGP_ROUND_NONE, SGP_ROUND_MAX, &ret_word->upto) ||
+        !take_number(&text, SGP_ROUND_NONE, SGP_ROUND_MAX, &ret_word->through) ||
         !take_number(&text, SGP_ROUND_NONE, SGP_ROUND_MAX, &ret_word->last) ||
         !take_score(&text, &ret_word->best))
         return false;
@@ -217,7 +217,7 @@ static void add_word(struct label *label, const struct word *word, bool alike)
     const struct sgp_best_score *score = score_at(word, label->sum.label);
     if (!alike || score == NULL) {
         label->lacking = true;
-        label->dead = label->dead || !alike || word->upto >= label->sum.label;
+        label->dead = label->dead || !alike || word->through >= label->sum.label;
         return;
     }
     label->sum.count += score->count;
@@ -243,7 +243,7 @@ static void hear(struct sgp_best *best, const struct word *word, struct sgp_best
 {
     improve(best, &word->best, verdict);
     pass(best, word->last);
-    verdict->over = verdict->over && word->upto == SGP_ROUND_MAX;
+    verdict->over = verdict->over && word->through == SGP_ROUND_MAX;
 }
 
 /* A label of all words counts. */

@@ -74,7 +74,7 @@ static void measure(struct trial *trial, uint32_t i, sgp_round label)
 {
     struct node *node = &trial->nodes[i];
     const struct sgp_best_score score = score_of(trial, i, label);
-    if (!node->running || label <= node->best.upto || label <= node->best.last ||
+    if (!node->running || label <= node->best.through || label <= node->best.last ||
         label <= node->best.best.label)
         return;
     sgp_best_add(&node->best, &score);
