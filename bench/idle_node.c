@@ -7,6 +7,7 @@
  * Thread: the three functions of the trainer are the compute thread's. */
 #include "daemon.h"
 #include "stopwatch.h"
+#include "store/state_directory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,7 +107,8 @@ static int run(const struct config *config)
     struct prepared prepared;
     struct log log;
     int code = prepare(config, &error, &prepared);
-    if (code == 0 && (code = prepared_learn(&prepared, &error)) < 0)
+    if (code == 0 && ((code = prepared_learn(&prepared, &error)) < 0 ||
+                         (code = state_directory_open(config->state_directory, &error)) < 0))
         prepared_finish(&prepared);
     if (code < 0) {
         (void)fprintf(stderr, "sgpd_idle: %s\n", error.text);
