@@ -61,7 +61,7 @@ static void replace(struct kept *kept)
         return;
     kept_path(kept, best, model->path);
     const bool saved = kept->saved == kept->rule.best.label && kept->saved_stamp == kept->stamp;
-    if (saved || kept->copying || daemon->saves > 0)
+    if (saved || kept->copying || daemon->model_file == MODEL_WRITING)
         return;
     kept->saved = kept->rule.best.label;
     kept->saved_stamp = kept->stamp;
@@ -131,15 +131,24 @@ bool kept_finished(struct daemon *daemon, const struct sgp_effect *effect)
     return measures;
 }
 
+/* Whether this node has work of its own to do before the best model is in its model file. */
+static bool is_busy(const struct kept *kept)
+{
+    const bool kept_here = kept_find(kept, kept->rule.best.label) < KEPT_MODELS;
+    return kept->final_label != SGP_ROUND_NONE || kept->writing < KEPT_MODELS || kept->copying ||
+           (kept_here && kept->saved != kept->rule.best.label);
+}
+
 bool kept_hold(const struct daemon *daemon)
 {
     const struct kept *kept = daemon->kept;
     const sgp_time now = events_now();
-    if (kept == NULL || now - daemon->finished_since >= KEPT_LASTS_NS)
+    if (kept == NULL || daemon->model_file == MODEL_FAILED)
         return false;
-    return (!kept->rule.settled && !is_relay(daemon)) || kept->copying ||
-           kept->writing < KEPT_MODELS || kept->saved != kept->rule.best.label ||
-           now - kept->news < 2 * STATE_LASTS_NS;
+    const bool waits = (!kept->rule.settled && !is_relay(daemon)) ||
+                       kept->saved != kept->rule.best.label ||
+                       now - kept->news < 2 * STATE_LASTS_NS;
+    return is_busy(kept) || (waits && now - kept->news < KEPT_LASTS_NS);
 }
 
 /* ---- the life of it ---- */

@@ -103,7 +103,8 @@ static const char *read_head(
     *ret_score = (struct sgp_best_score){.label = label, .count = count, .sum = sum};
     const size_t bytes = put_head(head, run, ret_score);
     const bool same = bytes < sizeof head && strncmp(text, head, bytes) == 0;
-    return same && run == kept->rule.settings.run ? text + bytes : NULL;
+    const bool sound = label >= 0 && label <= SGP_ROUND_MAX && count <= SGP_BEST_COUNT_MAX;
+    return same && sound && run == kept->rule.settings.run ? text + bytes : NULL;
 }
 
 /* Of the best label that is known, or of a better one. */

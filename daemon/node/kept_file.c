@@ -5,6 +5,7 @@
 #include "train/atomic_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define FORM 1
 
@@ -148,7 +150,7 @@ static void take_models(const json_t *list, struct kept *kept)
         struct stat status;
         const json_t *label = json_array_get(list, i);
         kept_path(kept, i, path);
-        if (json_is_integer(label) && stat(path, &status) == 0)
+        if (json_is_integer(label) && lstat(path, &status) == 0 && S_ISREG(status.st_mode))
             kept->models[i] = (sgp_round)json_integer_value(label);
     }
 }
@@ -189,9 +191,13 @@ void kept_read(struct kept *kept)
     char path[CONFIG_TEXT_BYTES];
     struct stat status;
     path_of_state(kept, path);
-    if (stat(path, &status) < 0 && errno == ENOENT)
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    if (fd < 0 && errno == ENOENT)
         return;
-    json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
+    const bool plain = fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+    json_t *root = plain ? json_loadfd(fd, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    if (fd >= 0)
+        (void)close(fd);
     if (root == NULL || (is_ours(root, &kept->rule.settings) && !take(root, kept)))
         sgp_log(&kept->daemon->log->sink, SGP_LEVEL_WARNING,
             "event=warning text=\"%s: not what a node has kept; the best model begins anew\"",

@@ -78,6 +78,7 @@ static void run_measure(struct job *job)
     struct task *task = (struct task *)job;
     struct writing *writing = task->argument;
     const struct sgp_trainer_methods *methods = task->trainer->methods;
+    task->trainer->cut = &task->daemon->hurry;
     if (task->measured)
         task->code =
             methods->measure(task->trainer, task->weight, &task->evaluation, &task->measures);
@@ -88,12 +89,19 @@ static void run_measure(struct job *job)
     writing->error.code = sgp_safetensors_write(&contents, writing->path, &writing->error);
 }
 
+/* A model that diverges has a value, which is not a number. Without a measurement there is none. */
+static bool is_measured(const struct task *task)
+{
+    return task->code == 0 || task->code == SGP_E_DIVERGED;
+}
+
 static void take(struct kept *kept, const struct task *task)
 {
     const struct sgp_best_score score = score_of(kept, task);
-    kept->models[kept->writing] = task->round;
+    kept->models[kept->writing] = is_measured(task) ? task->round : SGP_ROUND_NONE;
     kept->writing = KEPT_MODELS;
-    if (!kept_is_new(kept, task->round)) /* a decision went past it meanwhile */
+    kept->news = events_now();
+    if (!is_measured(task) || !kept_is_new(kept, task->round)) /* or a decision went past it */
         return;
     sgp_best_add(&kept->rule, &score);
     kept_write(kept);
@@ -114,7 +122,7 @@ static void done_measure(struct job *job, bool cancelled)
         notes_mended(kept->daemon, "the best model");
         take(kept, task);
     }
-    if (!cancelled)
+    if (!cancelled && is_measured(task))
         background_jobs_measured(
             kept->daemon, task->code, &task->evaluation, task->round, task->weight);
     sgp_measures_finish(&task->measures);

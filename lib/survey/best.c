@@ -222,6 +222,8 @@ static void add_word(struct label *label, const struct word *word, bool alike)
     }
     label->sum.count += score->count;
     label->sum.sum += score->count > 0 ? score->sum : 0;
+    if (label->sum.count > SGP_BEST_COUNT_MAX) /* which no word could tell */
+        label->lacking = label->dead = true;
 }
 
 static void improve(
@@ -242,7 +244,8 @@ static void pass(struct sgp_best *best, sgp_round label)
 static void hear(struct sgp_best *best, const struct word *word, struct sgp_best_verdict *verdict)
 {
     improve(best, &word->best, verdict);
-    pass(best, word->last);
+    if (word->last <= word->through) /* else it knows of that label only from others */
+        pass(best, word->last);
     verdict->over = verdict->over && word->through == SGP_ROUND_MAX;
 }
 

@@ -153,6 +153,7 @@ class Best(FleetTest):
         for name in os.listdir(f.nodes[1].directory):
             if name.startswith(("best", "model")):
                 os.remove(os.path.join(f.nodes[1].directory, name))
+        os.mkfifo(os.path.join(f.nodes[1].directory, "best.json"))  # which nobody writes
         f.nodes[1].start()
         f.wait_state("finished")
         again = self.wait_alike(f, kept)

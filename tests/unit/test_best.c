@@ -281,6 +281,40 @@ Test(best, a_hostile_word_is_of_another_form)
     }
 }
 
+/* Else no word could say the best of the fleet, and nothing would be decided ever after. */
+Test(best, more_rows_than_a_word_can_tell_of_are_no_best)
+{
+    struct fleet fleet = begin(SGP_BEST_ACCURACY, 0);
+    measure(&fleet.nodes[0], 10, SGP_BEST_COUNT_MAX, (double)SGP_BEST_COUNT_MAX);
+    measure(&fleet.nodes[1], 10, 10, 5);
+    measure(&fleet.nodes[2], 10, 10, 5);
+    cr_assert(eq(u32, decide(&fleet).closed, 0));
+    const struct sgp_best_verdict next = round_of(&fleet, 20, 9, 9, 9);
+    cr_assert(eq(u32, next.closed, 1));
+    cr_assert(eq(u32, next.unlike, NODES));
+    cr_assert(eq(i64, fleet.nodes[0].best.label, 20));
+}
+
+Test(best, a_word_does_not_close_labels_that_its_author_has_not_measured)
+{
+    struct fleet fleet = begin(SGP_BEST_ACCURACY, 2);
+    (void)round_of(&fleet, 10, 9, 9, 9);
+    struct sgp_best liar = fleet.nodes[2];
+    liar.last = 100000;
+    measure(&liar, 20, 10, 9);
+    measure(&fleet.nodes[0], 20, 10, 10);
+    sgp_best_say(&liar);
+    sgp_best_say(&fleet.nodes[0]);
+    char own[SGP_BEST_WORD_BYTES];
+    (void)snprintf(own, sizeof own, "%s", fleet.nodes[0].word);
+    const char *words[] = {own, liar.word};
+    struct sgp_best_verdict verdict;
+    sgp_best_decide(&fleet.nodes[0], words, 2, 0, &verdict);
+    cr_assert(not(verdict.stops));
+    cr_assert(eq(i64, fleet.nodes[0].best.label, 20));
+    cr_assert(eq(i64, fleet.nodes[0].last, 20));
+}
+
 Test(best, a_word_of_the_greatest_numbers_fits)
 {
     const struct sgp_best_settings settings = {
