@@ -19,8 +19,8 @@
 #define KEPT_MODELS (SGP_BEST_PENDING + 2u) /* the best, the pending, and the next to write */
 #define KEPT_PACE_NS SGP_SECOND             /* of questions for the copy, while it changes */
 #define KEPT_PACE_MAX_NS (60 * SGP_SECOND)  /* while it does not */
-#define KEPT_LASTS_NS                                                                              \
-    (10 * SGP_SECOND) /* a node waits for words and the copy before it exits, since the latest */
+/* A finished node exits when neither a word nor a copy has come for so long. */
+#define KEPT_LASTS_NS (10 * SGP_SECOND)
 /* Models with more parameters are not copied: each node keeps its own. */
 #define KEPT_PARAMETERS_MAX 2000000u
 

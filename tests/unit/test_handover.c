@@ -264,7 +264,7 @@ Test(handover, what_was_accepted_of_a_sources_former_process_is_handed_over)
 
 /* ---- an heir that comes back as another ---- */
 
-/* The bequest was sent to n1 of incarnation 81, who is gone, and greets as 91. */
+/* The bequest was sent to incarnation 81 of n1, which is gone. n1 greets as 91. */
 static void come_back_as_another(struct desk *desk)
 {
     leave_in_round_one(desk);

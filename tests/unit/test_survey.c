@@ -210,7 +210,7 @@ Test(survey, figures_stay_over_a_change_of_the_file)
     sgp_survey_destroy(b);
 }
 
-/* Whoever replaces a text again and again would keep an answer from its end. */
+/* A member that replaces its text again and again would keep an answer from its end. */
 Test(survey, a_text_that_is_replaced_while_it_is_sent_breaks_off)
 {
     struct sgp_survey *a = survey_of("a", 2, 0), *c = survey_of("c", 2, 0);
@@ -433,7 +433,7 @@ Test(survey, an_author_hears_what_is_told_in_its_name)
     sgp_survey_destroy(b);
 }
 
-/* A question names what the asker has. Who is asked learns that it lacks something. */
+/* A question names what the asker has. So the node that is asked learns that it lacks something. */
 Test(survey, a_question_says_that_the_asker_has_more)
 {
     struct sgp_survey *a = reports_of("a"), *b = reports_of("b");
