@@ -125,7 +125,7 @@ int kept_judge(void *context, const struct sgp_bulletin *bulletin)
     const char *values = read_head(kept, bulletin->text, &score);
     return kept->has_finished && values != NULL && score.label == label_of(bulletin->stamp) &&
            strlen(values) == DIGITS * kept->daemon->prepared->parameters &&
-           is_wanted(kept, bulletin->text);
+           values[strspn(values, "0123456789abcdef")] == '\0' && is_wanted(kept, bulletin->text);
 }
 
 /* ---- jobs ---- */
