@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows a second of a built-in model in training: `learn LAYERS BATCH THREADS SECONDS DATA`, with
- * LAYERS as in a configuration and DATA the folder of Fashion-MNIST. Nesterov's rule with weight
- * decay, as in the demo. Prints one JSON object: rows a second, rows a second of processor time
- * (all threads), the last loss, and the kernels of OpenBLAS in use. */
+/* Rows a second of a built-in model in training: `learn LAYERS BATCH THREADS SECONDS DATA
+ * [PRECISION]`, with LAYERS as in a configuration, DATA the folder of Fashion-MNIST, and PRECISION
+ * float32 (the default) or bf16. Nesterov's rule with weight decay, as in the demo. Prints one JSON
+ * object: rows a second, rows a second of processor time (all threads), the last loss, and the
+ * kernels of OpenBLAS in use. Where bf16 cannot run, {"refused": why}. */
 #include "sgp/learner.h"
 #include "stopwatch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define WARMUP_STEPS 30u
 #define STEPS_AT_ONCE 10u
@@ -41,11 +43,17 @@ static int fit(char **arguments, const struct sgp_learner_settings *settings,
     return sgp_blas_fit(&wish, error, ret_blas);
 }
 
+static enum sgp_precision precision_of(const char *word)
+{
+    return strcmp(word, "bf16") == 0 ? SGP_PRECISION_BF16 : SGP_PRECISION_FLOAT32;
+}
+
 int main(int count, char **arguments)
 {
     sgp_blas_begin();
-    if (count != 6) {
-        (void)fprintf(stderr, "Usage: %s LAYERS BATCH THREADS SECONDS DATA\n", arguments[0]);
+    if (count != 6 && count != 7) {
+        (void)fprintf(
+            stderr, "Usage: %s LAYERS BATCH THREADS SECONDS DATA [PRECISION]\n", arguments[0]);
         return 2;
     }
     char rows[4096], labels[4096];
@@ -60,7 +68,12 @@ int main(int count, char **arguments)
         .schedule = {.kind = SGP_SCHEDULE_CONSTANT, .learning_rate = 0.01},
         .batch = (uint32_t)strtoul(arguments[2], NULL, 10),
         .threads = (uint32_t)strtoul(arguments[3], NULL, 10),
+        .precision = precision_of(count == 7 ? arguments[6] : "float32"),
         .seed = 1};
+    if (sgp_precision_check(settings.precision, &error) < 0) {
+        (void)printf("{\"refused\": \"%s\"}\n", error.text);
+        return 0;
+    }
     int code = sgp_dataset_read_idx(rows, labels, NULL, 0, &error, &data);
     if (code == 0)
         code = sgp_model_init_shaped(

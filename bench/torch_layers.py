@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Rows a second of a network in training by PyTorch: torch_layers.py LAYERS BATCH THREADS SECONDS.
+"""Rows a second of a network in training by PyTorch: torch_layers.py LAYERS BATCH THREADS SECONDS [PRECISION].
 
 LAYERS is a text of layers for rows of 1x28x28, as in a configuration: conv, pool, norm batch, dropout, residual and
 dense with relu. The loop and what it prints are those of torch_learn.py.
