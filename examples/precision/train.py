@@ -18,6 +18,7 @@ import sgp
 DATA = "/usr/share/datasets/fashion-mnist"
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 HALF = torch.float16 if DEVICE == "cuda" else torch.bfloat16
+GradScaler = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler  # the latter before PyTorch 2.3
 
 
 def read(kind):
@@ -47,7 +48,7 @@ def main():
     model = nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10)).to(DEVICE)  # float32: the master copy
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, nesterov=True)
     # fp16 has few exponents, and small gradients would vanish: the loss is scaled. bf16 has those of float32.
-    scaler = torch.cuda.amp.GradScaler(enabled=DEVICE == "cuda" and not options.float32)
+    scaler = GradScaler(enabled=DEVICE == "cuda" and not options.float32)
     with sgp.attach(model, optimizer, scaler=scaler, required=False, timeout=60) as node:
         for _ in range(options.epochs):
             for x, y in node.shard((images[:options.rows], labels[:options.rows]), batch_size=options.batch):

@@ -39,9 +39,11 @@ def attach(model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
     those that training begins with: the first node's of the topology file, on all nodes. If the node has trained before,
     they are what it has learned.
 
-    model      A module of PyTorch. Its parameters are float32 of any shape, and become views of the shared memory; parameters
-               on a device are copied to it and back at each mix(). Or arrays of numpy by name, float32 of any shape, which
-               stay in place and are copied: change them in place, or replace them in the mapping.
+    model      A module of PyTorch, with parameters of any shape. On the processor, those of float32 become views of the shared
+               memory. Those on a GPU stay there and are copied at each mix(): the memory is pinned, and the copies run on a
+               stream of their own. Those of bfloat16 and float16 are float32 in the shared memory; mix() adds what the optimizer
+               made of them and rounds the result. Or arrays of numpy by name, float32 of any shape, which stay in place and are
+               copied: change them in place, or replace them in the mapping.
     optimizer  Any optimizer, made before or after this call. The status shows its learning rate, its momentum is reset if the
                parameters jump (Mixed.jumped), and Node.checkpoint() keeps its state. A list gives several, as for a generator
                and a discriminator; the rate is that of the first. None: the package does none of this.
@@ -62,7 +64,7 @@ def attach(model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
                "local": each node keeps its own. Integers always stay local.
     params     "trainable": parameters that require no gradient stay local, and must be the same on all nodes. "all": they
                are sent, too.
-    scaler     The gradient scaler of a program that computes in fp16 (``torch.cuda.amp.GradScaler``, or any object
+    scaler     The gradient scaler of a program that computes in fp16 (``torch.amp.GradScaler``, or any object
                with ``get_scale()`` and ``update()``). The node counts the steps that it leaves out
                (Node.skipped_steps), and an optimizer that wrap() knows mixes after them, too.
     on_evaluate  For ``sgpctl evaluate`` and ``sgp.Client.evaluate``: a function without arguments. It measures the model as

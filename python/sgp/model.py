@@ -21,11 +21,16 @@ class Model(Protocol):
     def share(self, memory: Memory) -> None:
         """Write the parameters as they are into the memory, and let them live there."""
 
-    def gather(self) -> None:
-        """Before a turn is handed back: the memory holds the parameters. Raises ViewsLost."""
+    def gather(self, assigned: bool = False) -> None:
+        """Before a turn is handed back: the memory holds the parameters, which with `assigned` are values and no update. Raises
+        ViewsLost."""
 
     def scatter(self) -> None:
-        """After a turn has come: the parameters are what the memory holds."""
+        """After a turn has come: what the program computes from now on sees the parameters that the memory holds. Copies to a
+        device may still be under way: settle() waits for them."""
+
+    def settle(self) -> None:
+        """Before the memory changes hands without gather(): nothing reads it any more."""
 
     def local(self) -> Dict[str, Any]:
         """Copies of what belongs to the model and does not travel, by name; of frozen parameters none."""
@@ -65,7 +70,7 @@ class ArrayModel:
                        for t in self.layout.tensors}
         self.gather()
 
-    def gather(self) -> None:
+    def gather(self, assigned: bool = False) -> None:
         for name, view in self._views.items():
             array = self._arrays.get(name)
             if array is None:
@@ -81,6 +86,9 @@ class ArrayModel:
     def scatter(self) -> None:
         for name, view in self._views.items():
             self._arrays[name][...] = view
+
+    def settle(self) -> None:
+        """Copies of arrays are done when they return."""
 
     def local(self) -> Dict[str, Any]:
         return {}

@@ -62,7 +62,7 @@ def optimizers_of(given: Any) -> Tuple[Any, ...]:
 
 
 class Scaler(Protocol):
-    """What is used of a gradient scaler, as of torch.cuda.amp.GradScaler."""
+    """What is used of a gradient scaler, as of torch.amp.GradScaler."""
 
     def get_scale(self) -> float:
         """The factor of the loss. It falls when gradients have overflowed, and then alone."""
@@ -230,7 +230,7 @@ class Node:
     def _hand_back(self, assigned: bool, renews: Optional[int] = None) -> Mixed:
         """Give the memory to the daemon, and take it again with the next turn."""
         if self._fleet.turn and self._model is not None:
-            self._model.gather()
+            self._model.gather(assigned)
         self._rows += self._tally.rows
         self._step_rows = self._tally.rows
         self._passes += self._tally.rows / len(self._sampler) if self._sampler else 0

@@ -3,17 +3,25 @@
 
 Much of what PyTorch offers moves a parameter to other memory without a word: ``double()``, ``to(memory_format=...)``,
 ``share_memory()``, ``p.data = ...``, pruning, a layer that is replaced. So before each fold every place of a parameter
-is looked at. What still has its shape and type is copied in and bound again; what has not is named."""
+is looked at. What still has its shape and type is copied in and bound again; what has not is named.
+
+Tensors on a device stay there, and are copied (device.py). Tensors of half precision stay, too: the shared memory has float32
+masters of them (Micikevicius et al. 2017, section 3.1)."""
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
-from typing import Any, Dict, Iterator, List, Literal, Mapping, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Literal, Mapping, Optional, Set, Tuple
 
 import torch
 
+from .device import Lane, Lanes
 from .errors import Error, ViewsLost
 from .memory import Layout, Memory, Tensor
+
+HALVES = (torch.float16, torch.bfloat16)
+
 
 def lies_here(tensor: torch.Tensor) -> bool:
     """Whether a tensor can be a view of shared memory; others, on a device, are copied to it and back."""
@@ -45,7 +53,10 @@ class Slot:
     view: torch.Tensor  # of the memory, in the tensor's shape
     address: int  # of the view; share_memory() takes a view along when it moves a tensor
     dtype: torch.dtype
-    copied: bool = False
+    is_value: bool  # and no update, in every turn
+    lane: Optional[Lane] = None  # on which the tensor is copied; None: it is the view
+    adopted: int = 0  # the address of the tensor that the lane knows
+    master: Optional[torch.Tensor] = None  # of a half tensor: what it was last rounded from, float32 on its device
     touch: Optional[torch.Tensor] = None  # an empty view of the tensor, which shares its version counter
 
 
@@ -109,6 +120,7 @@ class TorchModel:
         self._frozen = frozen
         self._tree: List[Tuple[Dict[str, Any], Dict[str, Any]]] = []
         self._memory: Optional[Memory] = None
+        self._lanes: Optional[Lanes] = None
 
     def _search(self) -> Tuple[Dict[str, Found], Dict[str, Found], Dict[str, Found]]:
         """What travels as updates, what as values, and what is frozen. Without a value there is nothing to share."""
@@ -119,26 +131,30 @@ class TorchModel:
                 {n: f for n, f in buffers.items() if f.tensor.is_floating_point() and f.tensor.numel()}, frozen)
 
     def share(self, memory: Memory) -> None:
-        self._memory = memory
+        self._memory, self._lanes = memory, Lanes(memory)
         memory.shield()
         updates, values, _ = self._search()
         for entry, found in zip(self.layout.tensors, [*updates.values(), *values.values()]):
             view = view_of(memory, entry)
-            slot = Slot(entry, found, view, view.data_ptr(), found.tensor.dtype)
+            slot = Slot(entry, found, view, view.data_ptr(), found.tensor.dtype, entry.first >= self.layout.values_from)
             self._slots.append(slot)
-            move_in(slot)
+            self._bind(slot)
+        self._on_lanes(take)
+        self.settle()
         self._remember_tree()
 
-    def gather(self) -> None:
+    def gather(self, assigned: bool = False) -> None:
         self._look_at_tree()
         for slot in self._slots:
             tensor = self._held(slot)
-            if slot.copied or tensor is not slot.found.tensor or not in_place(slot, tensor):
+            if slot.lane is not None or tensor is not slot.found.tensor or not in_place(slot, tensor):
                 check_same(slot, tensor)
                 slot.found.tensor = tensor
                 if slot.view.data_ptr() != slot.address and self._memory is not None:
                     slot.view = view_of(self._memory, slot.entry)
-                move_in(slot)
+                self._bind(slot)
+        self._on_lanes(functools.partial(take, assigned=assigned))
+        self.settle()
         for name, found in self._frozen.items():
             if found.tensor.requires_grad:
                 raise Error(f"'{name}' was frozen when the program attached, so it does not travel, and now requires "
@@ -147,10 +163,34 @@ class TorchModel:
     def scatter(self) -> None:
         with torch.no_grad():
             for slot in self._slots:
-                if slot.copied:
-                    slot.found.tensor.detach().copy_(slot.view)  # with the tensor's version counter
-                elif slot.touch is not None:
+                if slot.touch is not None:
                     slot.touch.zero_()  # nothing is written, but a graph kept across the turn raises
+        self._on_lanes(put)
+        for lane in self._lanes.all() if self._lanes else []:
+            lane.lead()
+
+    def settle(self) -> None:
+        if self._lanes is not None:
+            self._lanes.settle()
+
+    def _bind(self, slot: Slot) -> None:
+        """Copy the values of a slot's tensor to the memory and let it live there; or choose the lane on which it is copied."""
+        tensor = slot.found.tensor
+        if lies_here(tensor) and tensor.dtype == torch.float32:
+            slot.view.copy_(tensor.detach().clone())  # a transposed view lies over where it goes
+            tensor.data = slot.view
+            slot.touch, slot.lane = tensor.detach().view(-1)[:0], None
+            return
+        assert self._lanes is not None
+        lane = self._lanes.of(tensor.device)
+        if lane is not slot.lane or tensor.data_ptr() != slot.adopted:
+            lane.adopt(tensor)
+        slot.touch, slot.lane, slot.adopted = None, lane, tensor.data_ptr()
+
+    def _on_lanes(self, work: Callable[[Slot], None]) -> None:
+        """Do this with each slot that is copied: those of one device in order, those of several side by side."""
+        for lane in self._lanes.all() if self._lanes else []:
+            lane.run(functools.partial(each, work, [slot for slot in self._slots if slot.lane is lane]))
 
     def _stays(self) -> Dict[str, torch.Tensor]:
         """Buffers that do not travel, by name."""
@@ -171,16 +211,18 @@ class TorchModel:
             return
         self._memory.make_private()
         for slot in self._slots:
-            if not slot.copied:
+            if slot.lane is None:
                 slot.view = view_of(self._memory, slot.entry)
                 slot.found.tensor.data = slot.view
-        self._slots = []
+        self._slots, self._lanes = [], None  # a forked child has no GPU
 
     def release(self) -> None:
         for slot in self._slots:
-            if not slot.copied:
+            if slot.lane is None:
                 slot.found.tensor.data = slot.view.clone()
-        self._slots = []
+        if self._lanes is not None:
+            self._lanes.close()
+        self._slots, self._lanes = [], None
         self._memory = None
 
     # ---- what has become of the model
@@ -232,12 +274,9 @@ def has_values(name: str, tensor: torch.Tensor) -> bool:
 
 
 def check_parameter(name: str, tensor: torch.Tensor) -> None:
-    """Only float32 parameters can be trained so; raises Error with what would be right."""
-    if tensor.dtype in (torch.float16, torch.bfloat16):
-        raise Error(f"'{name}' is of {tensor.dtype}, in which small steps are lost; keep the parameters float32 and "
-                    "compute in half precision with torch.autocast")
-    if tensor.dtype != torch.float32:
-        raise Error(f"'{name}' is of {tensor.dtype}; parameters are float32: model.float()")
+    """Parameters travel as float32; raises Error for a type that this would cut short, with what would be right."""
+    if tensor.dtype not in (torch.float32, *HALVES):
+        raise Error(f"'{name}' is of {tensor.dtype}; parameters are float32, bfloat16 or float16: model.float()")
 
 
 def check_same(slot: Slot, tensor: torch.Tensor) -> None:
@@ -260,12 +299,40 @@ def in_place(slot: Slot, tensor: torch.Tensor) -> bool:
                 and tensor.shape == slot.view.shape and tensor.stride() == slot.view.stride())
 
 
-def move_in(slot: Slot) -> None:
-    """Copy the values of a slot's tensor to the memory, and bind the tensor to them if it can be."""
-    tensor = slot.found.tensor
-    values = tensor.detach()
-    slot.view.copy_(values if slot.copied else values.clone())  # a transposed view lies over where it goes
-    slot.copied = not lies_here(tensor) or tensor.dtype != torch.float32
-    if not slot.copied:
-        tensor.data = slot.view
-        slot.touch = tensor.detach().view(-1)[:0]
+# ---- tensors that are copied
+
+
+def each(work: Callable[[Slot], None], slots: List[Slot]) -> None:
+    """Do the same with several slots, as one piece of work of their lane."""
+    with torch.no_grad():
+        for slot in slots:
+            work(slot)
+
+
+def take(slot: Slot, assigned: bool = False) -> None:
+    """The memory has what a tensor is now; with `assigned` its values are no update. Twice is as good as once.
+
+    The update of a half tensor is what the optimizer made of the rounded values. Added to their master in float32, it brings no
+    error of rounding along: a tensor that did not change leaves its master as it is. A value that was written replaces it."""
+    tensor = slot.found.tensor.detach()
+    if tensor.dtype in HALVES:
+        if slot.master is None:
+            slot.master = torch.empty(tensor.shape, dtype=torch.float32, device=tensor.device)
+            slot.master.copy_(tensor)
+        master = slot.master = slot.master.to(tensor.device)
+        rounded = master.to(tensor.dtype)
+        if assigned or slot.is_value:
+            tensor = torch.where(tensor != rounded, tensor.float(), master)
+        else:
+            tensor = master + (tensor.float() - rounded.float())
+    slot.view.copy_(tensor, non_blocking=True)
+
+
+def put(slot: Slot) -> None:
+    """A tensor has the values of the memory, rounded to its type; its version counter says so."""
+    tensor = slot.found.tensor.detach()
+    if slot.master is None:
+        tensor.copy_(slot.view, non_blocking=True)
+    else:
+        slot.master.copy_(slot.view, non_blocking=True)
+        tensor.copy_(slot.master)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A gradient scaler as torch.cuda.amp.GradScaler is, on any device. Gradients overflow at steps that a test names."""
+"""A gradient scaler as torch.amp.GradScaler is, on any device. Gradients overflow at steps that a test names."""
 import math
 
 GROWTH_INTERVAL = 2  # steps without an overflow until the scale is doubled

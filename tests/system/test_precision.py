@@ -18,10 +18,15 @@ EXAMPLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../exampl
 IMAGES = "/usr/share/datasets/fashion-mnist"
 
 
+def grad_scaler(**options):
+    """PyTorch's, by the name that it has since 2.3, or the one before, of which newer versions warn."""
+    return (getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler)(**options)
+
+
 @unittest.skipIf(torch is None, "not installed: python3-torch")
 class Scaled(AttachTest):
     def train(self, phases, n, wrapped=False, scaler_of=None, device="cpu"):
-        """Each node takes STEPS steps on rows of its own, by a loop as for torch.cuda.amp.GradScaler: its model, its
+        """Each node takes STEPS steps on rows of its own, by a loop as for torch.amp.GradScaler: its model, its
         count of steps left out, and the fleet."""
         f = self.daemons(n, phases)
 
@@ -107,7 +112,7 @@ class Scaled(AttachTest):
     def test_the_scaler_of_pytorch(self):
         """Its first scale overflows, and falls until it does not."""
         f, results = self.train(PAIR, 2, device="cuda",
-                                scaler_of=lambda _: torch.cuda.amp.GradScaler(init_scale=2.0 ** 127))
+                                scaler_of=lambda _: grad_scaler(init_scale=2.0 ** 127))
         for _, skipped in results:
             self.assertGreater(skipped, 0)
             self.assertLess(skipped, STEPS)

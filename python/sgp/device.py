@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lanes of a model: how tensors that cannot be views of the shared memory are copied to it and back.
+
+A tensor on a GPU is copied on a stream of its own, from and to memory that the GPU's copy engines read directly (pinned). The
+processor waits only before the memory changes hands; the program's own stream waits for the copies that it needs."""
+from __future__ import annotations
+
+import logging
+from typing import Any, Callable, Dict, List, Optional
+
+import torch
+
+from .memory import Memory
+
+_log = logging.getLogger("sgp")
+_PORTABLE = 1  # cudaHostRegisterPortable: pinned for every GPU of the process
+
+
+class Lane:
+    """Copies of tensors on one device, in order. Here they are done when a call returns: so it is on the processor, which copies
+    tensors of half precision, and on devices whose streams this package does not know."""
+
+    def adopt(self, tensor: torch.Tensor) -> None:
+        """A tensor of the program is used on the lane from now on, as long as it has its present memory."""
+
+    def run(self, work: Callable[[], None]) -> None:
+        """Do copies, and the arithmetic between them, after all that the program has computed so far."""
+        work()
+
+    def lead(self) -> None:
+        """What the program computes from now on sees the work done so far. The processor does not wait."""
+
+    def settle(self) -> None:
+        """Wait until all work is done: nothing reads or writes the shared memory any more."""
+
+
+class CudaLane(Lane):
+    """A stream of a GPU. The program's own stream is the current one of the thread that calls.
+
+    `device` is the GPU; `cuda` has what is used of torch.cuda."""
+
+    def __init__(self, device: torch.device, cuda: Any = torch.cuda) -> None:
+        self.cuda, self._device = cuda, device
+        self.stream = cuda.Stream(device=device)  #: on which the copies run
+
+    def adopt(self, tensor: torch.Tensor) -> None:
+        # When the program frees it, its memory is not given to another tensor before the lane's work on it is done.
+        tensor.record_stream(self.stream)
+
+    def run(self, work: Callable[[], None]) -> None:
+        self.stream.wait_stream(self.cuda.current_stream(self._device))
+        with self.cuda.stream(self.stream):
+            work()
+
+    def lead(self) -> None:
+        self.cuda.current_stream(self._device).wait_stream(self.stream)
+
+    def settle(self) -> None:
+        self.stream.synchronize()
+
+
+class Pin:
+    """The shared memory, pinned, so that a GPU copies it at full rate and while the processor goes on."""
+
+    def __init__(self, memory: Memory, cuda: Any = torch.cuda) -> None:
+        """Pin it. If the driver refuses, a line of the logger "sgp" says so, and copies are those of ordinary memory: slower, and
+        the processor waits for them."""
+        self._cuda, self._address = cuda, torch.frombuffer(memory.map, dtype=torch.uint8).data_ptr()
+        try:
+            code = int(cuda.cudart().cudaHostRegister(self._address, memory.size, _PORTABLE))
+        except (AttributeError, RuntimeError) as error:
+            self._refused(str(error).split("\n", maxsplit=1)[0])
+            return
+        self.done = code == 0  #: whether it is pinned
+        if code:
+            self._refused(f"error {code} of cudaHostRegister")
+            self._forget_error()
+
+    def _refused(self, why: str) -> None:
+        self.done = False
+        _log.warning("the memory that is shared with the daemon cannot be pinned: %s; copies to the GPU and back take longer", why)
+
+    def _forget_error(self) -> None:
+        """The runtime keeps an error until it is asked, and PyTorch would take it for one of the next kernel."""
+        try:
+            torch.zeros(1, device="cuda").add_(1)
+        except (RuntimeError, AssertionError):
+            pass
+
+    def close(self) -> None:
+        """Nothing is copied any more, and the memory is still mapped."""
+        if self.done:
+            self._cuda.cudart().cudaHostUnregister(self._address)
+        self.done = False
+
+
+def lane_of(device: torch.device) -> Lane:
+    """A lane for the tensors of a device."""
+    return CudaLane(device) if device.type == "cuda" else Lane()
+
+
+class Lanes:
+    """Those of one model, each made when it is first asked for. With the first GPU's the memory is pinned."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._lanes: Dict[torch.device, Lane] = {}
+        self._pin: Optional[Pin] = None
+
+    def of(self, device: torch.device) -> Lane:
+        """The lane of a device."""
+        if device not in self._lanes:
+            lane = self._lanes[device] = lane_of(device)
+            if isinstance(lane, CudaLane) and self._pin is None:
+                self._pin = Pin(self._memory, lane.cuda)
+        return self._lanes[device]
+
+    def all(self) -> List[Lane]:
+        """The lanes that were asked for."""
+        return list(self._lanes.values())
+
+    def settle(self) -> None:
+        """Wait for all of them. They have worked side by side."""
+        for lane in self._lanes.values():
+            lane.settle()
+
+    def close(self) -> None:
+        """Wait for all, and unpin the memory."""
+        self.settle()
+        if self._pin is not None:
+            self._pin.close()
+        self._lanes, self._pin = {}, None

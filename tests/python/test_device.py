@@ -1,0 +1,377 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors that are copied to the shared memory and back: the lanes of devices, with a GPU that is none, and float32 masters of
+tensors of half precision. tests/system/test_device.py has both with real daemons, and with a GPU where one is."""
+import contextlib
+import copy
+import faulthandler
+import tempfile
+import types
+import unittest
+from unittest import mock
+
+import common
+import sgp
+from fake_daemon import FakeDaemon
+
+try:
+    import torch
+    from torch import nn
+except ImportError:
+    print("1..0 # SKIP not installed: python3-torch")
+    raise SystemExit from None
+from sgp.device import CudaLane, Lane, Lanes, Pin, lane_of
+from sgp.memory import Layout, Memory
+
+torch.set_num_threads(1)
+BF16, FP16 = torch.bfloat16, torch.float16
+
+
+class Stream:
+    """Work is done when somebody waits for it, and no sooner: whoever forgets to wait sees what was before."""
+
+    def __init__(self, device=None):
+        self.late = []
+
+    def wait_stream(self, other):
+        other.synchronize()
+
+    def synchronize(self):
+        while self.late:
+            self.late.pop(0)()
+
+
+class Cuda:
+    """What is used of torch.cuda. `refuses` is the error that pinning ends with, or an exception."""
+
+    Stream = Stream
+
+    def __init__(self, refuses=0):
+        self.own, self.refuses, self.calls, self.on = Stream(), refuses, [], None
+
+    def current_stream(self, device):
+        return self.own
+
+    @contextlib.contextmanager
+    def stream(self, stream):
+        self.on = stream
+        yield
+        self.on = None
+
+    def cudart(self):
+        if isinstance(self.refuses, Exception):
+            raise self.refuses
+        return types.SimpleNamespace(cudaHostRegister=self.register, cudaHostUnregister=self.unregister)
+
+    def register(self, address, size, flags):
+        self.calls.append(("register", address, size, flags))
+        return self.refuses
+
+    def unregister(self, address):
+        self.calls.append(("unregister", address))
+        return 0
+
+
+class LateLane(CudaLane):
+    """The lane of a GPU, whose work is late; `adopted` are the addresses of tensors that it was told of."""
+
+    def __init__(self, device, cuda):
+        super().__init__(device, cuda)
+        self.adopted = []
+
+    def adopt(self, tensor):
+        self.adopted.append(tensor.data_ptr())
+
+    def run(self, work):
+        super().run(lambda: self.cuda.on.late.append(work))
+
+
+def network(seed=1, kind=torch.float32):
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6), nn.Tanh(), nn.Linear(6, 2))
+    return model.to(kind)
+
+
+def step(model, optimizer, seed=0):
+    kind = model[0].weight.dtype
+    x = torch.randn(16, 6, generator=torch.Generator().manual_seed(seed)).to(kind)
+    optimizer.zero_grad()
+    loss = (model(x) - x[:, :2]).pow(2).mean()
+    loss.backward()
+    optimizer.step()
+    return loss
+
+
+class DeviceTest(unittest.TestCase):
+    def setUp(self):
+        faulthandler.dump_traceback_later(common.PATIENCE, exit=True)
+        self.addCleanup(faulthandler.cancel_dump_traceback_later)
+
+    def attach(self, model, optimizer=None, daemon=None, **options):
+        """A node, and its daemon."""
+        self.fake = FakeDaemon(**(daemon or {}))
+        self.addCleanup(self.fake.close)
+        node = sgp.attach(model, optimizer, name=self.fake.path, **options)
+        self.addCleanup(node.detach)
+        return node
+
+    def in_memory(self):
+        """What the daemon sees."""
+        return torch.from_numpy(self.fake.program.z.copy())
+
+    @contextlib.contextmanager
+    def on_a_late_gpu(self, cuda):
+        """All tensors of a model are on a GPU that is none; yields its lanes."""
+        lanes = []
+
+        def make(device):
+            lanes.append(LateLane(device, cuda))
+            return lanes[-1]
+        with mock.patch("sgp.torch_model.lies_here", lambda tensor: False), mock.patch("sgp.device.lane_of", make):
+            yield lanes
+
+
+class LaneTest(DeviceTest):
+    def train(self, kind=torch.float32):
+        """The parameters and buffers after each of ten steps, and what the daemon saw of them."""
+        model = network(kind=kind)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        seen = []
+        with self.attach(model, optimizer, {"drift": 0.01, "weight": 0.5}) as node:
+            for number in range(10):
+                node.mix(loss=step(model, optimizer, number))
+                seen += [tensor.clone() for tensor in model.state_dict().values()] + [self.in_memory()]
+        return seen + list(model.state_dict().values())
+
+    def test_late_copies_give_the_same_bits(self):
+        """Whatever is copied on a stream is waited for: by the processor before the daemon has the memory, and by the program's
+        stream before it reads the parameters."""
+        for kind in (torch.float32, BF16):
+            here, cuda = self.train(kind), Cuda()
+            with self.on_a_late_gpu(cuda) as lanes:
+                there = self.train(kind)
+            self.assertEqual(len(lanes), 1)
+            self.assertFalse(lanes[0].stream.late)
+            for ours, theirs in zip(there, here):
+                self.assertTrue(torch.equal(ours, theirs), kind)
+            self.assertEqual([call[0] for call in cuda.calls], ["register", "unregister"])
+            self.assertEqual(cuda.calls[0][1], cuda.calls[1][1])
+
+    def test_a_question_leaves_no_copy_under_way(self):
+        """The daemon has the memory again with the answer, even where the program did not look at its parameters."""
+        settled = []
+        with self.on_a_late_gpu(Cuda()) as lanes:
+            model = network()
+            with self.attach(model, daemon={"questions": [None]},
+                             on_evaluate=lambda: settled.append(not lanes[0].stream.late) or {"rows": 1}) as node:
+                node.mix()
+        self.assertEqual(settled, [True])
+
+    def test_tensors_that_move_are_adopted_anew(self):
+        """The allocator is told of each memory once."""
+        with self.on_a_late_gpu(Cuda()) as lanes:
+            model = network()
+            node = self.attach(model)
+            tensors = [t for t in model.state_dict().values() if t.is_floating_point()]
+            self.assertEqual(sorted(lanes[0].adopted), sorted(t.data_ptr() for t in tensors))
+            node.mix()
+            kept = model[0].weight.data
+            model[0].weight.data = kept + 1
+            node.mix()
+            self.assertEqual(lanes[0].adopted[len(tensors):], [model[0].weight.data_ptr()])
+            self.assertTrue(torch.equal(self.in_memory()[:36].view(6, 6), kept + 1))
+
+    def test_the_allocator_learns_of_the_stream(self):
+        told = []
+        lane = CudaLane(torch.device("cpu"), Cuda())
+        lane.adopt(types.SimpleNamespace(record_stream=told.append))
+        self.assertEqual(told, [lane.stream])
+
+    def test_two_devices_work_side_by_side(self):
+        """Work of both is given out before either is waited for."""
+        memory, order = Memory(Layout({"a": (2,)}, {}), {}), []
+        self.addCleanup(memory.close)
+        with mock.patch("sgp.device.lane_of", lambda device: LateLane(device, Cuda())):
+            lanes = Lanes(memory)
+            both = [lanes.of(torch.device("cuda", number)) for number in range(2)]
+            self.assertEqual(lanes.all(), both)
+            self.assertIs(lanes.of(torch.device("cuda", 0)), both[0])
+            for number, lane in enumerate(both):
+                lane.run(lambda number=number: order.append(number))
+            self.assertEqual(order, [])
+            lanes.settle()
+            self.assertEqual(order, [0, 1])
+            self.assertEqual([len(lane.cuda.calls) for lane in both], [1, 0], "pinned once, for all GPUs")
+            lanes.close()
+            self.assertEqual([len(lane.cuda.calls) for lane in both], [2, 0])
+
+    def test_other_devices_copy_at_once(self):
+        lane, done = lane_of(torch.device("cpu")), []
+        self.assertIs(type(lane), Lane)
+        lane.run(lambda: done.append(1))
+        self.assertEqual(done, [1])
+
+    def test_memory_that_is_not_pinned(self):
+        """One line says so, and training goes on."""
+        for refuses, words in ((801, "error 801 of cudaHostRegister"), (RuntimeError("no driver\nat all"), "cannot be pinned: no driver;"),
+                               (AttributeError("no cudart"), "no cudart")):
+            cuda = Cuda(refuses)
+            with self.assertLogs("sgp", "WARNING") as told, self.on_a_late_gpu(cuda):
+                self.train()
+            self.assertEqual(len(told.output), 1)
+            self.assertIn(words, told.output[0])
+            self.assertNotIn("unregister", [call[0] for call in cuda.calls])
+
+    def test_all_of_the_mapping_is_pinned(self):
+        memory, cuda = Memory(Layout({"a": (3, 5)}, {}), {}), Cuda()
+        self.addCleanup(memory.close)
+        pin = Pin(memory, cuda)
+        first = torch.frombuffer(memory.map, dtype=torch.uint8).data_ptr()
+        self.assertEqual(cuda.calls, [("register", first, memory.size, 1)])
+        pin.close()
+        pin.close()
+        self.assertEqual(cuda.calls[1:], [("unregister", first)])
+
+
+def one_value(kind, value=1.0, is_buffer=False):
+    """A module with one number beside a parameter of its own."""
+    model = nn.Module()
+    if is_buffer:
+        model.register_buffer("number", torch.tensor([value], dtype=kind))
+        model.weight = nn.Parameter(torch.zeros(1))
+    else:
+        model.number = nn.Parameter(torch.tensor([value], dtype=kind))
+    return model
+
+
+class HalfTest(DeviceTest):
+    def test_alone_as_without(self):
+        """With nobody to mix with, half parameters train as in PyTorch alone, to the bit: their masters are what they are."""
+        for kind in (BF16, FP16):
+            model = network(kind=BF16).to(kind) if kind is BF16 else one_value(kind)
+            reference = copy.deepcopy(model)
+            ours, theirs = (torch.optim.SGD(m.parameters(), lr=0.1, momentum=0.9) for m in (model, reference))
+            with self.attach(model, ours) as node:
+                for number in range(30):
+                    if kind is BF16:
+                        step(model, ours, number)
+                        step(reference, theirs, number)
+                    else:  # Debian's PyTorch has no products of fp16 on the processor
+                        for m, o in ((model, ours), (reference, theirs)):
+                            m.number.grad = m.number.detach().clone()
+                            o.step()
+                    node.mix()
+            for a, b in zip(model.parameters(), reference.parameters()):
+                self.assertEqual(a.dtype, kind)
+                self.assertTrue(torch.equal(a, b))
+
+    def test_what_travels_is_the_master(self):
+        """What neighbours give is kept although it is far below what a half can tell apart, and comes to something in time."""
+        model = one_value(BF16)
+        node = self.attach(model, daemon={"drift": 2.0 ** -12})  # the next bf16 above 1 is 1 + 2^-7
+        for number in range(1, 129):
+            node.mix()
+            self.assertEqual(float(self.in_memory()[0]), 1 + number * 2.0 ** -12)
+            self.assertEqual(float(model.number), float(torch.tensor(1 + number * 2.0 ** -12).to(BF16)))
+        self.assertEqual(float(model.number), 1 + 2.0 ** -5)
+
+    def test_an_update_is_added_to_the_master(self):
+        model = one_value(BF16)
+        node = self.attach(model, daemon={"drift": 2.0 ** -12})
+        node.mix()
+        with torch.no_grad():
+            model.number += 0.25
+        node.mix()
+        self.assertEqual(float(self.in_memory()[0]), 1.25 + 2 * 2.0 ** -12)
+
+    def test_a_step_below_the_resolution_is_lost_where_the_optimizer_rounds_it(self):
+        """As in PyTorch alone; neither more nor less."""
+        model = one_value(BF16)
+        node = self.attach(model, daemon={"drift": 2.0 ** -12})
+        node.mix()
+        with torch.no_grad():
+            model.number += 2.0 ** -10
+        node.mix()
+        self.assertEqual(float(self.in_memory()[0]), 1 + 2 * 2.0 ** -12)
+
+    def test_assigned_values(self):
+        """A value that was written is just that, whatever the master's error of rounding was; the others keep their masters."""
+        model = nn.Module()
+        model.number = nn.Parameter(torch.tensor([1000.0, 1000.0], dtype=BF16))
+        node = self.attach(model, daemon={"drift": 0.75, "weight": 0.5})
+        node.mix()
+        with node.assign():
+            with torch.no_grad():
+                model.number[0] = 0.015625
+        # 0.75 is added to x in each round, and z is twice x
+        self.assertEqual(self.in_memory().tolist(), [0.015625 + 1.5, 1000 + 3])
+        self.assertEqual(model.number.tolist(), torch.tensor([1.515625, 1003]).to(BF16).tolist())
+
+    def test_half_buffers_are_values(self):
+        model = one_value(BF16, is_buffer=True)
+        node = self.attach(model, daemon={"drift": 2.0 ** -12, "weight": 0.5})
+        node.mix()
+        node.mix()
+        self.assertEqual(float(self.in_memory()[1]), 1 + 4 * 2.0 ** -12, "not rounded in between")
+        model.number.fill_(3)
+        node.mix()
+        self.assertEqual(float(self.in_memory()[1]), 3 + 2 * 2.0 ** -12)
+
+    def test_a_unit_has_the_master(self):
+        """checkpoint() changes nothing, and what is resumed is the master's bits."""
+        with tempfile.TemporaryDirectory() as folder:
+            model = one_value(BF16)
+            node = self.attach(model, daemon={"drift": 2.0 ** -12})
+            node.mix()
+            with torch.no_grad():
+                model.number += 0.25
+            master = 1.25 + 2.0 ** -12
+            self.assertTrue(node.checkpoint(directory=folder))
+            self.assertTrue(node.checkpoint(directory=folder) is False)
+            self.assertEqual(float(self.in_memory()[0]), master)
+            node.mix()
+            self.assertEqual(float(self.in_memory()[0]), master + 2.0 ** -12)
+            node.detach()
+            model = one_value(BF16, 7.0)
+            node = self.attach(model)
+            self.assertEqual(node.resume(directory=folder), {})
+            self.assertEqual(float(self.in_memory()[0]), master)
+            self.assertEqual(float(model.number), 1.25)
+
+    def test_an_overflow_is_seen_by_the_daemon(self):
+        """Which refuses the step, as it does in float32."""
+        model = one_value(FP16, 60000.0)
+        node = self.attach(model)
+        with torch.no_grad():
+            model.number *= 2
+        node._model.gather()
+        self.assertEqual(float(self.in_memory()[0]), float("inf"))
+        node.detach()
+
+    def test_a_kept_graph_raises(self):
+        model = network(kind=BF16)
+        node = self.attach(model, daemon={"drift": 1.0})
+        loss = (model(torch.ones(4, 6, dtype=BF16))).sum()
+        node.mix()
+        with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+            loss.backward()
+
+    def test_a_replaced_tensor_is_an_update_of_its_master(self):
+        model = one_value(BF16)
+        node = self.attach(model, daemon={"drift": 2.0 ** -12})
+        node.mix()
+        model.number = nn.Parameter(torch.tensor([2.0], dtype=BF16))
+        node.mix()
+        self.assertEqual(float(self.in_memory()[0]), 2 + 2 * 2.0 ** -12)
+        self.assertEqual(float(model.number), 2)
+
+    def test_another_type_in_mid_run_is_named(self):
+        model = network(kind=BF16)
+        node = self.attach(model)
+        model.float()
+        with self.assertRaisesRegex(sgp.ViewsLost, "was of torch.bfloat16, and is now of torch.float32"):
+            node.mix()
+
+
+if __name__ == "__main__":
+    common.main()
