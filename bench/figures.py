@@ -31,12 +31,15 @@ class Skip(Exception):
     """A benchmark cannot run here; its text says why."""
 
 
-def arguments(description):
-    """The command line of every benchmark: BUILD [--quick] [--runs N]."""
+def arguments(description, **choices):
+    """The command line of every benchmark: BUILD [--quick] [--runs N]; and an option for each of `choices`, the words that it may
+    be, of which the first is its default."""
     parser = argparse.ArgumentParser(description=description.split("\n\n", maxsplit=1)[0])
     parser.add_argument("build", nargs="?", default=os.path.join(ROOT, "build"), help="the build folder")
     parser.add_argument("--quick", action="store_true", help="few cases, three runs: not for quoting")
     parser.add_argument("--runs", type=int, help="runs of each contender (5; 3 with --quick)")
+    for name, words in choices.items():
+        parser.add_argument(f"--{name}", choices=words, default=words[0])
     options = parser.parse_args()
     options.runs = options.runs or (3 if options.quick else 5)
     options.build = os.path.abspath(options.build)
@@ -129,7 +132,7 @@ def attempt(bench, function, options):
         skipped(bench, str(reason))
 
 
-def main(bench, function, description):
-    """Run a benchmark."""
-    attempt(bench, function, arguments(description))
+def main(bench, function, description, **choices):
+    """Run a benchmark, whose command line has these further options."""
+    attempt(bench, function, arguments(description, **choices))
     sys.exit(0)

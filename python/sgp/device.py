@@ -20,6 +20,9 @@ class Lane:
     """Copies of tensors on one device, in order. Here they are done when a call returns: so it is on the processor, which copies
     tensors of half precision, and on devices whose streams this package does not know."""
 
+    non_blocking = False  #: how tensors are copied; with True a copy may be under way when its call returns
+    small = 0  #: a tensor of fewer values is copied together with its neighbours, because a copy takes some time at any size
+
     def adopt(self, tensor: torch.Tensor) -> None:
         """A tensor of the program is used on the lane from now on, as long as it has its present memory."""
 
@@ -39,13 +42,16 @@ class CudaLane(Lane):
 
     `device` is the GPU; `cuda` has what is used of torch.cuda."""
 
+    non_blocking = True
+    small = 1 << 16
+
     def __init__(self, device: torch.device, cuda: Any = torch.cuda) -> None:
         self.cuda, self._device = cuda, device
         self.stream = cuda.Stream(device=device)  #: on which the copies run
 
     def adopt(self, tensor: torch.Tensor) -> None:
         # When the program frees it, its memory is not given to another tensor before the lane's work on it is done.
-        tensor.record_stream(self.stream)
+        tensor.detach().record_stream(self.stream)
 
     def run(self, work: Callable[[], None]) -> None:
         self.stream.wait_stream(self.cuda.current_stream(self._device))
@@ -66,21 +72,18 @@ class Pin:
         """Pin it. If the driver refuses, a line of the logger "sgp" says so, and copies are those of ordinary memory: slower, and
         the processor waits for them."""
         self._cuda, self._address = cuda, torch.frombuffer(memory.map, dtype=torch.uint8).data_ptr()
+        self.done = False  #: whether it is pinned
         try:
             code = int(cuda.cudart().cudaHostRegister(self._address, memory.size, _PORTABLE))
-        except (AttributeError, RuntimeError) as error:
-            self._refused(str(error).split("\n", maxsplit=1)[0])
-            return
-        self.done = code == 0  #: whether it is pinned
-        if code:
-            self._refused(f"error {code} of cudaHostRegister")
+            self.done, why = code == 0, f"error {code} of cudaHostRegister"
+        except Exception as error:  # there is no driver, or its binding knows no such call or no such answer
+            why = str(error).split("\n", maxsplit=1)[0]
+        if not self.done:
+            _log.warning("the memory that is shared with the daemon cannot be pinned: %s; copies to the GPU and back take longer", why)
             self._forget_error()
 
-    def _refused(self, why: str) -> None:
-        self.done = False
-        _log.warning("the memory that is shared with the daemon cannot be pinned: %s; copies to the GPU and back take longer", why)
-
-    def _forget_error(self) -> None:
+    @staticmethod
+    def _forget_error() -> None:
         """The runtime keeps an error until it is asked, and PyTorch would take it for one of the next kernel."""
         try:
             torch.zeros(1, device="cuda").add_(1)

@@ -21,6 +21,7 @@ from .errors import Error, ViewsLost
 from .memory import Layout, Memory, Tensor
 
 HALVES = (torch.float16, torch.bfloat16)
+RUN_MAX = 1 << 22  # values that are copied together
 
 
 def lies_here(tensor: torch.Tensor) -> bool:
@@ -187,10 +188,11 @@ class TorchModel:
             lane.adopt(tensor)
         slot.touch, slot.lane, slot.adopted = None, lane, tensor.data_ptr()
 
-    def _on_lanes(self, work: Callable[[Slot], None]) -> None:
-        """Do this with each slot that is copied: those of one device in order, those of several side by side."""
+    def _on_lanes(self, work: Callable[[Memory, Lane, List[Slot]], None]) -> None:
+        """Do this with each run of slots that are copied: those of one device in order, those of several side by side."""
         for lane in self._lanes.all() if self._lanes else []:
-            lane.run(functools.partial(each, work, [slot for slot in self._slots if slot.lane is lane]))
+            slots = [slot for slot in self._slots if slot.lane is lane]
+            lane.run(functools.partial(each, work, self._memory, lane, slots))
 
     def _stays(self) -> Dict[str, torch.Tensor]:
         """Buffers that do not travel, by name."""
@@ -214,7 +216,8 @@ class TorchModel:
             if slot.lane is None:
                 slot.view = view_of(self._memory, slot.entry)
                 slot.found.tensor.data = slot.view
-        self._slots, self._lanes = [], None  # a forked child has no GPU
+        _left_behind.append(self._slots)
+        self._slots, self._lanes = [], None
 
     def release(self) -> None:
         for slot in self._slots:
@@ -261,6 +264,9 @@ class TorchModel:
         self._remember_tree()
 
 
+_left_behind: List[List[Slot]] = []  # by a forked child, which has no driver of a GPU to free their tensors with
+
+
 def names_of(table: Dict[str, Any]) -> Set[str]:
     """Of a module's parameters and buffers."""
     return set(table["_parameters"]) | set(table["_buffers"])
@@ -302,37 +308,69 @@ def in_place(slot: Slot, tensor: torch.Tensor) -> bool:
 # ---- tensors that are copied
 
 
-def each(work: Callable[[Slot], None], slots: List[Slot]) -> None:
-    """Do the same with several slots, as one piece of work of their lane."""
+def runs_of(slots: List[Slot], small: int) -> Iterator[List[Slot]]:
+    """Slots in the order of the memory, as lists: small ones that follow each other there, or one alone."""
+    run: List[Slot] = []
+    for slot in slots:
+        last = run[-1].entry if run else None
+        if last is not None and (last.first + last.count != slot.entry.first or max(last.count, slot.entry.count) >= small
+                                 or slot.entry.first - run[0].entry.first >= RUN_MAX):
+            yield run
+            run = []
+        run.append(slot)
+    if run:
+        yield run
+
+
+def each(work: Callable[[Memory, Lane, List[Slot]], None], memory: Memory, lane: Lane, slots: List[Slot]) -> None:
+    """Do the same with all runs of slots, as one piece of work of their lane."""
     with torch.no_grad():
-        for slot in slots:
-            work(slot)
+        for run in runs_of(slots, lane.small):
+            work(memory, lane, run)
 
 
-def take(slot: Slot, assigned: bool = False) -> None:
-    """The memory has what a tensor is now; with `assigned` its values are no update. Twice is as good as once.
+def take(memory: Memory, lane: Lane, run: List[Slot], assigned: bool = False) -> None:
+    """The memory has what tensors are now; with `assigned` their values are no update. Twice is as good as once."""
+    parts = [values_of(slot, assigned) for slot in run]
+    if len(run) == 1:
+        run[0].view.copy_(parts[0], non_blocking=lane.non_blocking)
+    else:
+        part_of(memory, run).copy_(torch.cat([part.reshape(-1) for part in parts]), non_blocking=lane.non_blocking)
+
+
+def put(memory: Memory, lane: Lane, run: List[Slot]) -> None:
+    """Tensors have the values of the memory, rounded to their types; their version counters say so."""
+    if len(run) == 1:
+        parts = [run[0].view]
+    else:
+        there = part_of(memory, run).to(run[0].found.tensor.device, non_blocking=lane.non_blocking)
+        parts = [part.view(slot.entry.shape) for slot, part in zip(run, there.split([slot.entry.count for slot in run]))]
+    for slot, part in zip(run, parts):
+        tensor = slot.found.tensor.detach()
+        if slot.master is not None:
+            part = slot.master.copy_(part, non_blocking=lane.non_blocking)
+        tensor.copy_(part, non_blocking=lane.non_blocking)
+
+
+def part_of(memory: Memory, run: List[Slot]) -> torch.Tensor:
+    """The memory of a run of slots."""
+    count = sum(slot.entry.count for slot in run)
+    return torch.frombuffer(memory.map, dtype=torch.float32, count=count, offset=memory.offset(run[0].entry))
+
+
+def values_of(slot: Slot, assigned: bool) -> torch.Tensor:
+    """What is sent of a tensor, float32 on its device.
 
     The update of a half tensor is what the optimizer made of the rounded values. Added to their master in float32, it brings no
     error of rounding along: a tensor that did not change leaves its master as it is. A value that was written replaces it."""
     tensor = slot.found.tensor.detach()
-    if tensor.dtype in HALVES:
-        if slot.master is None:
-            slot.master = torch.empty(tensor.shape, dtype=torch.float32, device=tensor.device)
-            slot.master.copy_(tensor)
-        master = slot.master = slot.master.to(tensor.device)
-        rounded = master.to(tensor.dtype)
-        if assigned or slot.is_value:
-            tensor = torch.where(tensor != rounded, tensor.float(), master)
-        else:
-            tensor = master + (tensor.float() - rounded.float())
-    slot.view.copy_(tensor, non_blocking=True)
-
-
-def put(slot: Slot) -> None:
-    """A tensor has the values of the memory, rounded to its type; its version counter says so."""
-    tensor = slot.found.tensor.detach()
+    if tensor.dtype not in HALVES:
+        return tensor.float()
     if slot.master is None:
-        tensor.copy_(slot.view, non_blocking=True)
-    else:
-        slot.master.copy_(slot.view, non_blocking=True)
-        tensor.copy_(slot.master)
+        slot.master = torch.empty(tensor.shape, dtype=torch.float32, device=tensor.device)
+        slot.master.copy_(tensor)
+    master = slot.master = slot.master.to(tensor.device)
+    rounded = master.to(tensor.dtype)
+    if assigned or slot.is_value:
+        return torch.where(tensor != rounded, tensor.float(), master)
+    return master + (tensor.float() - rounded.float())

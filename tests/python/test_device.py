@@ -184,7 +184,7 @@ class LaneTest(DeviceTest):
     def test_the_allocator_learns_of_the_stream(self):
         told = []
         lane = CudaLane(torch.device("cpu"), Cuda())
-        lane.adopt(types.SimpleNamespace(record_stream=told.append))
+        lane.adopt(types.SimpleNamespace(detach=lambda: types.SimpleNamespace(record_stream=told.append)))
         self.assertEqual(told, [lane.stream])
 
     def test_two_devices_work_side_by_side(self):

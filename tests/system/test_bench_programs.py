@@ -2,14 +2,18 @@
 """The programs that benchmarks measure with run: a few rounds of each, of two nodes over loopback. What they say of
 speed is not looked at."""
 import argparse
+import importlib.util
+import json
 import os
+import subprocess
 import sys
 import unittest
 import unittest.mock
 
 import tap
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bench"))
+BENCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bench")
+sys.path.insert(0, BENCH)
 import contenders  # noqa: E402
 
 ROUNDS, WARMUP = 20, 6
@@ -38,6 +42,17 @@ class Programs(unittest.TestCase):
 
     def test_plain_sockets(self):
         self.assert_measured(contenders.sockets(self.options, 2, SIZE))
+
+    @unittest.skipIf(importlib.util.find_spec("torch") is None, "not installed: python3-torch")
+    def test_copies_to_a_gpu_and_back(self):
+        """Or on the processor, where there is none; and with a daemon."""
+        said = subprocess.run([sys.executable, os.path.join(BENCH, "device.py"), BUILD, "--quick", "--runs", "1"], text=True,
+                              check=True, timeout=100, stdout=subprocess.PIPE).stdout
+        lines = [json.loads(line) for line in said.splitlines()]
+        cases = [line["case"] for line in lines if "case" in line]
+        for ending in ("a round", "bytes of a round", "gather, host", "scatter, host", "mix of one node with its daemon"):
+            self.assertTrue(any(case.endswith(ending) for case in cases), said)
+        self.assertTrue(all(line["value"] > 0 for line in lines if "case" in line and "overlap" not in line["case"]), said)
 
 
 BUILD = sys.argv.pop(1)
