@@ -15,15 +15,16 @@ sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../
 import sgp
 
 DATA = "/usr/share/datasets/fashion-mnist"
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def read(kind):
-    """Images (n, 1, 28, 28), of mean 0 and deviation 1 or so, and labels (n)."""
+    """Images (n, 1, 28, 28), of mean 0 and deviation 1 or so, and labels (n), on the device."""
     def values(name, head):
         with gzip.open(f"{DATA}/{kind}-{name}.gz") as file:
             return torch.from_numpy(numpy.frombuffer(file.read(), numpy.uint8, offset=head).copy())
     images = values("images-idx3-ubyte", 16).view(-1, 1, 28, 28).float()
-    return (images - 73) / 90, values("labels-idx1-ubyte", 8).long()
+    return ((images - 73) / 90).to(DEVICE), values("labels-idx1-ubyte", 8).long().to(DEVICE)
 
 
 class Block(nn.Module):
@@ -69,7 +70,7 @@ def main():
         size = int(os.environ.get("SGP_NODES", "4"))
         order = order[:len(order) // size * size].view(size, -1).t().reshape(-1)
         images, labels = images[order], labels[order]
-    model = network()
+    model = network().to(DEVICE)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, nesterov=True, weight_decay=5e-4)
     with sgp.attach(model, optimizer, required=False, timeout=60) as node:
         steps = options.epochs * -(-(len(images) // node.size) // options.batch)

@@ -15,6 +15,7 @@ sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../
 import sgp
 
 CONTEXT, WIDTH, HEADS, LAYERS = 64, 64, 4, 2
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def read():
@@ -25,7 +26,7 @@ def read():
     codes = torch.tensor([places[letter] for letter in text])
     windows = codes[:len(codes) // (CONTEXT + 1) * (CONTEXT + 1)].view(-1, CONTEXT + 1)
     held_out = torch.arange(len(windows)) % 50 == 0
-    return windows[~held_out], windows[held_out][:1000], len(letters)
+    return windows[~held_out].to(DEVICE), windows[held_out][:1000].to(DEVICE), len(letters)
 
 
 class Transformer(nn.Module):
@@ -64,7 +65,7 @@ def main():
     torch.set_num_threads(1)
     torch.manual_seed(1)
     train, held_out, letters = read()
-    model = Transformer(letters)
+    model = Transformer(letters).to(DEVICE)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.012, weight_decay=0.01)
     half = options.steps / 2
     schedule = torch.optim.lr_scheduler.LambdaLR(
