@@ -9,6 +9,7 @@ A round copies all parameters to the host and back.
 `overlap` is the part of the shorter of two, copies and kernels, that passes during the other: 1 if all of it does.
 The kernels are products of matrices on another stream of the program.
 The last cases are whole calls of `mix` of one node with its daemon, if BUILD has one.
+With `overlap` the daemon works during the next step, which takes as long as a `mix` that waits.
 
 Without a GPU, small models are copied on the processor, and only show that the program runs.
 """
@@ -235,8 +236,8 @@ class WaitingLane(sgp.device.Lane if torch else object):
     lead = settle
 
 
-def mix_seconds(module, turns, plain):
-    """Of one call of mix(), of one node without neighbours."""
+def mix_seconds(module, turns, plain=False, busy=None, **options):
+    """Of one call of mix(), of one node without neighbours; after `busy`, if given, and with it."""
     f = fleet.Fleet(1, phases=[[]], options=ATTACHED, own={0: {"control.attach": "n0.attach"}})
     with contextlib.ExitStack() as stack:
         stack.callback(f.close)
@@ -245,11 +246,14 @@ def mix_seconds(module, turns, plain):
         f.start()
         path = os.path.join(f.directory, "n0.attach")
         f.wait("the socket", lambda: os.path.exists(path))
-        node = sgp.attach(module, name=path, timeout=60)
+        node = sgp.attach(module, name=path, timeout=60, **options)
         times = []
         try:
             for _ in range(WARMUP + turns):
                 begin = time.perf_counter()
+                if busy is not None:
+                    busy()
+                    finished()  # as a program that looks at its loss
                 node.mix()
                 finished()
                 times.append(time.perf_counter() - begin)
@@ -258,18 +262,30 @@ def mix_seconds(module, turns, plain):
         return statistics.median(times[WARMUP:])
 
 
+def busy_for(seconds):
+    """What takes so long: kernels, or a wait in the place of them."""
+    if not GPU:
+        return lambda: time.sleep(seconds)
+    single = seconds_of(products(2048, 10)) / 10
+    return products(2048, max(1, round(seconds / single)))
+
+
 def with_a_daemon(options, models):
     fleet.SGPD = os.path.join(options.build, "daemon/sgpd")
     if not os.path.exists(fleet.SGPD):
         raise figures.Skip(f"no daemon at {fleet.SGPD}: the calls of mix with one")
     for name, module in models.items():
         large = sum(tensor.numel() for tensor in module.parameters()) > 5e7
-        turns = 10 if large else 50
-        results = figures.alternate(min(options.runs, 2 if large else 3), {
-            "ours": lambda module=module, turns=turns: mix_seconds(module, turns, False),
-            "plain": lambda module=module, turns=turns: mix_seconds(module, turns, True)})
+        turns, runs = (10, min(options.runs, 2)) if large else (50, min(options.runs, 3))
+        results = figures.alternate(runs, {"ours": lambda: mix_seconds(module, turns),
+                                           "plain": lambda: mix_seconds(module, turns, plain=True)})
         figures.tell("device", f"{name}: mix of one node with its daemon", "ms", [1e3 * s for s in results["ours"]],
                      "plain copies", [1e3 * s for s in results["plain"]])
+        busy = busy_for(statistics.median(results["ours"]))
+        results = figures.alternate(runs, {"ahead": lambda: mix_seconds(module, turns, busy=busy, overlap=True),
+                                           "waits": lambda: mix_seconds(module, turns, busy=busy)})
+        figures.tell("device", f"{name}: a step as long as its mix, and mix, with overlap", "ms",
+                     [1e3 * s for s in results["ahead"]], "without overlap", [1e3 * s for s in results["waits"]])
 
 
 def measure(options):

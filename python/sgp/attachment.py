@@ -223,6 +223,11 @@ class Attachment:
             raise Error("a program that answers a question has no turn: on_evaluate and on_predict may not mix")
         if self.over:
             return dataclasses.replace(self.mixed, exchanged=False, jumped=False, skipped=True, stop=True)
+        self.hand_back(step)
+        return self.await_turn()
+
+    def hand_back(self, step: Step) -> None:
+        """The daemon has the memory from now on. Without a turn nothing is done."""
         if self.turn:
             flags = Flag.ASSIGNED if step.assigned else Flag.NONE
             if step.overflowed:
@@ -233,7 +238,11 @@ class Attachment:
                                        rows=step.rows, loss=number(step.loss), epoch=number(step.epoch),
                                        learning_rate=number(step.learning_rate)).pack()])
             self._answered, self.turn = max(self._answered, self.turn), 0
-        return self._await_turn()
+            try:
+                if self._connection is not None:
+                    self._connection.post(self._outbox)
+            except Closed:
+                self._drop()
 
     def _say(self, frame: Frame) -> None:
         """Send what needs no answer. To a daemon that is away it is not said."""
@@ -292,6 +301,10 @@ class Attachment:
                 for descriptor in descriptors:
                     os.close(descriptor)
             link.done_with()
+
+    def await_turn(self, timeout: Optional[float] = None) -> Mixed:
+        """Wait for the next turn, which may have come already; `timeout` in seconds. Raises TimeoutError."""
+        return self._await_turn(None if timeout is None else time.monotonic() + timeout)
 
     def _await_turn(self, end: Optional[float] = None) -> Mixed:
         while True:

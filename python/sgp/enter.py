@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Mapping, Optional, Union
 from .attachment import Alone, Seat, Seated, identify
 from .entry import entered, housed, model_of
 from .errors import Error, NoDaemon, TrainingWarning
-from .node import Node, Scaler, optimizers_of
+from .node import Node, Scaler, check_overlap, optimizers_of
 from .protocol import socket_of
 from .questions import Evaluate, Predict
 
@@ -23,7 +23,7 @@ def attach(model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
            optimizer: Optional[Optimizers] = None, *, name: Optional[str] = None,
            rounds: Optional[int] = None, required: bool = True, reconnect: bool = True, fresh: bool = False,
            timeout: Optional[float] = None, buffers: Literal["average", "local"] = "average",
-           params: Literal["trainable", "all"] = "trainable", scaler: Optional[Scaler] = None,
+           params: Literal["trainable", "all"] = "trainable", scaler: Optional[Scaler] = None, overlap: bool = False,
            on_evaluate: Optional[Evaluate] = None, on_predict: Optional[Predict] = None) -> Node:
     """Make this program a node of the fleet, by the daemon of this machine.
 
@@ -67,6 +67,9 @@ def attach(model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
     scaler     The gradient scaler of a program that computes in fp16 (``torch.amp.GradScaler``, or any object
                with ``get_scale()`` and ``update()``). The node counts the steps that it leaves out
                (Node.skipped_steps), and an optimizer that wrap() knows mixes after them, too.
+    overlap    True: mix() does not wait for the daemon and the neighbours. The program computes its next step meanwhile, and the
+               call after that step adds what the neighbours gave (docs/ATTACH.md). For modules of PyTorch, without on_evaluate
+               and on_predict; each tensor that is sent takes four bytes a number more.
     on_evaluate  For ``sgpctl evaluate`` and ``sgp.Client.evaluate``: a function without arguments. It measures the model as
                it is, and returns figures by name: ``test_loss``, ``test_accuracy`` (0 to 1) and ``rows``.
     on_predict For ``sgpctl predict``: a function of an array of numpy, float32 (rows, columns), that returns a row of
@@ -80,7 +83,8 @@ def attach(model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
     Raises NoDaemon; AlreadyFinished; Busy (another program is attached); LayoutMismatch (the node, or a neighbour, trains
     another model); Refused (the daemon refuses for another reason); Error (a model that cannot be sent, or no optimizer);
     TimeoutError (it names the nodes that are missing); ValueError (`buffers` or `params` is another word)."""
-    shared, optimizers = model_of(model, buffers, params), optimizers_of(optimizer)
+    shared, optimizers = model_of(model, buffers, params, overlap), optimizers_of(optimizer)
+    check_overlap(overlap, on_evaluate, on_predict)
     try:
         path = socket_of(name)
         fleet, memory = entered(path, shared, rounds=rounds, reconnect=reconnect, fresh=fresh, timeout=timeout,
@@ -90,7 +94,7 @@ def attach(model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
             raise
         warn_alone(error)
         return Node(Alone(rounds), shared, housed(shared), optimizers, scaler=scaler, fresh=fresh)
-    return Node(fleet, shared, memory, optimizers, scaler=scaler, fresh=fresh)
+    return Node(fleet, shared, memory, optimizers, scaler=scaler, fresh=fresh, overlap=overlap)
 
 
 def join(*, name: Optional[str] = None, required: bool = True, timeout: Optional[float] = None) -> Node:

@@ -36,15 +36,18 @@ def housed(shared: Model) -> Memory:
     return memory
 
 
-def model_of(model: Any, buffers: str, params: str) -> Model:
-    """The model behind its seam. Raises Error for what is none, and ValueError for a word that is none."""
+def model_of(model: Any, buffers: str, params: str, overlap: bool = False) -> Model:
+    """The model behind its seam; with `overlap` one that can advance(). Raises Error for what is none, and ValueError for a word
+    that is none."""
     if buffers not in ("average", "local"):
         raise ValueError(f"buffers is {buffers!r}; 'average' or 'local'")
     if params not in ("trainable", "all"):
         raise ValueError(f"params is {params!r}; 'trainable' or 'all'")
     if isinstance(model, Mapping):
+        if overlap:
+            raise Error("overlap=True is for modules of PyTorch")
         return ArrayModel(model)
     if hasattr(model, "named_parameters"):
         from .torch_model import TorchModel
-        return TorchModel(model, buffers, params)  # type: ignore[arg-type]
+        return TorchModel(model, buffers, params, overlap)  # type: ignore[arg-type]
     raise Error(f"a {type(model).__name__} cannot be trained; give a module of PyTorch, or float32 arrays by name")

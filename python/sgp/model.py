@@ -29,6 +29,10 @@ class Model(Protocol):
         """After a turn has come: what the program computes from now on sees the parameters that the memory holds. Copies to a
         device may still be under way: settle() waits for them."""
 
+    def advance(self, landed: bool) -> None:
+        """As gather(), of a program that has not waited for its turn: if a turn has `landed` since the last call, what the program
+        has done to its parameters since then is added to those that the memory holds. Raises ViewsLost."""
+
     def settle(self) -> None:
         """Before the memory changes hands without gather(): nothing reads it any more."""
 
@@ -86,6 +90,9 @@ class ArrayModel:
     def scatter(self) -> None:
         for name, view in self._views.items():
             self._arrays[name][...] = view
+
+    def advance(self, landed: bool) -> None:
+        raise Error("arrays cannot be trained with overlap=True")
 
     def settle(self) -> None:
         """Copies of arrays are done when they return."""

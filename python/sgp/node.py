@@ -52,6 +52,12 @@ class Tally:
         return self.losses / self.parts if self.parts and math.isfinite(self.losses) else None
 
 
+def check_overlap(overlap: bool, *functions: Any) -> None:
+    """Raises Error where a program that goes ahead would have to answer questions: its parameters are not the estimate."""
+    if overlap and any(function is not None for function in functions):
+        raise Error("with overlap=True the program cannot answer: leave out on_evaluate and on_predict, or overlap")
+
+
 def optimizers_of(given: Any) -> Tuple[Any, ...]:
     """What attach() was given for optimizers: one, several as a list or tuple, or None. Error if one of them is none."""
     found = tuple(given) if isinstance(given, (list, tuple)) else () if given is None else (given,)
@@ -77,10 +83,11 @@ class Node:
 
     def __init__(self, fleet: Union[Attachment, Alone, Seated], model: Optional[Model], memory: Optional[Memory],
                  optimizer: Optional[Any], path: Optional[str] = None, scaler: Optional[Scaler] = None,
-                 fresh: bool = False) -> None:
+                 fresh: bool = False, overlap: bool = False) -> None:
         """`path` is the socket at which a node that is only seated attaches its model; None: it trains alone."""
         self._fleet, self._model, self._memory, self._optimizers = fleet, model, memory, optimizers_of(optimizer)
-        self._path = path
+        self._path, self._ahead = path, overlap and isinstance(fleet, Attachment)
+        self._owes = False  # a turn was handed back without a wait, and steps are taken meanwhile
         self._skipped_steps = self._skipped_told = 0
         self._use_scaler(scaler)
         self._tally = Tally()
@@ -99,19 +106,21 @@ class Node:
                optimizer: Optional[Optimizers] = None, *, rounds: Optional[int] = None, reconnect: bool = True,
                fresh: bool = False, timeout: Optional[float] = None, buffers: Literal["average", "local"] = "average",
                params: Literal["trainable", "all"] = "trainable", on_evaluate: Optional[Evaluate] = None,
-               on_predict: Optional[Predict] = None, scaler: Optional[Scaler] = None) -> Node:
+               on_predict: Optional[Predict] = None, scaler: Optional[Scaler] = None, overlap: bool = False) -> Node:
         """After sgp.join(): attach a model, and wait until the node is ready. Arguments and errors are those of sgp.attach();
         Error also if the node has a model. Returns the node itself. Its samplers and loaders stay as they are."""
         self._check_owner()
         if not isinstance(self._fleet, Seated) or self._detached:
             raise Error(f"{self.name}: a node gets one model, and this one has had it; join again with sgp.join()")
-        shared, optimizers = model_of(model, buffers, params), optimizers_of(optimizer)
+        shared, optimizers = model_of(model, buffers, params, overlap), optimizers_of(optimizer)
+        check_overlap(overlap, on_evaluate, on_predict)
         if self._path is None:
             self._fleet, self._memory = Alone(rounds), housed(shared)
         else:
             self._fleet, self._memory = entered(self._path, shared, rounds=rounds, reconnect=reconnect, fresh=fresh,
                                                 timeout=timeout, on_evaluate=on_evaluate, on_predict=on_predict)
         self._model, self._optimizers, self._points.fresh = shared, optimizers, fresh
+        self._ahead = overlap and isinstance(self._fleet, Attachment)
         self._use_scaler(scaler)
         self._follow(self._fleet.first)
         return self
@@ -225,30 +234,69 @@ class Node:
         if self._silent:
             return Mixed(self.round, self.weight, stop=self.stopped)
         with marked("sgp.mix"):
-            return self._hand_back(assigned=False)
+            return self._go_ahead() if self._ahead and not self.stopped else self._hand_back(assigned=False)
 
     def _hand_back(self, assigned: bool, renews: Optional[int] = None) -> Mixed:
         """Give the memory to the daemon, and take it again with the next turn."""
         if self._fleet.turn and self._model is not None:
             self._model.gather(assigned)
+        step = self._step(assigned, renews)
+        with self._restored(), marked("sgp.wait"):
+            mixed = self._fleet.mix(step)
+        return self._follow(mixed)
+
+    def _go_ahead(self) -> Mixed:
+        """Take the memory with the turn that the call before has not waited for, and give it to the daemon without a wait."""
+        mixed = self._land()
+        if not mixed.stop and self._model is not None and isinstance(self._fleet, Attachment):
+            self._model.advance(self._owes)
+            self._owes = True
+            self._fleet.hand_back(self._step())
+        return mixed
+
+    def _land(self, timeout: Optional[float] = None) -> Mixed:
+        """Wait for the turn that is out. What has become of the parameters meanwhile is void after the end, and where they jumped;
+        else it is still to be added."""
+        fleet = self._fleet
+        if not isinstance(fleet, Attachment) or fleet.turn:
+            return dataclasses.replace(fleet.mixed, exchanged=False, jumped=False, skipped=False)
+        with self._restored(), marked("sgp.wait"):
+            mixed = fleet.await_turn(timeout)
+        void = mixed.stop or mixed.jumped
+        self._owes = self._owes and not void
+        self._follow(mixed, scatter=not self._owes)
+        return dataclasses.replace(mixed, skipped=mixed.skipped or void)
+
+    def _catch_up(self, timeout: Optional[float] = None) -> None:
+        """Have a turn, and in the memory the parameters as they are; where no program goes ahead it is so already."""
+        if self._ahead and self._owes and not self.stopped and self._model is not None:
+            if not self._land(timeout).stop:
+                self._model.advance(self._owes)
+            self._owes = False
+
+    def _step(self, assigned: bool = False, renews: Optional[int] = None) -> Step:
+        """The figures of the steps since a turn was handed back."""
         self._rows += self._tally.rows
         self._step_rows = self._tally.rows
         self._passes += self._tally.rows / len(self._sampler) if self._sampler else 0
         step = Step(self._tally.rows, self._tally.loss(), self.epoch, self._learning_rate(), assigned,
                     overflowed=self._skipped_steps > self._skipped_told, renews=renews)
         self._tally, self._skipped_told = Tally(), self._skipped_steps
+        return step
+
+    @contextlib.contextmanager
+    def _restored(self) -> Iterator[None]:
+        """After a step that was not finite the parameters are those before it."""
         try:
-            with marked("sgp.wait"):
-                mixed = self._fleet.mix(step)
-            return self._follow(mixed)
+            yield
         except NotFinite:
             if self._model is not None:
-                self._model.scatter()  # what was before the step
+                self._model.scatter()
             raise
 
-    def _follow(self, mixed: Mixed) -> Mixed:
-        """The parameters are what the memory holds."""
-        if self._model is not None:
+    def _follow(self, mixed: Mixed, scatter: bool = True) -> Mixed:
+        """The parameters are what the memory holds, unless `scatter` is false."""
+        if self._model is not None and scatter:
             self._model.scatter()
         if mixed.jumped:
             self._forget_momentum()
@@ -288,6 +336,7 @@ class Node:
         swapped in. Steps of an optimizer are updates, and belong outside. The end of the block takes a turn, as mix() does, so
         begin it right after a mix(). Raises as mix() does."""
         self._check_owner()
+        self._catch_up()
         yield
         self._hand_back(assigned=True)
 
@@ -432,6 +481,7 @@ class Node:
         model, memory = self._shared("checkpoint")
         if self.round % every or self.round == self._points.written or self._silent:
             return False
+        self._catch_up()
         if not self._fleet.turn and not self.stopped:
             raise Error("the parameters are the daemon's: a mix() was interrupted; call it again first")
         model.gather()
@@ -468,6 +518,7 @@ class Node:
         nodes. Raises Error, on all nodes, if some have units and no round is common, and if the unit is of another model or of
         other `objects`. Raises as mean() does."""
         model, _ = self._shared("resume")
+        self._catch_up()
         units = self._units(directory)
         if self._points.fresh:
             units.set_aside()
@@ -579,6 +630,7 @@ class Node:
         wait) and Disconnected. A second call returns the result of the first."""
         self._check_owner()
         if self._finished is None:
+            self._catch_up(timeout)
             self._finished = self._fleet.finish(timeout)
             if self._model is not None:
                 self._model.scatter()

@@ -57,7 +57,7 @@ class Slot:
     is_value: bool  # and no update, in every turn
     lane: Optional[Lane] = None  # on which the tensor is copied; None: it is the view
     adopted: int = 0  # the address of the tensor that the lane knows
-    master: Optional[torch.Tensor] = None  # of a half tensor: what it was last rounded from, float32 on its device
+    master: Optional[torch.Tensor] = None  # what a tensor was last rounded from, or what was last sent of it; float32 on its device
     touch: Optional[torch.Tensor] = None  # an empty view of the tensor, which shares its version counter
 
 
@@ -103,11 +103,12 @@ def digest(tensors: Dict[str, Found]) -> str:
 
 class TorchModel:
     """A module behind the seam of model.py. `buffers` "average": those of floating point travel, as values;
-    "local": none does. `params` "trainable": those that require a gradient travel, of the others a digest."""
+    "local": none does. `params` "trainable": those that require a gradient travel, of the others a digest. With `ahead` all tensors
+    are copied, and the program may change them while the daemon has the memory: see advance()."""
 
     def __init__(self, model: torch.nn.Module, buffers: Literal["average", "local"],
-                 params: Literal["trainable", "all"]) -> None:
-        self._model = model
+                 params: Literal["trainable", "all"], ahead: bool = False) -> None:
+        self._model, self._ahead = model, ahead
         self._average, self._all = buffers == "average", params == "all"
         updates, values, frozen = self._search()
         for name, found in updates.items():
@@ -145,6 +146,17 @@ class TorchModel:
         self._remember_tree()
 
     def gather(self, assigned: bool = False) -> None:
+        self._find()
+        self._on_lanes(functools.partial(take, assigned=assigned))
+        self.settle()
+
+    def advance(self, landed: bool) -> None:
+        self._find()
+        self._on_lanes(functools.partial(pass_on, landed=landed))
+        self.settle()
+
+    def _find(self) -> None:
+        """Where the tensors are now. Raises ViewsLost, and Error for a frozen parameter that no longer is."""
         self._look_at_tree()
         for slot in self._slots:
             tensor = self._held(slot)
@@ -154,8 +166,6 @@ class TorchModel:
                 if slot.view.data_ptr() != slot.address and self._memory is not None:
                     slot.view = view_of(self._memory, slot.entry)
                 self._bind(slot)
-        self._on_lanes(functools.partial(take, assigned=assigned))
-        self.settle()
         for name, found in self._frozen.items():
             if found.tensor.requires_grad:
                 raise Error(f"'{name}' was frozen when the program attached, so it does not travel, and now requires "
@@ -177,7 +187,7 @@ class TorchModel:
     def _bind(self, slot: Slot) -> None:
         """Copy the values of a slot's tensor to the memory and let it live there; or choose the lane on which it is copied."""
         tensor = slot.found.tensor
-        if lies_here(tensor) and tensor.dtype == torch.float32:
+        if lies_here(tensor) and tensor.dtype == torch.float32 and not self._ahead:
             slot.view.copy_(tensor.detach().clone())  # a transposed view lies over where it goes
             tensor.data = slot.view
             slot.touch, slot.lane = tensor.detach().view(-1)[:0], None
@@ -331,25 +341,48 @@ def each(work: Callable[[Memory, Lane, List[Slot]], None], memory: Memory, lane:
 
 def take(memory: Memory, lane: Lane, run: List[Slot], assigned: bool = False) -> None:
     """The memory has what tensors are now; with `assigned` their values are no update. Twice is as good as once."""
-    parts = [values_of(slot, assigned) for slot in run]
+    write(memory, lane, run, [values_of(slot, assigned) for slot in run])
+
+
+def pass_on(memory: Memory, lane: Lane, run: List[Slot], landed: bool) -> None:
+    """The memory has what tensors are now, and is given away without a wait for the next turn. If one has `landed`, the tensors
+    become what the memory holds, and what has become of them since the call before."""
+    if landed:
+        sent = [part.to(slot.found.tensor.device, non_blocking=lane.non_blocking) + change_of(slot)
+                for slot, part in zip(run, read(memory, lane, run))]
+    else:
+        sent = [values_of(slot) for slot in run]
+    for slot, values in zip(run, sent):
+        if slot.master is None:
+            slot.master = torch.empty(values.shape, dtype=torch.float32, device=values.device)
+        slot.master.copy_(values)
+        slot.found.tensor.detach().copy_(values)
+    write(memory, lane, run, sent)
+
+
+def put(memory: Memory, lane: Lane, run: List[Slot]) -> None:
+    """Tensors have the values of the memory, rounded to their types; their version counters say so."""
+    for slot, part in zip(run, read(memory, lane, run)):
+        tensor = slot.found.tensor.detach()
+        if slot.master is not None:
+            part = slot.master.copy_(part, non_blocking=lane.non_blocking)
+        tensor.copy_(part, non_blocking=lane.non_blocking)
+
+
+def write(memory: Memory, lane: Lane, run: List[Slot], parts: List[torch.Tensor]) -> None:
+    """Copy values on a device to the memory of a run."""
     if len(run) == 1:
         run[0].view.copy_(parts[0], non_blocking=lane.non_blocking)
     else:
         part_of(memory, run).copy_(torch.cat([part.reshape(-1) for part in parts]), non_blocking=lane.non_blocking)
 
 
-def put(memory: Memory, lane: Lane, run: List[Slot]) -> None:
-    """Tensors have the values of the memory, rounded to their types; their version counters say so."""
+def read(memory: Memory, lane: Lane, run: List[Slot]) -> List[torch.Tensor]:
+    """The memory of a run, by tensor and on its device; that of one alone may still be the memory."""
     if len(run) == 1:
-        parts = [run[0].view]
-    else:
-        there = part_of(memory, run).to(run[0].found.tensor.device, non_blocking=lane.non_blocking)
-        parts = [part.view(slot.entry.shape) for slot, part in zip(run, there.split([slot.entry.count for slot in run]))]
-    for slot, part in zip(run, parts):
-        tensor = slot.found.tensor.detach()
-        if slot.master is not None:
-            part = slot.master.copy_(part, non_blocking=lane.non_blocking)
-        tensor.copy_(part, non_blocking=lane.non_blocking)
+        return [run[0].view]
+    there = part_of(memory, run).to(run[0].found.tensor.device, non_blocking=lane.non_blocking)
+    return [part.view(slot.entry.shape) for slot, part in zip(run, there.split([slot.entry.count for slot in run]))]
 
 
 def part_of(memory: Memory, run: List[Slot]) -> torch.Tensor:
@@ -358,7 +391,7 @@ def part_of(memory: Memory, run: List[Slot]) -> torch.Tensor:
     return torch.frombuffer(memory.map, dtype=torch.float32, count=count, offset=memory.offset(run[0].entry))
 
 
-def values_of(slot: Slot, assigned: bool) -> torch.Tensor:
+def values_of(slot: Slot, assigned: bool = False) -> torch.Tensor:
     """What is sent of a tensor, float32 on its device.
 
     The update of a half tensor is what the optimizer made of the rounded values. Added to their master in float32, it brings no
@@ -370,7 +403,14 @@ def values_of(slot: Slot, assigned: bool) -> torch.Tensor:
         slot.master = torch.empty(tensor.shape, dtype=torch.float32, device=tensor.device)
         slot.master.copy_(tensor)
     master = slot.master = slot.master.to(tensor.device)
-    rounded = master.to(tensor.dtype)
     if assigned or slot.is_value:
-        return torch.where(tensor != rounded, tensor.float(), master)
-    return master + (tensor.float() - rounded.float())
+        return torch.where(tensor != master.to(tensor.dtype), tensor.float(), master)
+    return master + change_of(slot)
+
+
+def change_of(slot: Slot) -> torch.Tensor:
+    """What has become of a tensor since its master was made or sent, float32."""
+    assert slot.master is not None
+    tensor = slot.found.tensor.detach()
+    master = slot.master = slot.master.to(tensor.device)
+    return tensor.float() - master.to(tensor.dtype).float()

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors that are copied to the shared memory and back: the lanes of devices, with a GPU that is none, and float32 masters of
-tensors of half precision. tests/system/test_device.py has both with real daemons, and with a GPU where one is."""
+"""Tensors that are copied to the shared memory and back: the lanes of devices, with a GPU that is none, float32 masters of tensors
+of half precision, and programs that do not wait for their turns. tests/system/test_device.py has both with real daemons, and with a GPU where one is."""
 import contextlib
 import copy
 import faulthandler
@@ -11,6 +11,7 @@ import unittest
 from unittest import mock
 
 import common
+import fake_daemon
 import sgp
 from fake_daemon import FakeDaemon
 
@@ -24,7 +25,7 @@ from sgp.device import CudaLane, Lane, Lanes, Pin, lane_of
 from sgp.memory import Layout, Memory
 
 torch.set_num_threads(1)
-BF16, FP16 = torch.bfloat16, torch.float16
+BF16, FP16, FP32 = torch.bfloat16, torch.float16, torch.float32
 
 
 class Stream:
@@ -371,6 +372,181 @@ class HalfTest(DeviceTest):
         model.float()
         with self.assertRaisesRegex(sgp.ViewsLost, "was of torch.bfloat16, and is now of torch.float32"):
             node.mix()
+
+
+class AheadTest(DeviceTest):
+    """With overlap=True."""
+
+    def add(self, model, value):
+        with torch.no_grad():
+            model.number += value
+
+    def test_mix_does_not_wait(self):
+        """The daemon holds the turn back until the program has taken its next step."""
+        model = one_value(FP32)
+        node = self.attach(model, overlap=True)
+        self.fake.ready.clear()
+        self.add(model, 1)
+        self.assertEqual(node.mix().round, 0)
+        self.add(model, 1)
+        self.assertEqual(float(model.number), 3)
+        self.fake.ready.set()
+        mixed = node.mix()
+        self.assertEqual((mixed.round, mixed.exchanged, mixed.skipped), (1, True, False))
+        self.assertEqual(float(model.number), 3)
+
+    def steps(self, kind, late):
+        """Ten steps of 1/4 of one number, neighbours that give 1/8 of x in each round, and a weight of 1/2: what it is after each,
+        what of x is the program's own, and the end."""
+        gpu = self.on_a_late_gpu(Cuda()) if late else contextlib.nullcontext()
+        with gpu:
+            model, seen = one_value(kind), []
+            with self.attach(model, daemon={"drift": 0.125, "weight": 0.5}, overlap=True) as node:
+                for _ in range(10):
+                    self.add(model, 0.25)
+                    node.mix()
+                    seen.append(float(model.number))
+            return seen, float(self.fake.x[0]), float(model.number)
+
+    def test_steps_and_shares_are_added_up(self):
+        """Each step counts once, unscaled, and each share once, one call later than it does without overlap."""
+        z, x, change, wanted = 1.0, 0.5, 0.25, []
+        for number in range(10):
+            if number == 0:  # nobody has given anything yet
+                now = z + change
+            else:
+                z = x / 0.5
+                now = z + change
+            x += change + 0.125
+            wanted.append(now)
+        for kind in (FP32, BF16):
+            for late in (False, True):
+                with self.subTest(kind=kind, late=late):
+                    seen, mass, end = self.steps(kind, late)
+                    self.assertEqual(seen, wanted)
+                    self.assertEqual(mass, x)
+                    self.assertEqual(end, x / 0.5)
+
+    def test_what_an_optimizer_does_meanwhile(self):
+        """A network with a batch norm: on the processor and on a GPU that is late, the same bits; x has all steps and shares."""
+        ends = []
+        for late in (False, True):
+            with self.on_a_late_gpu(Cuda()) if late else contextlib.nullcontext():
+                model = network()
+                optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+                with self.attach(model, optimizer, {"drift": 0.01, "weight": 0.5}, overlap=True) as node:
+                    for number in range(10):
+                        node.mix(loss=step(model, optimizer, number), rows=16)
+                    self.assertEqual(node.round, 9)
+                self.assertEqual(len(self.fake.of(fake_daemon.DONE)), 10)
+                ends.append(torch.cat([t.detach().reshape(-1) for t in model.state_dict().values() if t.is_floating_point()]))
+        self.assertTrue(torch.equal(*ends))
+
+    def test_the_end(self):
+        """A step of after the last round is void, and the parameters are the estimate."""
+        model = one_value(FP32)
+        node = self.attach(model, rounds=3, overlap=True)
+        calls = 0
+        while not node.stopped:
+            self.add(model, 1)
+            mixed = node.mix()
+            calls += 1
+        self.assertEqual((calls, mixed.stop, mixed.skipped), (4, True, True))
+        self.assertEqual(float(model.number), 4)
+        self.assertTrue(node.mix().skipped)
+        self.assertEqual(node.finish().round, 3)
+
+    def test_a_jump_voids_what_was_done_meanwhile(self):
+        model = one_value(FP32)
+        node = self.attach(model, daemon={"acts": {1: fake_daemon.jump}}, overlap=True)
+        for _ in range(2):
+            self.add(model, 1)
+            mixed = node.mix()
+        self.assertTrue(mixed.jumped and mixed.skipped)
+        self.assertEqual(float(model.number), 5)
+        self.add(model, 1)
+        node.mix()
+        self.assertEqual(float(model.number), 6)
+
+    def test_a_turn_that_was_taken_back(self):
+        """Its step is lost, and the step after it is not."""
+        model = one_value(FP32)
+        node = self.attach(model, daemon={"acts": {1: fake_daemon.take_back}}, overlap=True)
+        self.add(model, 16)
+        node.mix()
+        self.add(model, 1)
+        self.assertTrue(node.mix().skipped)
+        self.assertEqual(float(model.number), 2)
+
+    def test_a_step_that_is_not_finite(self):
+        model = one_value(FP32)
+        node = self.attach(model, overlap=True)
+        self.add(model, float("nan"))
+        node.mix()
+        with self.assertRaises(sgp.NotFinite):
+            node.mix()
+        self.assertEqual(float(model.number), 1)
+        node.mix()
+        self.add(model, 1)
+        node.mix()
+        self.assertEqual(float(model.number), 2)
+
+    def test_a_daemon_that_goes(self):
+        """It comes back with what it had; the steps that it does not have are void."""
+        model = one_value(FP32)
+        node = self.attach(model, daemon={"acts": {2: fake_daemon.hang_up}}, overlap=True)
+        for _ in range(4):
+            self.add(model, 1)
+            node.mix()
+        self.assertLess(abs(float(model.number) - 4), 1.5)
+        self.assertEqual(float(self.in_memory()[0]), float(model.number))
+
+    def test_values_and_units(self):
+        """assign() and checkpoint() wait for the turn that is out."""
+        with tempfile.TemporaryDirectory() as folder:
+            model = one_value(FP32)
+            node = self.attach(model, daemon={"weight": 0.5}, overlap=True)
+            self.add(model, 1)
+            node.mix()
+            with node.assign():
+                with torch.no_grad():
+                    model.number.fill_(7)
+            self.assertEqual(float(model.number), 7)
+            self.add(model, 1)
+            node.mix()
+            self.assertTrue(node.checkpoint(directory=folder))
+            self.assertEqual(float(self.in_memory()[0]), 9, "z, that is x / w: a step counts unscaled")
+            self.add(model, 0.5)
+            node.mix()
+            node.detach()
+            model = one_value(FP32)
+            node = self.attach(model, overlap=True)
+            self.assertEqual(node.resume(directory=folder), {})
+            self.assertEqual(float(model.number), 9)
+
+    def test_decisions_pass_a_turn_that_is_out(self):
+        model = one_value(FP32)
+        node = self.attach(model, overlap=True)
+        for _ in range(3):
+            self.add(model, 1)
+            node.mix()
+            self.assertEqual(node.mean(2.5), 2.5)
+        self.assertEqual(float(model.number), 4)
+
+    def test_what_cannot_overlap(self):
+        model = one_value(FP32)
+        for given, options, words in ((model, {"on_evaluate": lambda: {}}, "leave out on_evaluate"),
+                                      ({"a": None}, {}, "overlap=True is for modules of PyTorch")):
+            with self.assertRaisesRegex(sgp.Error, words):
+                self.attach(given, overlap=True, **options)
+
+    def test_alone(self):
+        """Without a daemon there is nothing to wait for."""
+        model = one_value(BF16)
+        with self.assertWarns(sgp.TrainingWarning), sgp.attach(model, name="/none-such.sock", required=False, overlap=True) as node:
+            self.add(model, 1)
+            self.assertEqual(node.mix().round, 1)
+        self.assertEqual(float(model.number), 2)
 
 
 if __name__ == "__main__":

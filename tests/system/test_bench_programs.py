@@ -50,7 +50,8 @@ class Programs(unittest.TestCase):
                               check=True, timeout=100, stdout=subprocess.PIPE).stdout
         lines = [json.loads(line) for line in said.splitlines()]
         cases = [line["case"] for line in lines if "case" in line]
-        for ending in ("a round", "bytes of a round", "gather, host", "scatter, host", "mix of one node with its daemon"):
+        for ending in ("a round", "bytes of a round", "gather, host", "scatter, host", "mix of one node with its daemon",
+                       "mix, with overlap"):
             self.assertTrue(any(case.endswith(ending) for case in cases), said)
         self.assertTrue(all(line["value"] > 0 for line in lines if "case" in line and "overlap" not in line["case"]), said)
 

@@ -6,7 +6,7 @@ import unittest
 from unittest import mock
 
 import fleet
-from attached import LOCK, AttachTest, nn, rows, sgp, torch
+from attached import LOCK, AttachTest, flat, network, nn, rows, sgp, torch
 
 PAIR = [[(0, 1), (1, 0)]]
 ROUNDS = 50
@@ -113,6 +113,47 @@ class DeviceTest(AttachTest):
         self.expect_one_model(f, models)
         return f, results
 
+    def go_ahead(self, make):
+        """Two programs that do not wait for their turns, each with its part of the rows; against the same in one process, to which
+        what the other gave comes one step later."""
+        f, steps = self.daemons(2, PAIR), 30
+
+        def stepped(model, i):
+            x, y = (part[i::2] for part in rows(128))
+            device = model[0].weight.device
+            model.zero_grad()
+            (model(x.to(device)) - y.to(device)).pow(2).mean().backward()
+            with torch.no_grad():
+                for p in model.parameters():
+                    p -= 0.2 * p.grad
+
+        def act(i):
+            model = make()
+            with sgp.attach(model, name=self.path(f, i), rounds=steps, timeout=fleet.PATIENCE, overlap=True) as node:
+                calls = 0
+                while not node.stopped:
+                    stepped(model, i)
+                    node.mix(rows=64)
+                    calls += 1
+                self.assertEqual(calls, steps + 1, "the last of which says that all is over")
+            return flat(model).cpu()
+        ends = self.each(2, act)
+        models = [make() for _ in range(2)]
+        sent = mean = None
+        for _ in range(steps):
+            for i, model in enumerate(models):
+                stepped(model, i)
+            now = [flat(model) for model in models]
+            sent = now if mean is None else [mean + (new - old) for new, old in zip(now, sent)]
+            mean = (sent[0] + sent[1]) / 2
+            for model, values in zip(models, sent):
+                nn.utils.vector_to_parameters(values.clone(), model.parameters())
+        for end in ends:
+            torch.testing.assert_close(end, mean.cpu(), rtol=1e-4, atol=1e-5)
+        statuses = f.quiet()
+        self.assertAlmostEqual(sum(status["weight"] for status in statuses), 2, delta=1e-12)
+        self.assertEqual([status["samples"] for status in statuses], [64 * steps] * 2)
+
     def expect_one_model(self, f, models):
         """The fleet's model is in the programs, rounded to their types, and in the daemons' files."""
         for node, model in zip(f.nodes, models):
@@ -165,6 +206,30 @@ class Copied(DeviceTest):
         """Rounds of two turns, by osgp: shares travel while the next steps run."""
         self.train([made().to(BF16) for _ in range(2)],
                    {"train.local_steps": "2", "train.algorithm": "osgp"}, rounds=ROUNDS // 2)
+
+    def test_programs_that_go_ahead(self):
+        self.go_ahead(network)
+
+    def test_programs_that_go_ahead_learn_by_osgp(self):
+        f = self.daemons(4, None, {"train.algorithm": "osgp"})
+
+        def act(i):
+            model = made().to(BF16 if i == 0 else FP32)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+            with sgp.attach(model, optimizer, name=self.path(f, i), timeout=fleet.PATIENCE, overlap=True) as node:
+                losses = []
+                for _ in range(4):
+                    for x, y in node.shard(rows(), batch_size=8):
+                        optimizer.zero_grad()
+                        loss = loss_of(model, x, y)
+                        loss.backward()
+                        optimizer.step()
+                        losses.append(float(loss))
+                        node.mix(loss=loss, rows=len(x))
+            return sum(losses[:8]), sum(losses[-8:])
+        for first, last in self.each(4, act):
+            self.assertLess(last, 0.5 * first)
+        self.assertAlmostEqual(sum(status["weight"] for status in f.quiet()), 4, delta=1e-9)
 
     def test_small_steps_are_not_lost_between_nodes(self):
         """n0 takes one step of one unit in the last place of its bfloat16, in every second round; n1 takes none. The mean of both
@@ -302,6 +367,9 @@ class OnGpu(DeviceTest):
                 return float(seen[0])
         for end in self.each(2, act):
             self.assertAlmostEqual(end, 20 * 1.5, places=3)
+
+    def test_programs_that_go_ahead(self):
+        self.go_ahead(lambda: network().cuda())
 
     def test_a_forked_loader_beside_a_gpu(self):
         """Workers have no part in the memory, pinned or not."""
