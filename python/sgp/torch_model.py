@@ -319,12 +319,12 @@ def in_place(slot: Slot, tensor: torch.Tensor) -> bool:
 
 
 def runs_of(slots: List[Slot], small: int) -> Iterator[List[Slot]]:
-    """Slots in the order of the memory, as lists: small ones that follow each other there, or one alone."""
+    """Slots in the order of the memory, as lists: small ones of one kind that follow each other there, or one alone."""
     run: List[Slot] = []
     for slot in slots:
-        last = run[-1].entry if run else None
-        if last is not None and (last.first + last.count != slot.entry.first or max(last.count, slot.entry.count) >= small
-                                 or slot.entry.first - run[0].entry.first >= RUN_MAX):
+        if run and not (slot.entry.first == run[-1].entry.first + run[-1].entry.count and slot.dtype == run[0].dtype
+                        and slot.is_value == run[0].is_value and max(slot.entry.count, run[-1].entry.count) < small
+                        and slot.entry.first - run[0].entry.first < RUN_MAX):
             yield run
             run = []
         run.append(slot)
@@ -341,48 +341,33 @@ def each(work: Callable[[Memory, Lane, List[Slot]], None], memory: Memory, lane:
 
 def take(memory: Memory, lane: Lane, run: List[Slot], assigned: bool = False) -> None:
     """The memory has what tensors are now; with `assigned` their values are no update. Twice is as good as once."""
-    write(memory, lane, run, [values_of(slot, assigned) for slot in run])
-
-
-def pass_on(memory: Memory, lane: Lane, run: List[Slot], landed: bool) -> None:
-    """The memory has what tensors are now, and is given away without a wait for the next turn. If one has `landed`, the tensors
-    become what the memory holds, and what has become of them since the call before."""
-    if landed:
-        sent = [part.to(slot.found.tensor.device, non_blocking=lane.non_blocking) + change_of(slot)
-                for slot, part in zip(run, read(memory, lane, run))]
-    else:
-        sent = [values_of(slot) for slot in run]
-    for slot, values in zip(run, sent):
-        if slot.master is None:
-            slot.master = torch.empty(values.shape, dtype=torch.float32, device=values.device)
-        slot.master.copy_(values)
-        slot.found.tensor.detach().copy_(values)
-    write(memory, lane, run, sent)
+    part_of(memory, run).copy_(values_of(run, assigned or run[0].is_value), non_blocking=lane.non_blocking)
 
 
 def put(memory: Memory, lane: Lane, run: List[Slot]) -> None:
     """Tensors have the values of the memory, rounded to their types; their version counters say so."""
-    for slot, part in zip(run, read(memory, lane, run)):
-        tensor = slot.found.tensor.detach()
-        if slot.master is not None:
-            part = slot.master.copy_(part, non_blocking=lane.non_blocking)
-        tensor.copy_(part, non_blocking=lane.non_blocking)
-
-
-def write(memory: Memory, lane: Lane, run: List[Slot], parts: List[torch.Tensor]) -> None:
-    """Copy values on a device to the memory of a run."""
-    if len(run) == 1:
-        run[0].view.copy_(parts[0], non_blocking=lane.non_blocking)
+    if len(run) == 1 and run[0].master is None:
+        run[0].found.tensor.detach().copy_(run[0].view, non_blocking=lane.non_blocking)
     else:
-        part_of(memory, run).copy_(torch.cat([part.reshape(-1) for part in parts]), non_blocking=lane.non_blocking)
+        spread(run, copy_of(memory, lane, run))
 
 
-def read(memory: Memory, lane: Lane, run: List[Slot]) -> List[torch.Tensor]:
-    """The memory of a run, by tensor and on its device; that of one alone may still be the memory."""
-    if len(run) == 1:
-        return [run[0].view]
-    there = part_of(memory, run).to(run[0].found.tensor.device, non_blocking=lane.non_blocking)
-    return [part.view(slot.entry.shape) for slot, part in zip(run, there.split([slot.entry.count for slot in run]))]
+def pass_on(memory: Memory, lane: Lane, run: List[Slot], landed: bool) -> None:
+    """The memory has what tensors are now, and is given away without a wait for the next turn. If one has `landed`, the tensors
+    become what the memory holds, and what has become of them since they were last given away."""
+    values = copy_of(memory, lane, run).add_(change_of(run)) if landed else values_of(run).clone()
+    part_of(memory, run).copy_(values, non_blocking=lane.non_blocking)
+    spread(run, values, mastered=True)
+
+
+def spread(run: List[Slot], values: torch.Tensor, mastered: bool = False) -> None:
+    """Give flat values on their device, which are the caller's to give away, to the tensors of a run; and to those that have
+    masters, or to all if they are to have some, as their masters."""
+    for slot, part in zip(run, values.split([slot.entry.count for slot in run])):
+        part = part.view(slot.entry.shape)
+        slot.found.tensor.detach().copy_(part)
+        if mastered or slot.master is not None:
+            slot.master = part
 
 
 def part_of(memory: Memory, run: List[Slot]) -> torch.Tensor:
@@ -391,26 +376,41 @@ def part_of(memory: Memory, run: List[Slot]) -> torch.Tensor:
     return torch.frombuffer(memory.map, dtype=torch.float32, count=count, offset=memory.offset(run[0].entry))
 
 
-def values_of(slot: Slot, assigned: bool = False) -> torch.Tensor:
-    """What is sent of a tensor, float32 on its device.
-
-    The update of a half tensor is what the optimizer made of the rounded values. Added to their master in float32, it brings no
-    error of rounding along: a tensor that did not change leaves its master as it is. A value that was written replaces it."""
-    tensor = slot.found.tensor.detach()
-    if tensor.dtype not in HALVES:
-        return tensor.float()
-    if slot.master is None:
-        slot.master = torch.empty(tensor.shape, dtype=torch.float32, device=tensor.device)
-        slot.master.copy_(tensor)
-    master = slot.master = slot.master.to(tensor.device)
-    if assigned or slot.is_value:
-        return torch.where(tensor != master.to(tensor.dtype), tensor.float(), master)
-    return master + change_of(slot)
+def copy_of(memory: Memory, lane: Lane, run: List[Slot]) -> torch.Tensor:
+    """The values of the memory of a run, flat, on the device of its tensors."""
+    part = part_of(memory, run)
+    there = torch.empty(part.shape, dtype=torch.float32, device=run[0].found.tensor.device)
+    return there.copy_(part, non_blocking=lane.non_blocking)
 
 
-def change_of(slot: Slot) -> torch.Tensor:
-    """What has become of a tensor since its master was made or sent, float32."""
-    assert slot.master is not None
-    tensor = slot.found.tensor.detach()
-    master = slot.master = slot.master.to(tensor.device)
-    return tensor.float() - master.to(tensor.dtype).float()
+def flat(tensors: List[torch.Tensor]) -> torch.Tensor:
+    """All values in order; of one tensor that lies in order itself."""
+    return tensors[0].reshape(-1) if len(tensors) == 1 else torch.cat([tensor.reshape(-1) for tensor in tensors])
+
+
+def values_of(run: List[Slot], written: bool = False) -> torch.Tensor:
+    """What is sent of tensors, float32, flat, on their device.
+
+    The update of half tensors is what the optimizer made of the rounded values. Added to their masters in float32, it brings no
+    error of rounding along: a tensor that did not change leaves its master as it is. Values that were `written` replace theirs."""
+    now = flat([slot.found.tensor.detach() for slot in run])
+    if now.dtype not in HALVES:
+        return now.float()
+    for slot in run:
+        if slot.master is None:
+            slot.master = slot.found.tensor.detach().float().clone()
+    master = master_of(run)
+    if written:
+        return torch.where(now != master.to(now.dtype), now.float(), master)
+    return master + change_of(run)
+
+
+def master_of(run: List[Slot]) -> torch.Tensor:
+    """The masters of a run, flat, on the device of its tensors, which may have moved."""
+    return flat([slot.master.to(slot.found.tensor.device) for slot in run if slot.master is not None])
+
+
+def change_of(run: List[Slot]) -> torch.Tensor:
+    """What has become of the tensors of a run since their masters were made, float32, flat."""
+    now = flat([slot.found.tensor.detach() for slot in run])
+    return now.float() - master_of(run).to(now.dtype).float()
