@@ -91,9 +91,9 @@ class Package:
         self.shared = model_of(module, "average", "trainable")
         self.memory = housed(self.shared)
         self.gather, self.scatter = self.shared.gather, self.shared.scatter
-        pin = self.shared._lanes._pin
+        pin = self.shared._copiers._pin
         self.pinned = pin is not None and pin.done
-        self.stream = getattr(self.shared._lanes.all()[0], "stream", None)
+        self.stream = getattr(self.shared._copiers.all()[0], "stream", None)
 
     def close(self):
         self.shared.release()
@@ -227,13 +227,13 @@ def overlap(options, case, ours):
 # ---- with a daemon
 
 
-class WaitingLane(sgp.device.Lane if torch else object):
+class WaitingCopier(sgp.device.Copier if torch else object):
     """As copies were: on the program's own stream, which the processor waits for."""
 
-    def settle(self):
+    def synchronize(self):
         finished()
 
-    lead = settle
+    fence = synchronize
 
 
 def mix_seconds(module, turns, plain=False, busy=None, **options):
@@ -242,7 +242,7 @@ def mix_seconds(module, turns, plain=False, busy=None, **options):
     with contextlib.ExitStack() as stack:
         stack.callback(f.close)
         if plain:
-            stack.enter_context(unittest.mock.patch.object(sgp.device, "lane_of", lambda device: WaitingLane()))
+            stack.enter_context(unittest.mock.patch.object(sgp.device, "copier_of", lambda device: WaitingCopier()))
         f.start()
         path = os.path.join(f.directory, "n0.attach")
         f.wait("the socket", lambda: os.path.exists(path))
@@ -299,6 +299,8 @@ def measure(options):
     chosen = dict(MODELS if GPU else TINY)
     if options.quick and GPU:
         del chosen["GPT 124M"]
+    if GPU and options.model != "all":
+        chosen = {options.model: MODELS[options.model]}
     models = {name: made(make) for name, make in chosen.items()}
     if options.part in ("all", "copies"):
         for name, module in models.items():
@@ -310,4 +312,4 @@ def measure(options):
 
 
 if __name__ == "__main__":
-    figures.main("device", measure, __doc__, part=("all", "copies", "mix"))
+    figures.main("device", measure, __doc__, part=("all", "copies", "mix"), model=("all", *MODELS))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lanes of a model: how tensors that cannot be views of the shared memory are copied to it and back.
+"""The copiers of a model: how tensors that cannot be views of the shared memory are copied to it and back.
 
 A tensor on a GPU is copied on a stream of its own, from and to memory that the GPU's copy engines read directly (pinned). The
 processor waits only before the memory changes hands; the program's own stream waits for the copies that it needs."""
@@ -16,7 +16,7 @@ _log = logging.getLogger("sgp")
 _PORTABLE = 1  # cudaHostRegisterPortable: pinned for every GPU of the process
 
 
-class Lane:
+class Copier:
     """Copies of tensors on one device, in order. Here they are done when a call returns: so it is on the processor, which copies
     tensors of half precision, and on devices whose streams this package does not know."""
 
@@ -24,21 +24,21 @@ class Lane:
     small = 0  #: a tensor of fewer values is copied together with its neighbours, because a copy takes some time at any size
 
     def adopt(self, tensor: torch.Tensor) -> None:
-        """A tensor of the program is used on the lane from now on, as long as it has its present memory."""
+        """A tensor of the program is copied from now on, as long as it has its present memory."""
 
     def run(self, work: Callable[[], None]) -> None:
         """Do copies, and the arithmetic between them, after all that the program has computed so far."""
         work()
 
-    def lead(self) -> None:
+    def fence(self) -> None:
         """What the program computes from now on sees the work done so far. The processor does not wait."""
 
-    def settle(self) -> None:
+    def synchronize(self) -> None:
         """Wait until all work is done: nothing reads or writes the shared memory any more."""
 
 
-class CudaLane(Lane):
-    """A stream of a GPU. The program's own stream is the current one of the thread that calls.
+class CudaCopier(Copier):
+    """Copies on a stream of a GPU. The program's own stream is the current one of the thread that calls.
 
     `device` is the GPU; `cuda` has what is used of torch.cuda."""
 
@@ -50,7 +50,7 @@ class CudaLane(Lane):
         self.stream = cuda.Stream(device=device)  #: on which the copies run
 
     def adopt(self, tensor: torch.Tensor) -> None:
-        # When the program frees it, its memory is not given to another tensor before the lane's work on it is done.
+        # When the program frees it, its memory is not given to another tensor before its copies are done.
         tensor.detach().record_stream(self.stream)
 
     def run(self, work: Callable[[], None]) -> None:
@@ -58,10 +58,10 @@ class CudaLane(Lane):
         with self.cuda.stream(self.stream):
             work()
 
-    def lead(self) -> None:
+    def fence(self) -> None:
         self.cuda.current_stream(self._device).wait_stream(self.stream)
 
-    def settle(self) -> None:
+    def synchronize(self) -> None:
         self.stream.synchronize()
 
 
@@ -97,39 +97,39 @@ class Pin:
         self.done = False
 
 
-def lane_of(device: torch.device) -> Lane:
-    """A lane for the tensors of a device."""
-    return CudaLane(device) if device.type == "cuda" else Lane()
+def copier_of(device: torch.device) -> Copier:
+    """A copier for the tensors of a device."""
+    return CudaCopier(device) if device.type == "cuda" else Copier()
 
 
-class Lanes:
+class Copiers:
     """Those of one model, each made when it is first asked for. With the first GPU's the memory is pinned."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._lanes: Dict[torch.device, Lane] = {}
+        self._copiers: Dict[torch.device, Copier] = {}
         self._pin: Optional[Pin] = None
 
-    def of(self, device: torch.device) -> Lane:
-        """The lane of a device."""
-        if device not in self._lanes:
-            lane = self._lanes[device] = lane_of(device)
-            if isinstance(lane, CudaLane) and self._pin is None:
-                self._pin = Pin(self._memory, lane.cuda)
-        return self._lanes[device]
+    def of(self, device: torch.device) -> Copier:
+        """The copier of a device."""
+        if device not in self._copiers:
+            copier = self._copiers[device] = copier_of(device)
+            if isinstance(copier, CudaCopier) and self._pin is None:
+                self._pin = Pin(self._memory, copier.cuda)
+        return self._copiers[device]
 
-    def all(self) -> List[Lane]:
-        """The lanes that were asked for."""
-        return list(self._lanes.values())
+    def all(self) -> List[Copier]:
+        """The copiers that were asked for."""
+        return list(self._copiers.values())
 
-    def settle(self) -> None:
+    def synchronize(self) -> None:
         """Wait for all of them. They have worked side by side."""
-        for lane in self._lanes.values():
-            lane.settle()
+        for copier in self._copiers.values():
+            copier.synchronize()
 
     def close(self) -> None:
         """Wait for all, and unpin the memory."""
-        self.settle()
+        self.synchronize()
         if self._pin is not None:
             self._pin.close()
-        self._lanes, self._pin = {}, None
+        self._copiers, self._pin = {}, None

@@ -11,6 +11,7 @@ except ImportError:
 
 from .errors import Error
 from .node import Node
+from .protocol import real
 
 
 class Fleet(Callback):  # type: ignore[misc]
@@ -59,7 +60,7 @@ class Fleet(Callback):  # type: ignore[misc]
 def loss_of(outputs: Any) -> Optional[float]:
     """Of what training_step() returned: a loss, a dictionary that has one, or None."""
     loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
-    return None if loss is None else float(loss)
+    return None if loss is None else real(loss)
 
 
 def rows_of(batch: Any) -> int:

@@ -27,13 +27,13 @@ class Model(Protocol):
 
     def scatter(self) -> None:
         """After a turn has come: what the program computes from now on sees the parameters that the memory holds. Copies to a
-        device may still be under way: settle() waits for them."""
+        device may still be under way: synchronize() waits for them."""
 
     def advance(self, landed: bool) -> None:
         """As gather(), of a program that has not waited for its turn: if a turn has `landed` since the last call, what the program
         has done to its parameters since then is added to those that the memory holds. Raises ViewsLost."""
 
-    def settle(self) -> None:
+    def synchronize(self) -> None:
         """Before the memory changes hands without gather(): nothing reads it any more."""
 
     def local(self) -> Dict[str, Any]:
@@ -94,7 +94,7 @@ class ArrayModel:
     def advance(self, landed: bool) -> None:
         raise Error("arrays cannot be trained with overlap=True")
 
-    def settle(self) -> None:
+    def synchronize(self) -> None:
         """Copies of arrays are done when they return."""
 
     def local(self) -> Dict[str, Any]:

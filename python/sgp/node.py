@@ -22,6 +22,7 @@ from .model import Model
 from .questions import Evaluate, Predict
 from .points import Points, check_kept, restore, states_of
 from .profile import marked
+from .protocol import real
 from .rows import Sampler, batches, check_data, is_stream, length_of
 from .units import UNITS_MAX, Units, agreed
 
@@ -45,7 +46,7 @@ class Tally:
         part = 1 if rows is None else rows
         self.rows += rows or 0
         self.parts += part
-        self.losses += math.nan if loss is None else float(loss) * part
+        self.losses += math.nan if loss is None else real(loss) * part
 
     def loss(self) -> Optional[float]:
         """The mean over rows, or None."""
@@ -309,7 +310,7 @@ class Node:
 
     def _learning_rate(self) -> Optional[float]:
         groups = getattr(self._optimizers[0], "param_groups", None) if self._optimizers else None
-        return float(groups[0]["lr"]) if groups and "lr" in groups[0] else None
+        return real(groups[0]["lr"]) if groups and "lr" in groups[0] else None
 
     def _forget_momentum(self) -> None:
         """The optimizers' averages of gradients are of other parameters."""
@@ -406,7 +407,7 @@ class Node:
         """Figures for ``sgpctl status`` and history.csv: `test_loss`, `test_accuracy` (0 to 1) and `epoch`. Others of any name go
         to the journal. Each is a number. No other node is asked or waited for."""
         self._check_owner()
-        others = " ".join(f"{name}={float(value):.6g}" for name, value in figures.items()
+        others = " ".join(f"{name}={real(value):.6g}" for name, value in figures.items()
                           if name not in ("test_loss", "test_accuracy", "epoch"))
         epoch = figures.get("epoch", self.epoch)
         self._fleet.report(figures.get("test_loss"), figures.get("test_accuracy"), epoch, others)
@@ -441,7 +442,7 @@ class Node:
         wait, with the number that was given first. Raises Error, on all nodes, if programs make different calls, and for more
         than 8 numbers; Refused if the edges of the topology file do not connect all nodes; Disconnected."""
         several: List[Any] = list(x) if isinstance(x, (list, tuple)) else [x]
-        result = means(list(self._decide("mean", [float(value) for value in several], timeout).values()))
+        result = means(list(self._decide("mean", [real(value) for value in several], timeout).values()))
         return result if isinstance(x, (list, tuple)) else result[0]
 
     def any(self, flag: object, *, timeout: Optional[float] = None) -> bool:

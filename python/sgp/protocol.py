@@ -11,7 +11,7 @@ import math
 import os
 import socket
 import struct
-from typing import Iterator, Optional, Sequence
+from typing import Iterator, Optional, Sequence, SupportsFloat
 
 from .errors import Error, NoDaemon
 
@@ -225,6 +225,12 @@ def socket_of(name: Optional[str], file: str = "attach.sock") -> str:
     return path
 
 
-def number(value: Optional[float]) -> float:
+def real(value: SupportsFloat) -> float:
+    """The value of a number, or of a tensor that has one; it may require a gradient."""
+    detach = getattr(value, "detach", None)
+    return float(value if detach is None else detach())
+
+
+def number(value: Optional[SupportsFloat]) -> float:
     """A figure as it travels: NaN is "not known"."""
-    return math.nan if value is None else float(value)
+    return math.nan if value is None else real(value)

@@ -33,7 +33,7 @@ class Questions:
         kind = Type.EVALUATED if question.type == Type.EVALUATE else Type.PREDICTED
         try:
             self._model.scatter()
-            self._model.settle()  # the daemon has the memory again when it has the answer
+            self._model.synchronize()  # the daemon has the memory again when it has the answer
             if kind == Type.EVALUATED:
                 return self._measured(question), []
             return self._applied(question, descriptor)

@@ -16,7 +16,7 @@ from typing import Any, Callable, Dict, Iterator, List, Literal, Mapping, Option
 
 import torch
 
-from .device import Lane, Lanes
+from .device import Copier, Copiers
 from .errors import Error, ViewsLost
 from .memory import Layout, Memory, Tensor
 
@@ -55,8 +55,8 @@ class Slot:
     address: int  # of the view; share_memory() takes a view along when it moves a tensor
     dtype: torch.dtype
     is_value: bool  # and no update, in every turn
-    lane: Optional[Lane] = None  # on which the tensor is copied; None: it is the view
-    adopted: int = 0  # the address of the tensor that the lane knows
+    copier: Optional[Copier] = None  # on which the tensor is copied; None: it is the view
+    adopted: int = 0  # the address of the tensor that the copier knows
     master: Optional[torch.Tensor] = None  # what a tensor was last rounded from, or what was last sent of it; float32 on its device
     touch: Optional[torch.Tensor] = None  # an empty view of the tensor, which shares its version counter
 
@@ -122,7 +122,7 @@ class TorchModel:
         self._frozen = frozen
         self._tree: List[Tuple[Dict[str, Any], Dict[str, Any]]] = []
         self._memory: Optional[Memory] = None
-        self._lanes: Optional[Lanes] = None
+        self._copiers: Optional[Copiers] = None
 
     def _search(self) -> Tuple[Dict[str, Found], Dict[str, Found], Dict[str, Found]]:
         """What travels as updates, what as values, and what is frozen. Without a value there is nothing to share."""
@@ -133,7 +133,7 @@ class TorchModel:
                 {n: f for n, f in buffers.items() if f.tensor.is_floating_point() and f.tensor.numel()}, frozen)
 
     def share(self, memory: Memory) -> None:
-        self._memory, self._lanes = memory, Lanes(memory)
+        self._memory, self._copiers = memory, Copiers(memory)
         memory.shield()
         updates, values, _ = self._search()
         for entry, found in zip(self.layout.tensors, [*updates.values(), *values.values()]):
@@ -141,26 +141,26 @@ class TorchModel:
             slot = Slot(entry, found, view, view.data_ptr(), found.tensor.dtype, entry.first >= self.layout.values_from)
             self._slots.append(slot)
             self._bind(slot)
-        self._on_lanes(take)
-        self.settle()
+        self._on_copiers(take)
+        self.synchronize()
         self._remember_tree()
 
     def gather(self, assigned: bool = False) -> None:
         self._find()
-        self._on_lanes(functools.partial(take, assigned=assigned))
-        self.settle()
+        self._on_copiers(functools.partial(take, assigned=assigned))
+        self.synchronize()
 
     def advance(self, landed: bool) -> None:
         self._find()
-        self._on_lanes(functools.partial(pass_on, landed=landed))
-        self.settle()
+        self._on_copiers(functools.partial(pass_on, landed=landed))
+        self.synchronize()
 
     def _find(self) -> None:
         """Where the tensors are now. Raises ViewsLost, and Error for a frozen parameter that no longer is."""
         self._look_at_tree()
         for slot in self._slots:
             tensor = self._held(slot)
-            if slot.lane is not None or tensor is not slot.found.tensor or not in_place(slot, tensor):
+            if slot.copier is not None or tensor is not slot.found.tensor or not in_place(slot, tensor):
                 check_same(slot, tensor)
                 slot.found.tensor = tensor
                 if slot.view.data_ptr() != slot.address and self._memory is not None:
@@ -176,33 +176,33 @@ class TorchModel:
             for slot in self._slots:
                 if slot.touch is not None:
                     slot.touch.zero_()  # nothing is written, but a graph kept across the turn raises
-        self._on_lanes(put)
-        for lane in self._lanes.all() if self._lanes else []:
-            lane.lead()
+        self._on_copiers(put)
+        for copier in self._copiers.all() if self._copiers else []:
+            copier.fence()
 
-    def settle(self) -> None:
-        if self._lanes is not None:
-            self._lanes.settle()
+    def synchronize(self) -> None:
+        if self._copiers is not None:
+            self._copiers.synchronize()
 
     def _bind(self, slot: Slot) -> None:
-        """Copy the values of a slot's tensor to the memory and let it live there; or choose the lane on which it is copied."""
+        """Copy the values of a slot's tensor to the memory and let it live there; or choose the copier on which it is copied."""
         tensor = slot.found.tensor
         if lies_here(tensor) and tensor.dtype == torch.float32 and not self._ahead:
             slot.view.copy_(tensor.detach().clone())  # a transposed view lies over where it goes
             tensor.data = slot.view
-            slot.touch, slot.lane = tensor.detach().view(-1)[:0], None
+            slot.touch, slot.copier = tensor.detach().view(-1)[:0], None
             return
-        assert self._lanes is not None
-        lane = self._lanes.of(tensor.device)
-        if lane is not slot.lane or tensor.data_ptr() != slot.adopted:
-            lane.adopt(tensor)
-        slot.touch, slot.lane, slot.adopted = None, lane, tensor.data_ptr()
+        assert self._copiers is not None
+        copier = self._copiers.of(tensor.device)
+        if copier is not slot.copier or tensor.data_ptr() != slot.adopted:
+            copier.adopt(tensor)
+        slot.touch, slot.copier, slot.adopted = None, copier, tensor.data_ptr()
 
-    def _on_lanes(self, work: Callable[[Memory, Lane, List[Slot]], None]) -> None:
+    def _on_copiers(self, work: Callable[[Memory, Copier, List[Slot]], None]) -> None:
         """Do this with each run of slots that are copied: those of one device in order, those of several side by side."""
-        for lane in self._lanes.all() if self._lanes else []:
-            slots = [slot for slot in self._slots if slot.lane is lane]
-            lane.run(functools.partial(each, work, self._memory, lane, slots))
+        for copier in self._copiers.all() if self._copiers else []:
+            slots = [slot for slot in self._slots if slot.copier is copier]
+            copier.run(functools.partial(each, work, self._memory, copier, slots))
 
     def _stays(self) -> Dict[str, torch.Tensor]:
         """Buffers that do not travel, by name."""
@@ -223,19 +223,19 @@ class TorchModel:
             return
         self._memory.make_private()
         for slot in self._slots:
-            if slot.lane is None:
+            if slot.copier is None:
                 slot.view = view_of(self._memory, slot.entry)
                 slot.found.tensor.data = slot.view
         _left_behind.append(self._slots)
-        self._slots, self._lanes = [], None
+        self._slots, self._copiers = [], None
 
     def release(self) -> None:
         for slot in self._slots:
-            if slot.lane is None:
+            if slot.copier is None:
                 slot.found.tensor.data = slot.view.clone()
-        if self._lanes is not None:
-            self._lanes.close()
-        self._slots, self._lanes = [], None
+        if self._copiers is not None:
+            self._copiers.close()
+        self._slots, self._copiers = [], None
         self._memory = None
 
     # ---- what has become of the model
@@ -332,31 +332,31 @@ def runs_of(slots: List[Slot], small: int) -> Iterator[List[Slot]]:
         yield run
 
 
-def each(work: Callable[[Memory, Lane, List[Slot]], None], memory: Memory, lane: Lane, slots: List[Slot]) -> None:
-    """Do the same with all runs of slots, as one piece of work of their lane."""
+def each(work: Callable[[Memory, Copier, List[Slot]], None], memory: Memory, copier: Copier, slots: List[Slot]) -> None:
+    """Do the same with all runs of slots, as one piece of work of their copier."""
     with torch.no_grad():
-        for run in runs_of(slots, lane.small):
-            work(memory, lane, run)
+        for run in runs_of(slots, copier.small):
+            work(memory, copier, run)
 
 
-def take(memory: Memory, lane: Lane, run: List[Slot], assigned: bool = False) -> None:
+def take(memory: Memory, copier: Copier, run: List[Slot], assigned: bool = False) -> None:
     """The memory has what tensors are now; with `assigned` their values are no update. Twice is as good as once."""
-    part_of(memory, run).copy_(values_of(run, assigned or run[0].is_value), non_blocking=lane.non_blocking)
+    part_of(memory, run).copy_(values_of(run, assigned or run[0].is_value), non_blocking=copier.non_blocking)
 
 
-def put(memory: Memory, lane: Lane, run: List[Slot]) -> None:
+def put(memory: Memory, copier: Copier, run: List[Slot]) -> None:
     """Tensors have the values of the memory, rounded to their types; their version counters say so."""
     if len(run) == 1 and run[0].master is None:
-        run[0].found.tensor.detach().copy_(run[0].view, non_blocking=lane.non_blocking)
+        run[0].found.tensor.detach().copy_(run[0].view, non_blocking=copier.non_blocking)
     else:
-        spread(run, copy_of(memory, lane, run))
+        spread(run, copy_of(memory, copier, run))
 
 
-def pass_on(memory: Memory, lane: Lane, run: List[Slot], landed: bool) -> None:
+def pass_on(memory: Memory, copier: Copier, run: List[Slot], landed: bool) -> None:
     """The memory has what tensors are now, and is given away without a wait for the next turn. If one has `landed`, the tensors
     become what the memory holds, and what has become of them since they were last given away."""
-    values = copy_of(memory, lane, run).add_(change_of(run)) if landed else values_of(run).clone()
-    part_of(memory, run).copy_(values, non_blocking=lane.non_blocking)
+    values = copy_of(memory, copier, run).add_(change_of(run)) if landed else values_of(run).clone()
+    part_of(memory, run).copy_(values, non_blocking=copier.non_blocking)
     spread(run, values, mastered=True)
 
 
@@ -376,11 +376,11 @@ def part_of(memory: Memory, run: List[Slot]) -> torch.Tensor:
     return torch.frombuffer(memory.map, dtype=torch.float32, count=count, offset=memory.offset(run[0].entry))
 
 
-def copy_of(memory: Memory, lane: Lane, run: List[Slot]) -> torch.Tensor:
+def copy_of(memory: Memory, copier: Copier, run: List[Slot]) -> torch.Tensor:
     """The values of the memory of a run, flat, on the device of its tensors."""
     part = part_of(memory, run)
     there = torch.empty(part.shape, dtype=torch.float32, device=run[0].found.tensor.device)
-    return there.copy_(part, non_blocking=lane.non_blocking)
+    return there.copy_(part, non_blocking=copier.non_blocking)
 
 
 def flat(tensors: List[torch.Tensor]) -> torch.Tensor:

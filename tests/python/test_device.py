@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors that are copied to the shared memory and back: the lanes of devices, with a GPU that is none, float32 masters of tensors
+"""Tensors that are copied to the shared memory and back: the copiers of devices, with a GPU that is none, float32 masters of tensors
 of half precision, and programs that do not wait for their turns. tests/system/test_device.py has both with real daemons, and with a GPU where one is."""
 import contextlib
 import copy
@@ -21,7 +21,7 @@ try:
 except ImportError:
     print("1..0 # SKIP not installed: python3-torch")
     raise SystemExit from None
-from sgp.device import CudaLane, Lane, Lanes, Pin, lane_of
+from sgp.device import CudaCopier, Copier, Copiers, Pin, copier_of
 from sgp.memory import Layout, Memory
 
 torch.set_num_threads(1)
@@ -73,8 +73,8 @@ class Cuda:
         return 0
 
 
-class LateLane(CudaLane):
-    """The lane of a GPU, whose work is late; `adopted` are the addresses of tensors that it was told of."""
+class LateCopier(CudaCopier):
+    """The copier of a GPU, whose work is late; `adopted` are the addresses of tensors that it was told of."""
 
     def __init__(self, device, cuda):
         super().__init__(device, cuda)
@@ -122,17 +122,17 @@ class DeviceTest(unittest.TestCase):
 
     @contextlib.contextmanager
     def on_a_late_gpu(self, cuda):
-        """All tensors of a model are on a GPU that is none; yields its lanes."""
-        lanes = []
+        """All tensors of a model are on a GPU that is none; yields its copiers."""
+        copiers = []
 
         def make(device):
-            lanes.append(LateLane(device, cuda))
-            return lanes[-1]
-        with mock.patch("sgp.torch_model.lies_here", lambda tensor: False), mock.patch("sgp.device.lane_of", make):
-            yield lanes
+            copiers.append(LateCopier(device, cuda))
+            return copiers[-1]
+        with mock.patch("sgp.torch_model.lies_here", lambda tensor: False), mock.patch("sgp.device.copier_of", make):
+            yield copiers
 
 
-class LaneTest(DeviceTest):
+class CopierTest(DeviceTest):
     def train(self, kind=torch.float32):
         """The parameters and buffers after each of ten steps, and what the daemon saw of them."""
         model = network(kind=kind)
@@ -149,10 +149,10 @@ class LaneTest(DeviceTest):
         stream before it reads the parameters."""
         for kind in (torch.float32, BF16):
             here, cuda = self.train(kind), Cuda()
-            with self.on_a_late_gpu(cuda) as lanes:
+            with self.on_a_late_gpu(cuda) as copiers:
                 there = self.train(kind)
-            self.assertEqual(len(lanes), 1)
-            self.assertFalse(lanes[0].stream.late)
+            self.assertEqual(len(copiers), 1)
+            self.assertFalse(copiers[0].stream.late)
             for ours, theirs in zip(there, here):
                 self.assertTrue(torch.equal(ours, theirs), kind)
             self.assertEqual([call[0] for call in cuda.calls], ["register", "unregister"])
@@ -161,55 +161,55 @@ class LaneTest(DeviceTest):
     def test_a_question_leaves_no_copy_under_way(self):
         """The daemon has the memory again with the answer, even where the program did not look at its parameters."""
         settled = []
-        with self.on_a_late_gpu(Cuda()) as lanes:
+        with self.on_a_late_gpu(Cuda()) as copiers:
             model = network()
             with self.attach(model, daemon={"questions": [None]},
-                             on_evaluate=lambda: settled.append(not lanes[0].stream.late) or {"rows": 1}) as node:
+                             on_evaluate=lambda: settled.append(not copiers[0].stream.late) or {"rows": 1}) as node:
                 node.mix()
         self.assertEqual(settled, [True])
 
     def test_tensors_that_move_are_adopted_anew(self):
         """The allocator is told of each memory once."""
-        with self.on_a_late_gpu(Cuda()) as lanes:
+        with self.on_a_late_gpu(Cuda()) as copiers:
             model = network()
             node = self.attach(model)
             tensors = [t for t in model.state_dict().values() if t.is_floating_point()]
-            self.assertEqual(sorted(lanes[0].adopted), sorted(t.data_ptr() for t in tensors))
+            self.assertEqual(sorted(copiers[0].adopted), sorted(t.data_ptr() for t in tensors))
             node.mix()
             kept = model[0].weight.data
             model[0].weight.data = kept + 1
             node.mix()
-            self.assertEqual(lanes[0].adopted[len(tensors):], [model[0].weight.data_ptr()])
+            self.assertEqual(copiers[0].adopted[len(tensors):], [model[0].weight.data_ptr()])
             self.assertTrue(torch.equal(self.in_memory()[:36].view(6, 6), kept + 1))
 
     def test_the_allocator_learns_of_the_stream(self):
         told = []
-        lane = CudaLane(torch.device("cpu"), Cuda())
-        lane.adopt(types.SimpleNamespace(detach=lambda: types.SimpleNamespace(record_stream=told.append)))
-        self.assertEqual(told, [lane.stream])
+        copier = CudaCopier(torch.device("cpu"), Cuda())
+        copier.adopt(types.SimpleNamespace(detach=lambda: types.SimpleNamespace(record_stream=told.append)))
+        self.assertEqual(told, [copier.stream])
 
     def test_two_devices_work_side_by_side(self):
         """Work of both is given out before either is waited for."""
         memory, order = Memory(Layout({"a": (2,)}, {}), {}), []
         self.addCleanup(memory.close)
-        with mock.patch("sgp.device.lane_of", lambda device: LateLane(device, Cuda())):
-            lanes = Lanes(memory)
-            both = [lanes.of(torch.device("cuda", number)) for number in range(2)]
-            self.assertEqual(lanes.all(), both)
-            self.assertIs(lanes.of(torch.device("cuda", 0)), both[0])
-            for number, lane in enumerate(both):
-                lane.run(lambda number=number: order.append(number))
+        with mock.patch("sgp.device.copier_of", lambda device: LateCopier(device, Cuda())):
+            copiers = Copiers(memory)
+            both = [copiers.of(torch.device("cuda", number)) for number in range(2)]
+            self.assertEqual(copiers.all(), both)
+            self.assertIs(copiers.of(torch.device("cuda", 0)), both[0])
+            for number, copier in enumerate(both):
+                copier.run(lambda number=number: order.append(number))
             self.assertEqual(order, [])
-            lanes.settle()
+            copiers.synchronize()
             self.assertEqual(order, [0, 1])
-            self.assertEqual([len(lane.cuda.calls) for lane in both], [1, 0], "pinned once, for all GPUs")
-            lanes.close()
-            self.assertEqual([len(lane.cuda.calls) for lane in both], [2, 0])
+            self.assertEqual([len(copier.cuda.calls) for copier in both], [1, 0], "pinned once, for all GPUs")
+            copiers.close()
+            self.assertEqual([len(copier.cuda.calls) for copier in both], [2, 0])
 
     def test_other_devices_copy_at_once(self):
-        lane, done = lane_of(torch.device("cpu")), []
-        self.assertIs(type(lane), Lane)
-        lane.run(lambda: done.append(1))
+        copier, done = copier_of(torch.device("cpu")), []
+        self.assertIs(type(copier), Copier)
+        copier.run(lambda: done.append(1))
         self.assertEqual(done, [1])
 
     def test_memory_that_is_not_pinned(self):

@@ -103,7 +103,7 @@ class DeviceTest(AttachTest):
                     self.expect_memory(node, model, "mixed")
                     losses.append(float(loss))
                 last = self.memory_of(node)
-                self.pinned.append(getattr(node._model._lanes._pin, "done", None))
+                self.pinned.append(getattr(node._model._copiers._pin, "done", None))
             return losses, last
         self.pinned = []
         results = self.each(n, act)

@@ -25,14 +25,14 @@ def grad_scaler(**options):
 
 @unittest.skipIf(torch is None, "not installed: python3-torch")
 class Scaled(AttachTest):
-    def train(self, phases, n, wrapped=False, scaler_of=None, device="cpu"):
+    def train(self, phases, n, wrapped=False, scaler_of=None, device="cpu", times=1):
         """Each node takes STEPS steps on rows of its own, by a loop as for torch.amp.GradScaler: its model, its
-        count of steps left out, and the fleet."""
+        count of steps left out, and the fleet. The loss is so many times what it is, and the rate a part of what it is."""
         f = self.daemons(n, phases)
 
         def act(i):
             model = network().to(device)
-            optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
+            optimizer = torch.optim.SGD(model.parameters(), lr=RATE / times)
             scaler = scaler_of(i) if scaler_of else Scaler(OVERFLOWS if i == 1 else ())
             x, y = (part[i::n].to(device) for part in rows())
             with sgp.attach(model, optimizer, scaler=scaler, name=self.path(f, i), rounds=STEPS,
@@ -41,7 +41,7 @@ class Scaled(AttachTest):
                     sgp.wrap(optimizer, node)
                 while not node.stopped:
                     optimizer.zero_grad()
-                    loss = (model(x) - y).pow(2).mean()
+                    loss = times * (model(x) - y).pow(2).mean()
                     scaler.scale(loss).backward()
                     scaler.step(optimizer)
                     scaler.update()
@@ -110,9 +110,9 @@ class Scaled(AttachTest):
 
     @unittest.skipUnless(torch is not None and torch.cuda.is_available(), "no GPU that PyTorch can use")
     def test_the_scaler_of_pytorch(self):
-        """Its first scale overflows, and falls until it does not."""
-        f, results = self.train(PAIR, 2, device="cuda",
-                                scaler_of=lambda _: grad_scaler(init_scale=2.0 ** 127))
+        """Its first scale overflows with the gradient of the mean, which is `times`, and falls until it does not."""
+        f, results = self.train(PAIR, 2, device="cuda", times=2 ** 12,
+                                scaler_of=lambda _: grad_scaler(init_scale=2.0 ** 120))
         for _, skipped in results:
             self.assertGreater(skipped, 0)
             self.assertLess(skipped, STEPS)
