@@ -363,11 +363,21 @@ def pass_on(memory: Memory, copier: Copier, run: List[Slot], landed: bool) -> No
 def spread(run: List[Slot], values: torch.Tensor, mastered: bool = False) -> None:
     """Give flat values on their device, which are the caller's to give away, to the tensors of a run; and to those that have
     masters, or to all if they are to have some, as their masters."""
-    for slot, part in zip(run, values.split([slot.entry.count for slot in run])):
-        part = part.view(slot.entry.shape)
-        slot.found.tensor.detach().copy_(part)
+    parts = [part.view(slot.entry.shape) for slot, part in zip(run, values.split([slot.entry.count for slot in run]))]
+    copy_all([slot.found.tensor.detach() for slot in run], parts)
+    for slot, part in zip(run, parts):
         if mastered or slot.master is not None:
             slot.master = part
+
+
+def copy_all(targets: List[torch.Tensor], sources: List[torch.Tensor]) -> None:
+    """Copy each source to its target: of several tensors by one call, where PyTorch has it (since 2.1)."""
+    together = getattr(torch, "_foreach_copy_", None)
+    if together is not None and len(targets) > 1:
+        together(targets, sources)
+        return
+    for target, source in zip(targets, sources):
+        target.copy_(source)
 
 
 def part_of(memory: Memory, run: List[Slot]) -> torch.Tensor:

@@ -158,6 +158,25 @@ class CopierTest(DeviceTest):
             self.assertEqual([call[0] for call in cuda.calls], ["register", "unregister"])
             self.assertEqual(cuda.calls[0][1], cuda.calls[1][1])
 
+    def test_a_kept_graph_raises(self):
+        """Of tensors that were copied together, by one call of PyTorch or in a loop."""
+        def one_by_one(targets, sources):
+            together.append(len(targets))
+            for target, source in zip(targets, sources):
+                target.copy_(source)
+        together = []
+        for name in (None, one_by_one):
+            for kind in (FP32, BF16):
+                with self.on_a_late_gpu(Cuda()), mock.patch.object(torch, "_foreach_copy_", name, create=True) if name else \
+                        contextlib.nullcontext():
+                    model = network(kind=kind)
+                    node = self.attach(model, daemon={"drift": 1.0})
+                    loss = model(torch.ones(4, 6, dtype=kind)).sum()
+                    node.mix()
+                    with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+                        loss.backward()
+        self.assertTrue(together)
+
     def test_a_question_leaves_no_copy_under_way(self):
         """The daemon has the memory again with the answer, even where the program did not look at its parameters."""
         settled = []
