@@ -48,7 +48,7 @@ def main():
         return loss
 
     def note(loss):
-        losses.append((time.monotonic(), float(loss)))
+        losses.append((time.monotonic(), loss.item()))
 
     def optimizer_of(network):
         return torch.optim.SGD(network.parameters(), lr=0.01, momentum=0.9, nesterov=True)

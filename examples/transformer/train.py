@@ -81,7 +81,7 @@ def main():
                     part_loss = loss_of(model, part) * len(part) / len(windows)
                     part_loss.backward()
                     noise.note()
-                    loss += float(part_loss)
+                    loss += part_loss.item()
                 nn.utils.clip_grad_norm_(model.parameters(), 1.0)
                 noise.step()  # AdamW's, as of one process with the windows of all
                 schedule.step()

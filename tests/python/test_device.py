@@ -292,8 +292,8 @@ class HalfTest(DeviceTest):
         for number in range(1, 129):
             node.mix()
             self.assertEqual(float(self.in_memory()[0]), 1 + number * 2.0 ** -12)
-            self.assertEqual(float(model.number), float(torch.tensor(1 + number * 2.0 ** -12).to(BF16)))
-        self.assertEqual(float(model.number), 1 + 2.0 ** -5)
+            self.assertEqual(model.number.item(), float(torch.tensor(1 + number * 2.0 ** -12).to(BF16)))
+        self.assertEqual(model.number.item(), 1 + 2.0 ** -5)
 
     def test_an_update_is_added_to_the_master(self):
         model = one_value(BF16)
@@ -356,7 +356,7 @@ class HalfTest(DeviceTest):
             node = self.attach(model)
             self.assertEqual(node.resume(directory=folder), {})
             self.assertEqual(float(self.in_memory()[0]), master)
-            self.assertEqual(float(model.number), 1.25)
+            self.assertEqual(model.number.item(), 1.25)
 
     def test_an_overflow_is_seen_by_the_daemon(self):
         """Which refuses the step, as it does in float32."""
@@ -383,7 +383,7 @@ class HalfTest(DeviceTest):
         model.number = nn.Parameter(torch.tensor([2.0], dtype=BF16))
         node.mix()
         self.assertEqual(float(self.in_memory()[0]), 2 + 2 * 2.0 ** -12)
-        self.assertEqual(float(model.number), 2)
+        self.assertEqual(model.number.item(), 2)
 
     def test_another_type_in_mid_run_is_named(self):
         model = network(kind=BF16)
@@ -408,11 +408,11 @@ class AheadTest(DeviceTest):
         self.add(model, 1)
         self.assertEqual(node.mix().round, 0)
         self.add(model, 1)
-        self.assertEqual(float(model.number), 3)
+        self.assertEqual(model.number.item(), 3)
         self.fake.ready.set()
         mixed = node.mix()
         self.assertEqual((mixed.round, mixed.exchanged, mixed.skipped), (1, True, False))
-        self.assertEqual(float(model.number), 3)
+        self.assertEqual(model.number.item(), 3)
 
     def steps(self, kind, late):
         """Ten steps of 1/4 of one number, neighbours that give 1/8 of x in each round, and a weight of 1/2: what it is after each,
@@ -424,8 +424,8 @@ class AheadTest(DeviceTest):
                 for _ in range(10):
                     self.add(model, 0.25)
                     node.mix()
-                    seen.append(float(model.number))
-            return seen, float(self.fake.x[0]), float(model.number)
+                    seen.append(model.number.item())
+            return seen, float(self.fake.x[0]), model.number.item()
 
     def test_steps_and_shares_are_added_up(self):
         """Each step counts once, unscaled, and each share once, one call later than it does without overlap."""
@@ -471,7 +471,7 @@ class AheadTest(DeviceTest):
             mixed = node.mix()
             calls += 1
         self.assertEqual((calls, mixed.stop, mixed.skipped), (4, True, True))
-        self.assertEqual(float(model.number), 4)
+        self.assertEqual(model.number.item(), 4)
         self.assertTrue(node.mix().skipped)
         self.assertEqual(node.finish().round, 3)
 
@@ -482,10 +482,10 @@ class AheadTest(DeviceTest):
             self.add(model, 1)
             mixed = node.mix()
         self.assertTrue(mixed.jumped and mixed.skipped)
-        self.assertEqual(float(model.number), 5)
+        self.assertEqual(model.number.item(), 5)
         self.add(model, 1)
         node.mix()
-        self.assertEqual(float(model.number), 6)
+        self.assertEqual(model.number.item(), 6)
 
     def test_a_turn_that_was_taken_back(self):
         """Its step is lost, and the step after it is not."""
@@ -495,7 +495,7 @@ class AheadTest(DeviceTest):
         node.mix()
         self.add(model, 1)
         self.assertTrue(node.mix().skipped)
-        self.assertEqual(float(model.number), 2)
+        self.assertEqual(model.number.item(), 2)
 
     def test_a_step_that_is_not_finite(self):
         model = one_value(FP32)
@@ -504,11 +504,11 @@ class AheadTest(DeviceTest):
         node.mix()
         with self.assertRaises(sgp.NotFinite):
             node.mix()
-        self.assertEqual(float(model.number), 1)
+        self.assertEqual(model.number.item(), 1)
         node.mix()
         self.add(model, 1)
         node.mix()
-        self.assertEqual(float(model.number), 2)
+        self.assertEqual(model.number.item(), 2)
 
     def test_a_daemon_that_goes(self):
         """It comes back with what it had; the steps that it does not have are void."""
@@ -517,8 +517,8 @@ class AheadTest(DeviceTest):
         for _ in range(4):
             self.add(model, 1)
             node.mix()
-        self.assertLess(abs(float(model.number) - 4), 1.5)
-        self.assertEqual(float(self.in_memory()[0]), float(model.number))
+        self.assertLess(abs(model.number.item() - 4), 1.5)
+        self.assertEqual(float(self.in_memory()[0]), model.number.item())
 
     def test_values_and_units(self):
         """assign() and checkpoint() wait for the turn that is out."""
@@ -530,7 +530,7 @@ class AheadTest(DeviceTest):
             with node.assign():
                 with torch.no_grad():
                     model.number.fill_(7)
-            self.assertEqual(float(model.number), 7)
+            self.assertEqual(model.number.item(), 7)
             self.add(model, 1)
             node.mix()
             self.assertTrue(node.checkpoint(directory=folder))
@@ -541,7 +541,7 @@ class AheadTest(DeviceTest):
             model = one_value(FP32)
             node = self.attach(model, overlap=True)
             self.assertEqual(node.resume(directory=folder), {})
-            self.assertEqual(float(model.number), 9)
+            self.assertEqual(model.number.item(), 9)
 
     def test_decisions_pass_a_turn_that_is_out(self):
         model = one_value(FP32)
@@ -550,7 +550,7 @@ class AheadTest(DeviceTest):
             self.add(model, 1)
             node.mix()
             self.assertEqual(node.mean(2.5), 2.5)
-        self.assertEqual(float(model.number), 4)
+        self.assertEqual(model.number.item(), 4)
 
     def test_what_cannot_overlap(self):
         model = one_value(FP32)
@@ -565,7 +565,7 @@ class AheadTest(DeviceTest):
         with self.assertWarns(sgp.TrainingWarning), sgp.attach(model, name="/none-such.sock", required=False, overlap=True) as node:
             self.add(model, 1)
             self.assertEqual(node.mix().round, 1)
-        self.assertEqual(float(model.number), 2)
+        self.assertEqual(model.number.item(), 2)
 
 
 if __name__ == "__main__":

@@ -118,7 +118,7 @@ class Training(AttachTest):
                     optimizer.zero_grad()
                     loss.backward()
                     optimizer.step()
-                    losses.append(float(loss))
+                    losses.append(loss.item())
                     node.mix()
                 return torch.tensor(losses).view(rounds, local_steps).mean(1), node.weight
         curves, weights = zip(*self.each(4, act))

@@ -101,7 +101,7 @@ class DeviceTest(AttachTest):
                     mixed = node.mix(loss=loss, rows=len(x))
                     self.assertFalse(mixed.skipped)
                     self.expect_memory(node, model, "mixed")
-                    losses.append(float(loss))
+                    losses.append(loss.item())
                 last = self.memory_of(node)
                 self.pinned.append(getattr(node._model._copiers._pin, "done", None))
             return losses, last
@@ -224,7 +224,7 @@ class Copied(DeviceTest):
                         loss = loss_of(model, x, y)
                         loss.backward()
                         optimizer.step()
-                        losses.append(float(loss))
+                        losses.append(loss.item())
                         node.mix(loss=loss, rows=len(x))
             return sum(losses[:8]), sum(losses[-8:])
         for first, last in self.each(4, act):
@@ -277,7 +277,7 @@ class Copied(DeviceTest):
                     model.scale += 0.25
                 node.mix()
             node.detach()
-            return float(model.scale)
+            return model.scale.item()
         self.assertEqual(trained(4, 1), 2)
         f.wait_state("paused")
         self.assertEqual(trained(4, 9), 3)
