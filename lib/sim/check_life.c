@@ -136,7 +136,16 @@ static void lose_bequest(struct sgp_sim *sim, const struct sgp_sim_link *in, uin
         answer_again(sim, source);
 }
 
-/* Other hosts have left their accounts to this host. It answers for what its next process knows. */
+/* A process that has left answers for what it accepted until it ends. */
+static bool answers_still(const struct sgp_sim_host *leaver)
+{
+    struct sgp_node_status status;
+    sgp_node_status(leaver->node, &status);
+    return status.left && !leaver->dead && !leaver->drained && !leaver->gone;
+}
+
+/* Other hosts have left their accounts to this host. It answers for what its next process knows, if
+ * the leaver does not. */
 static void forget_held(struct sgp_sim *sim, const struct sgp_sim_host *host)
 {
     for (uint32_t i = 0; i < sim->host_count; i++) {
@@ -148,6 +157,10 @@ static void forget_held(struct sgp_sim *sim, const struct sgp_sim_host *host)
                 in->before = known_to(sim, host, in, incarnation, in->before_incarnation);
             if (in->holder != host->index)
                 continue;
+            if (answers_still(target)) {
+                in->holder = target->index;
+                continue;
+            }
             accept_instead(sim, in, accepted_known_to(sim, host, in));
             in->former = known_to(sim, host, in, in->former_incarnation, target->incarnation);
         }
@@ -248,9 +261,25 @@ void sgp_sim_check_restore(struct sgp_sim *sim, struct sgp_sim_host *host, doubl
     sim->expected = sgp_sim_weight(sim);
 }
 
+/* The heir had forgotten what the process accepted that has left, and no process answers for it
+ * any more. What its sources still owe it will return. */
+static void forget_unheld(struct sgp_sim *sim, const struct sgp_sim_host *host)
+{
+    double before = sgp_sim_weight(sim);
+    for (uint32_t i = host->out_count; i < host->link_count; i++) {
+        struct sgp_sim_link *in = &sim->links[host->link_first + i];
+        if (in->holder != host->index)
+            continue;
+        accept_instead(sim, in, 0);
+        in->former = 0;
+    }
+    sim->expected += sgp_sim_weight(sim) - before;
+}
+
 void sgp_sim_check_rejoin(
     struct sgp_sim *sim, struct sgp_sim_host *host, uint64_t former_incarnation)
 {
+    forget_unheld(sim, host);
     for (uint32_t i = 0; i < host->link_count; i++) {
         struct sgp_sim_link *link = &sim->links[host->link_first + i];
         link->said = 0;

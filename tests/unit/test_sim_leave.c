@@ -105,8 +105,9 @@ static void look_at_heirs(void *context, uint32_t node, sgp_time now, const stru
         inheritance = (struct inheritance){.at = now, .heir = node};
 }
 
-/* A run in which n2 leaves. The heir may crash before its acknowledgement reaches n2. */
-static struct fleet *leaving_fleet(const struct sgp_method *method, struct sgp_sim_crash *crash)
+/* A fleet of four that n2 is told to leave. The heir may crash. */
+static struct fleet *open_leaving_fleet(
+    const struct sgp_method *method, const struct sgp_sim_crash *crash)
 {
     struct fleet *fleet = fleet_generate("complete", 4, 0);
     fleet->options.method = method;
@@ -118,8 +119,21 @@ static struct fleet *leaving_fleet(const struct sgp_method *method, struct sgp_s
     inheritance = (struct inheritance){.at = 0};
     fleet_open(fleet);
     cr_assert(zero(int, sgp_sim_command(fleet->sim, SGP_SECOND, 2, SGP_EVENT_LEAVE)));
-    cr_assert(zero(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error)), "%s: %s",
-        method->name, fleet->error.text);
+    return fleet;
+}
+
+static void run_until(struct fleet *fleet, sgp_time until)
+{
+    cr_assert(zero(int, sgp_sim_run(fleet->sim, until, &fleet->error)), "%s: %s",
+        fleet->options.method->name, fleet->error.text);
+}
+
+/* The same, run to its end. */
+static struct fleet *leaving_fleet(
+    const struct sgp_method *method, const struct sgp_sim_crash *crash)
+{
+    struct fleet *fleet = open_leaving_fleet(method, crash);
+    run_until(fleet, SGP_TIME_NEVER);
     cr_assert(has_left(fleet, 2), "%s", method->name);
     return fleet;
 }
@@ -147,10 +161,50 @@ Test(leave, a_bequest_that_the_heir_has_forgotten_comes_home)
         }
 }
 
+static double owed_to(const struct fleet *fleet, uint32_t source, uint32_t target)
+{
+    const struct sgp_node *node = sgp_sim_node(fleet->sim, source);
+    uint64_t number;
+    double owed;
+    sgp_node_link_account(node, sgp_node_find_link(node, target, SGP_OUT), &number, &owed);
+    return owed;
+}
+
+/* n2 has left, and answers for another second. Its heir dies, and is put back to a moment before the
+ * bequest, at which it owed n2 a share. n2 accepted that share long ago, and says so in its greeting.
+ * The share went back to the heir with the bequest, and is lost with the rest of it. */
+Test(leave, a_leaver_that_is_still_there_says_what_its_heir_has_forgotten)
+{
+    const struct sgp_method *method = sgp_method_find("sgp");
+    uint32_t owed = 0;
+    struct fleet *fleet = leaving_fleet(method, NULL);
+    struct inheritance known = inheritance;
+    fleet_destroy(fleet);
+    for (uint32_t i = 0; i < 8; i++) {
+        struct sgp_sim_crash crash = {.node = known.heir,
+            .at = known.at + 30 * SGP_MILLISECOND,
+            .back = known.at + 60 * SGP_MILLISECOND,
+            .saved = SGP_SECOND - i * 5 * SGP_MILLISECOND};
+        fleet = open_leaving_fleet(method, &crash);
+        run_until(fleet, crash.back);
+        cr_assert(has_left(fleet, 2));
+        cr_assert(eq(u64, fleet_summary(fleet).restored, 1));
+        bool owes = owed_to(fleet, known.heir, 2) > 0;
+        run_until(fleet, crash.back + SGP_SECOND / 2);
+        cr_assert(zero(dbl, owed_to(fleet, known.heir, 2)), "n2 has greeted");
+        run_until(fleet, SGP_TIME_NEVER);
+        cr_assert(ge(u32, fleet->notes[SGP_NOTE_OUTDATED], 1));
+        owed += owes;
+        fleet_destroy(fleet);
+    }
+    cr_assert(gt(u32, owed, 0));
+}
+
 /* n0 and n2 are cut off from n1 and n3, so that n2 accepts two shares whose acknowledgements are lost.
  * n2 leaves to n0. The record of n0 is put back from before the bequest, and n2 begins again as a new
- * member. Now no node knows of the two shares, and both come home. */
-Test(leave, an_heir_that_was_put_back_knows_nothing_of_what_its_leaver_accepted)
+ * member. Now no node knows of the two shares, and both come home. `away` is how long n0 is dead: n2
+ * is still there then, or is not. */
+static void check_that_both_come_home(sgp_time away)
 {
     static const uint32_t island[] = {0, 2};
     static const struct sgp_sim_cut cut = {island, 2, SGP_SECOND, 100 * SGP_SECOND};
@@ -168,13 +222,10 @@ Test(leave, an_heir_that_was_put_back_knows_nothing_of_what_its_leaver_accepted)
         fleet->options.crash_count = count;
         fleet_open(fleet);
         cr_assert(zero(int, sgp_sim_command(fleet->sim, SGP_SECOND, 2, SGP_EVENT_LEAVE)));
-        sgp_time until = count == 0 ? 10 * SGP_SECOND : 200 * SGP_SECOND;
-        cr_assert(
-            zero(int, sgp_sim_run(fleet->sim, until, &fleet->error)), "%s", fleet->error.text);
+        run_until(fleet, count == 0 ? 10 * SGP_SECOND : 200 * SGP_SECOND);
         cr_assert(gt(i64, inheritance.at, 0));
-        sgp_time at = inheritance.at;
-        crashes[0] = (struct sgp_sim_crash){
-            inheritance.heir, at + SGP_SECOND, at + 2 * SGP_SECOND, false, at - 1};
+        sgp_time at = inheritance.at, dies = at + 30 * SGP_MILLISECOND;
+        crashes[0] = (struct sgp_sim_crash){inheritance.heir, dies, dies + away, false, at - 1};
         crashes[1] = (struct sgp_sim_crash){2, at + 4 * SGP_SECOND, at + 5 * SGP_SECOND, false, 0};
         if (count == 0)
             fleet_destroy(fleet);
@@ -183,6 +234,12 @@ Test(leave, an_heir_that_was_put_back_knows_nothing_of_what_its_leaver_accepted)
     cr_assert(eq(u32, fleet->notes[SGP_NOTE_DISPUTED], 2));
     cr_assert(eq(u32, fleet->notes[SGP_NOTE_SETTLED], 2));
     fleet_destroy(fleet);
+}
+
+Test(leave, an_heir_that_was_put_back_knows_nothing_of_what_its_leaver_accepted)
+{
+    check_that_both_come_home(30 * SGP_MILLISECOND);
+    check_that_both_come_home(2 * SGP_SECOND);
 }
 
 struct trouble {
