@@ -653,10 +653,13 @@ struct sgp_verdict sgp_core_welcome(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_welcome *welcome);
 
 /* link.c */
+#define SGP_QUIET_BEATS 2 /* heartbeats that prove a silence: one may be late */
 struct sgp_verdict sgp_core_hear(struct sgp_node *node, struct sgp_core_link *link,
     const struct sgp_pulse *pulse); /* NULL: a part of a payload arrived */
 void sgp_core_hang_up(
     struct sgp_node *node, struct sgp_core_link *link, int code, enum sgp_reason reason);
+/* From now on the peer must show that it is alive on this link, even if both nodes are inactive. */
+void sgp_core_probe(struct sgp_node *node, struct sgp_core_link *link);
 /* Reject a peer, which then counts as never heard. */
 void sgp_core_refuse(
     struct sgp_node *node, struct sgp_core_link *link, int code, enum sgp_reason reason);

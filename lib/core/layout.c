@@ -147,7 +147,8 @@ static void init_link(struct sgp_core_link *link, uint32_t peer, enum sgp_direct
     link->connection.state = SGP_LINK_DOWN;
     link->connection.redial = SGP_TIME_NEVER;
     link->connection.backoff = SGP_DIAL_MIN_NS;
-    link->liveness.heard = link->pace.since = link->inquiry.unreachable = SGP_TIME_NEVER;
+    link->liveness.heard = link->liveness.probed = SGP_TIME_NEVER;
+    link->pace.since = link->inquiry.unreachable = SGP_TIME_NEVER;
     for (uint32_t k = 0; k < 2; k++) {
         link->giving.credit[k] = link->giving.announced[k] = SGP_ROUND_NONE;
         link->receiving.promise[k] = SGP_ROUND_NONE;

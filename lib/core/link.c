@@ -41,17 +41,25 @@ void sgp_core_refuse(
     sgp_core_hang_up(node, link, code, reason);
 }
 
-/* A peer that takes part again says so on its other connection, too, if there is one. From now on
- * the failure detector watches that one, too. */
+void sgp_core_probe(struct sgp_node *node, struct sgp_core_link *link)
+{
+    if (link->liveness.probed != SGP_TIME_NEVER)
+        return;
+    link->liveness.probed = node->now;
+    sgp_core_mark_dirty(node, link);
+}
+
+/* A peer that greets may have lost its other connection as well. A peer that takes part again says
+ * so on its other connection, too, if there is one. */
 static void expect_to_hear(struct sgp_node *node, const struct sgp_core_link *from)
 {
     struct sgp_core_link *link = sgp_core_find(node, from->peer, SGP_OUT);
     if (link == NULL || link->connection.state != SGP_LINK_UP ||
-        sgp_core_state_is_active(link->pulse.state) || !sgp_core_state_is_active(from->pulse.state))
+        sgp_core_state_is_active(link->pulse.state))
         return;
-    link->pulse.state = from->pulse.state;
-    link->liveness.heard = node->now;
-    sgp_core_mark_dirty(node, link);
+    bool greets = from->connection.state == SGP_LINK_CONNECTING;
+    if (greets || sgp_core_state_is_active(from->pulse.state))
+        sgp_core_probe(node, link);
 }
 
 struct sgp_verdict sgp_core_hear(
@@ -66,6 +74,7 @@ struct sgp_verdict sgp_core_hear(
         sgp_core_hear_topology(node, link, pulse->epoch.topology);
     note_interval(link, node->now);
     link->liveness.heard = node->now;
+    link->liveness.probed = SGP_TIME_NEVER;
     if (link->liveness.absent) {
         link->liveness.absent = false;
         (void)sgp_core_note(node, SGP_NOTE_BACK, link->peer);
@@ -77,7 +86,7 @@ struct sgp_verdict sgp_core_hear(
     link->pulse = *pulse;
     if (link->connection.state == SGP_LINK_UP)
         sgp_core_accept_end(node, link);
-    if (link->connection.state == SGP_LINK_UP && link->direction == SGP_IN)
+    if (link->direction == SGP_IN)
         expect_to_hear(node, link);
     return sgp_fine();
 }
@@ -91,6 +100,7 @@ static void disconnect(struct sgp_node *node, struct sgp_core_link *link)
     link->connection.id = 0;
     link->connection.state = SGP_LINK_DOWN;
     link->connection.since = node->now;
+    link->liveness.probed = SGP_TIME_NEVER;
     link->giving.credit[0] = link->giving.credit[1] = SGP_ROUND_NONE;
     if (link->owed[0].sent)
         link->owed[0].spent += node->now - link->owed[0].since;

@@ -10,11 +10,10 @@
  *
  * If the connection of an honest source broke at the source's end only, the source is let in after
  * two beats. If it also lost its incarnation, it is let in once the old connection is given up.
+ * Between two nodes at rest no beats are due, so the old connection is probed.
  *
  * The rule: docs/rules/greeting.md */
 #include "core/core.h"
-
-#define SGP_QUIET_BEATS 2 /* one beat may be late */
 
 static bool is_known(const struct sgp_core_link *link, const struct sgp_hello *hello)
 {
@@ -59,6 +58,7 @@ static void keep(struct sgp_node *node, struct sgp_core_link *link, uint64_t con
         .hello = message->hello};
     pending->hello.source = pending->hello.target =
         NULL; /* the strings are borrowed for the call */
+    sgp_core_probe(node, link);
 }
 
 void sgp_core_pending(struct sgp_node *node, const struct sgp_event *event)

@@ -85,6 +85,9 @@ struct sgp_core_link {
      * message on one link of a peer proves nothing about the other link. */
     struct {
         sgp_time heard; /* SGP_TIME_NEVER: not heard yet, or no longer monitored */
+        /* Since when the peer must show that it is alive, even if no heartbeats are due.
+         * SGP_TIME_NEVER: it need not. */
+        sgp_time probed;
         /* longest silence in the present and the previous window of 32 intervals */
         sgp_time longest[2];
         uint32_t intervals; /* number of intervals in the present window */

@@ -16,6 +16,14 @@ static bool beats(enum sgp_node_state own, enum sgp_node_state other)
     return sgp_core_state_is_active(own) || (lingers && sgp_core_state_is_active(other));
 }
 
+/* A node that probes a link sends heartbeats there, and the peer answers what it hears. At the pace
+ * of heartbeats the answer is not answered in turn. */
+static bool says_beats(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    return beats(sgp_core_state(node), link->pulse.state) ||
+           link->liveness.probed != SGP_TIME_NEVER;
+}
+
 /* The longest interval between two messages on a link with heartbeats. */
 static sgp_time beat_pace(enum sgp_node_state own, enum sgp_node_state other)
 {
@@ -37,7 +45,8 @@ void sgp_core_announce(struct sgp_node *node)
     SGP_EACH_OF (link, node, SGP_SET_DIRTY) {
         if (link->connection.state != SGP_LINK_UP)
             continue;
-        bool due = beats(own, link->pulse.state) &&
+        bool answers = link->liveness.heard == node->now;
+        bool due = (says_beats(node, link) || answers) &&
                    node->now - link->connection.said >= beat_pace(own, link->pulse.state);
         bool stops = node->role->unique && link->pulse.state == SGP_NODE_DRAINING;
         bool broken = link->direction == SGP_OUT && (is_urgent(own, link->pulse.state) || stops) &&
@@ -81,14 +90,27 @@ static sgp_time greeting_end(const struct sgp_core_link *link)
     return link->connection.since + SGP_SILENCE_MIN_NS + more;
 }
 
+/* When a silence proves that the peer is away. If no heartbeats are due, the peer must have left
+ * probes unanswered. */
+static sgp_time silent_at(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    sgp_time at = link->liveness.heard + sgp_core_silence(link);
+    if (beats(link->pulse.state, sgp_core_state(node)))
+        return at;
+    if (link->liveness.probed == SGP_TIME_NEVER)
+        return SGP_TIME_NEVER;
+    sgp_time answered = link->liveness.probed + SGP_QUIET_BEATS * SGP_BEAT_IDLE_NS;
+    return answered > at ? answered : at;
+}
+
 /* When silence becomes absence. Heartbeats do not keep a payload alive that arrives too slowly,
  * because it occupies a buffer. Only in an exact cycle do they. The time for a payload does not
  * depend on the peer's pace, because a bandwidth-bound link has to retransmit losses. */
 static sgp_time absent_at(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    bool judged = link->liveness.heard != SGP_TIME_NEVER && !link->liveness.absent &&
-                  beats(link->pulse.state, sgp_core_state(node)) && !node->drained;
-    sgp_time at = judged ? link->liveness.heard + sgp_core_silence(link) : SGP_TIME_NEVER;
+    bool judged =
+        link->liveness.heard != SGP_TIME_NEVER && !link->liveness.absent && !node->drained;
+    sgp_time at = judged ? silent_at(node, link) : SGP_TIME_NEVER;
     if (receives(link) && !node->drained && sgp_core_payload_end(link) < at)
         at = sgp_core_payload_end(link);
     bool greeting = link->connection.state == SGP_LINK_CONNECTING;
@@ -147,7 +169,7 @@ static sgp_time link_deadline(const struct sgp_node *node, const struct sgp_core
     if (link->connection.redial < least && wants_connection(node, link))
         least = link->connection.redial;
     enum sgp_node_state own = sgp_core_state(node);
-    bool says = link->connection.state == SGP_LINK_UP && beats(own, link->pulse.state);
+    bool says = link->connection.state == SGP_LINK_UP && says_beats(node, link);
     sgp_time due =
         says ? link->connection.said + beat_pace(own, link->pulse.state) : SGP_TIME_NEVER;
     return due < least ? due : least;

@@ -662,3 +662,108 @@ Test(link, one_that_takes_part_again_is_expected_on_the_other_line_too)
         close_desk(&desk);
     }
 }
+
+/* Both are paused, so no heartbeats are due. */
+static void open_pair_at_rest(struct desk *desk)
+{
+    open_pair(desk);
+    post_type(desk, SGP_EVENT_PAUSE);
+    post_type(desk, SGP_EVENT_TRAINED);
+    struct sgp_pulse rests = pulse_at(0, SGP_ROUND_NONE);
+    rests.state = SGP_NODE_PAUSED;
+    say_pulses(desk, 1, rests);
+    cr_assert(eq(i64, sgp_node_deadline(desk->node), SGP_TIME_NEVER));
+    desk->now += 100 * SGP_SECOND;
+}
+
+/* Whether the greeting of another incarnation is accepted. On the old connection heartbeats are answered, or not. */
+static bool is_let_in_beside(struct desk *desk, bool answered)
+{
+    uint64_t old = desk->link_of[1][SGP_IN];
+    struct sgp_message rests = {.type = SGP_BEAT, .pulse = pulse_at(0, SGP_ROUND_NONE)};
+    rests.pulse.state = SGP_NODE_PAUSED;
+    greet_in(desk, 1, pulse_at(0, 0), 89);
+    uint64_t new = desk->link_of[1][SGP_IN];
+    for (int i = 0; i < 100; i++) {
+        const struct sgp_effect *asked = find_sent(desk, SGP_BEAT, 1);
+        const struct sgp_effect *welcome = find_sent(desk, SGP_WELCOME, 1);
+        if (welcome != NULL)
+            cr_assert(eq(u64, welcome->send.link.connection, new));
+        if (welcome != NULL || find_end(desk, new) != NULL)
+            return welcome != NULL;
+        if (asked != NULL && asked->send.link.connection == old && answered) {
+            post(desk, (struct sgp_event){
+                           .type = SGP_EVENT_MESSAGE, .link = {1, SGP_IN, old}, .message = &rests});
+            continue;
+        }
+        desk->now = sgp_node_deadline(desk->node);
+        cr_assert(ne(i64, desk->now, SGP_TIME_NEVER));
+        post_type(desk, SGP_EVENT_TICK);
+    }
+    cr_assert(false, "neither accepted nor refused");
+    return false;
+}
+
+/* The peer was killed while both rested, and its next process has lost its incarnation. */
+Test(link, of_two_that_rest_one_that_greets_anew_gets_in_beside_a_dead_connection)
+{
+    struct desk desk;
+    open_pair_at_rest(&desk);
+    uint64_t old = desk.link_of[1][SGP_IN];
+    sgp_time from = desk.now;
+    cr_assert(is_let_in_beside(&desk, false));
+    cr_assert(eq(int, find_end(&desk, old)->hang_up.reason, SGP_REASON_ABSENT));
+    cr_assert(lt(i64, desk.now, from + SGP_SILENCE_MIN_NS));
+    close_desk(&desk);
+}
+
+Test(link, of_two_that_rest_one_that_answers_keeps_its_connection)
+{
+    struct desk desk;
+    open_pair_at_rest(&desk);
+    cr_assert(not(is_let_in_beside(&desk, true)));
+    close_desk(&desk);
+}
+
+/* The other end of the same: a heartbeat is answered once, so that two at rest do not keep each other awake. */
+Test(link, one_that_rests_answers_the_heartbeat_of_another)
+{
+    struct desk desk;
+    open_pair_at_rest(&desk);
+    struct sgp_pulse rests = pulse_at(0, SGP_ROUND_NONE);
+    rests.state = SGP_NODE_PAUSED;
+    say_pulse(&desk, 1, SGP_OUT, rests);
+    const struct sgp_effect *answer = find_sent(&desk, SGP_BEAT, 1);
+    cr_assert_not_null(answer);
+    cr_assert(eq(u64, answer->send.link.connection, desk.link_of[1][SGP_OUT]));
+    desk.now += SGP_BEAT_IDLE_NS - 1;
+    say_pulse(&desk, 1, SGP_OUT, rests);
+    cr_assert_null(find_sent(&desk, SGP_BEAT, 1));
+    cr_assert(eq(i64, sgp_node_deadline(desk.node), SGP_TIME_NEVER));
+    close_desk(&desk);
+}
+
+/* The peer's machine lost its power while both rested, and it greets over the one line that it has. */
+Test(link, of_two_that_rest_one_that_greets_anew_is_expected_on_the_other_line_too)
+{
+    for (uint32_t both = 0; both < 2; both++) {
+        struct desk desk;
+        open_pair_at_rest(&desk);
+        struct sgp_pulse rests = pulse_at(0, SGP_ROUND_NONE);
+        rests.state = SGP_NODE_PAUSED;
+        lose(&desk, 1, SGP_IN);
+        greet_in(&desk, 1, rests, 88);
+        cr_assert_not_null(find_sent(&desk, SGP_WELCOME, 1));
+        uint64_t line = desk.link_of[1][SGP_OUT];
+        if (both)
+            say_pulse(&desk, 1, SGP_OUT, rests);
+        for (int i = 0; i < 100 && sgp_node_deadline(desk.node) != SGP_TIME_NEVER; i++) {
+            desk.now = sgp_node_deadline(desk.node);
+            post_type(&desk, SGP_EVENT_TICK);
+            if (find_end(&desk, line) != NULL)
+                break;
+        }
+        cr_assert(eq(int, find_end(&desk, line) != NULL, !both));
+        close_desk(&desk);
+    }
+}

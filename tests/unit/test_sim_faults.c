@@ -106,6 +106,35 @@ Test(faults, who_keeps_a_connection_that_is_lost_finds_out_by_silence_or_by_the_
     fleet_destroy(fleet);
 }
 
+/* n0 is paused while n1 ends its rounds, so no heartbeats are due. Then n0's machine loses its power and its state. */
+Test(faults, who_comes_back_to_one_at_rest_gets_in_beside_its_former_connection)
+{
+    const struct sgp_sim_half_open half = {0, 1, 10 * SGP_SECOND};
+    const struct sgp_sim_crash crash = {
+        .node = 0, .at = 10 * SGP_SECOND + 1, .back = 11 * SGP_SECOND, .forgets = true};
+    struct fleet *fleet = fleet_generate("ring", 2, 0);
+    fleet->start[0][0] = 1;
+    fleet->options.rounds = 200; /* 2.2 s */
+    fleet->options.half_opens = &half;
+    fleet->options.half_open_count = 1;
+    fleet->options.crashes = &crash;
+    fleet->options.crash_count = 1;
+    fleet_open(fleet);
+    cr_assert(zero(int, sgp_sim_command(fleet->sim, SGP_SECOND, 0, SGP_EVENT_PAUSE)));
+    cr_assert(zero(int, sgp_sim_run(fleet->sim, 9 * SGP_SECOND, &fleet->error)));
+    struct sgp_node_status status;
+    sgp_node_status(sgp_sim_node(fleet->sim, 1), &status);
+    cr_assert(eq(int, status.state, SGP_NODE_FINISHED));
+    cr_assert(
+        zero(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error)), "%s", fleet->error.text);
+    struct sgp_sim_summary summary = fleet_summary(fleet);
+    cr_assert(eq(u64, summary.half_opened, 2));
+    cr_assert(eq(u32, summary.finished, 2));
+    cr_assert(lt(dbl, summary.disagreement, 1e-3));
+    cr_assert(lt(i64, summary.time, 20 * SGP_SECOND));
+    fleet_destroy(fleet);
+}
+
 /* Leaps add up; past the end of time a clock stands still and overflows nothing. */
 Test(faults, a_clock_that_leaps_too_far_stays_at_the_end_of_time)
 {
