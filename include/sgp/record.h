@@ -79,7 +79,8 @@ struct sgp_record {
      * members at each time. */
     double unknown;
     sgp_round turns; /* rounds that train before `round` */
-    /* Of exact cycles; `topology` is the digest of the node's file, 0: not known. */
+    /* Of exact cycles. `start` is SGP_ROUND_NONE if the node used no epochs. `topology` is the
+     * digest of the node's file, 0: not known. */
     struct sgp_epoch epoch;
     bool leaving; /* the node is leaving for good */
     bool left;    /* the node has handed everything over */

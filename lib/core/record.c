@@ -39,6 +39,8 @@ void sgp_node_record(const struct sgp_node *node, struct sgp_record *record)
     bool due = sgp_core_epoch_is_below(&node->exact.epoch, &node->exact.heard);
     /* otherwise the cycle would not be renewed */
     record->epoch.topology = due ? 0 : node->config.topology->digest;
+    if (!sgp_core_uses_epochs(node) && node->exact.heard.number == 0)
+        record->epoch.start = SGP_ROUND_NONE;
     record->leaving = node->leaving.wanted;
     record->left = node->leaving.left;
     record->account_count = 0;
@@ -103,7 +105,7 @@ static const struct sgp_schema_field record_fields[] = {
     RECORD(unknown, 0, UINT64_MAX),
     RECORD(turns, 0, LABEL_MAX),
     RECORD(epoch.number, SGP_SCHEMA_ANY),
-    RECORD(epoch.start, 0, LABEL_MAX),
+    RECORD(epoch.start, SGP_ROUND_NONE, LABEL_MAX),
     RECORD(epoch.topology, SGP_SCHEMA_ANY),
     RECORD(leaving, SGP_SCHEMA_ANY),
     RECORD(left, SGP_SCHEMA_ANY),
@@ -231,15 +233,16 @@ void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record)
     sgp_core_set_round(node, record->round);
     node->turns.round = record->round;
     node->turns.count = record->turns;
-    node->exact.epoch = node->exact.heard =
-        (struct sgp_epoch){.number = record->epoch.number, .start = record->epoch.start};
+    bool used_epochs = record->epoch.start != SGP_ROUND_NONE;
+    node->exact.epoch = node->exact.heard = (struct sgp_epoch){
+        .number = record->epoch.number, .start = used_epochs ? record->epoch.start : 0};
     if (node->config.open && record->rounds != 0) { /* the node had reached its end */
         node->config.open = false;
         node->config.rounds = record->rounds > 0 ? record->rounds : 0;
     }
     node->fleet.ends = sgp_core_own_end(node);
     node->past.another_file = record->epoch.topology != node->config.topology->digest;
-    if (node->past.another_file || record->epoch.number > 0)
+    if ((node->past.another_file && used_epochs) || record->epoch.number > 0)
         sgp_core_expect_epochs(node);
     if (sgp_core_is_relay(node) && !node->past.another_file && record->rounds > 0)
         node->fleet.ends = record->rounds;

@@ -221,3 +221,41 @@ Test(epoch, after_exact_cycles_a_neighbour_begins_a_node_again_so_often_and_no_m
     sgp_topology_destroy(exact);
     close_desk(&desk);
 }
+
+static struct sgp_topology *pair_that_gives_less(void)
+{
+    static const struct sgp_edge both[] = {{0, 1, 0.25}, {1, 0, 0.25}};
+    const struct sgp_edge *edges[] = {both};
+    const uint32_t counts[] = {2};
+    return topology_of(2, 1, edges, counts);
+}
+
+/* The epoch that n0 names. It had the file `former`, and comes back with another one, which has no
+ * exact cycles. */
+static struct sgp_epoch epoch_after(struct sgp_topology *former)
+{
+    struct desk desk;
+    struct sgp_record_link links[2];
+    struct sgp_record record = {.link_capacity = 2, .links = links};
+    open_desk(&desk, former, config_of(former));
+    greet_pair(&desk);
+    sgp_node_record(desk.node, &record);
+    cr_assert(sgp_record_is_sound(&record, 2));
+    desk.topology = pair_that_gives_less();
+    begin_again_from(&desk, &record);
+    greet_in(&desk, 1, pulse_at(0, 0), 88);
+    const struct sgp_effect *welcome = find_sent(&desk, SGP_WELCOME, 1);
+    cr_assert_not_null(welcome);
+    struct sgp_epoch epoch = welcome->send.message.pulse.epoch;
+    close_desk(&desk);
+    sgp_topology_destroy(former);
+    return epoch;
+}
+
+/* A restart under another file is as a reload. If neither file has exact cycles, there are no epochs,
+ * and neighbours with the former file count the same rounds. */
+Test(epoch, a_restart_under_another_file_follows_epochs_only_after_exact_cycles)
+{
+    cr_assert(zero(u64, epoch_after(pair()).topology));
+    cr_assert(not(zero(u64, epoch_after(pair_with_exact_cycles()).topology)));
+}

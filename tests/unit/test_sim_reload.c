@@ -9,6 +9,7 @@
 
 #define FILES 4
 #define RELOADS_MAX 32
+#define NODES 4u
 
 static struct sgp_topology *generate(const char *family, uint32_t nodes)
 {
@@ -161,6 +162,59 @@ Test(sim_reload, restarts_under_another_file_keep_all_weight)
         cr_assert(eq(u32, fleet_summary(fleet).finished, 8));
         cr_assert(le(dbl, fabs(fleet_summary(fleet).weight - 8), 1e-9));
         finish(fleet, &script);
+    }
+}
+
+struct change {
+    const char *method;
+    struct sgp_generate_options former, next;
+};
+
+/* n0 dies after 0.9 s, and comes back with the file `next`, which it alone has. After 6 s it asks for
+ * an early stop. */
+static void stop_after_restart(struct fleet *fleet, struct sgp_topology *next)
+{
+    struct sgp_sim_reload reloads[NODES + 1] = {[NODES] = {0, SGP_SECOND, next}};
+    const struct sgp_sim_crash crash = {
+        .node = 0, .at = 900 * SGP_MILLISECOND, .back = 1100 * SGP_MILLISECOND};
+    for (uint32_t i = 0; i < NODES; i++)
+        reloads[i] = (struct sgp_sim_reload){i, 0, fleet->topology};
+    fleet->options.reloads = reloads;
+    fleet->options.reload_count = NODES + 1;
+    fleet->options.crashes = &crash;
+    fleet->options.crash_count = 1;
+    fleet->options.rounds = 100000; /* no node comes there */
+    fleet_open(fleet);
+    cr_assert(zero(int, sgp_sim_command(fleet->sim, 6 * SGP_SECOND, 0, SGP_EVENT_ENOUGH)));
+    int status = sgp_sim_run(fleet->sim, 60 * SGP_SECOND, &fleet->error);
+    cr_assert(zero(int, status), "%s", fleet->error.text);
+}
+
+/* No file ever had exact cycles. So all nodes count the same rounds, and all stop. */
+Test(sim_reload, a_node_with_the_former_file_hears_the_stop_of_one_that_came_back_with_another)
+{
+    static const struct change changes[] = {
+        {"sgp", {.family = "ring"}, {.family = "complete"}},
+        {"osgp", {.family = "ring"}, {.family = "complete"}},
+        {"agp", {.family = "ring"}, {.family = "complete"}},
+        {"dpsgd", {.family = "bidirectional-ring"}, {.family = "complete"}},
+        {"adpsgd", {.family = "bidirectional-ring"}, {.family = "complete"}},
+        {"backup", {.family = "owner"}, {.family = "owner", .backup = 1}},
+        {"downpour", {.family = "owner"}, {.family = "owner", .staleness = {.most = 8}}},
+        {"cyclic", {.family = "token"}, {.family = "token", .delay = {.most = 8}}},
+    };
+    for (uint32_t m = 0; m < sizeof changes / sizeof *changes; m++) {
+        struct sgp_generate_options former = changes[m].former, next = changes[m].next;
+        former.nodes = next.nodes = NODES;
+        struct fleet *fleet = fleet_of_owners(changes[m].method, &former, 0);
+        struct sgp_topology *other;
+        cr_assert(zero(int, sgp_generate(&next, &fleet->error, &other)), "%s", fleet->error.text);
+        cr_assert(zero(int, sgp_method_suit(fleet->options.method, fleet->topology, NULL, NULL)));
+        cr_assert(zero(int, sgp_method_suit(fleet->options.method, other, NULL, NULL)));
+        stop_after_restart(fleet, other);
+        cr_expect(eq(u32, fleet_summary(fleet).finished, NODES), "%s", changes[m].method);
+        fleet_destroy(fleet);
+        sgp_topology_destroy(other);
     }
 }
 
