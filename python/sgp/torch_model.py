@@ -55,7 +55,7 @@ class Slot:
     address: int  # of the view; share_memory() takes a view along when it moves a tensor
     dtype: torch.dtype
     is_value: bool  # and no update, in every turn
-    copier: Optional[Copier] = None  # on which the tensor is copied; None: it is the view
+    copier: Optional[Copier] = None  # of the tensor; None: it is the view
     adopted: int = 0  # the address of the tensor that the copier knows
     master: Optional[torch.Tensor] = None  # what a tensor was last rounded from, or what was last sent of it; float32 on its device
     touch: Optional[torch.Tensor] = None  # an empty view of the tensor, which shares its version counter
@@ -185,7 +185,7 @@ class TorchModel:
             self._copiers.synchronize()
 
     def _bind(self, slot: Slot) -> None:
-        """Copy the values of a slot's tensor to the memory and let it live there; or choose the copier on which it is copied."""
+        """Copy the values of a slot's tensor to the memory and let it live there; or choose the copier for it."""
         tensor = slot.found.tensor
         if lies_here(tensor) and tensor.dtype == torch.float32 and not self._ahead:
             slot.view.copy_(tensor.detach().clone())  # a transposed view lies over where it goes

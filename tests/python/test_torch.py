@@ -333,7 +333,7 @@ class TorchTest(unittest.TestCase):
         copied = copy.deepcopy(model)
         with torch.no_grad():
             copied[0].weight.fill_(99)
-        self.assertNotEqual(float(model[0].weight[0, 0]), 99)
+        self.assertNotEqual(model[0].weight[0, 0].item(), 99)
         saved = io.BytesIO()
         torch.save(model[2].bias, saved)
         self.assertLess(saved.tell(), 2000)  # the tensor, not the memory that it is a view of
@@ -388,7 +388,7 @@ class TorchTest(unittest.TestCase):
         self.assertTrue((program.z == 3).all())
         child = os.fork()  # nothing of it is left out of a child either
         if child == 0:
-            os._exit(0 if float(model[0].weight.sum()) == 288 else 1)
+            os._exit(0 if model[0].weight.sum().item() == 288 else 1)
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
 
     # ---- loops that mix by themselves
