@@ -266,9 +266,9 @@ static void take_back_in_vain(struct sgp_node *node)
     SGP_EACH_OUT (link, node) {
         if (!is_owed_in_vain(node, link))
             continue;
-        bool passed_over = link->owed[0].share.bequest > 0 && may_inherit(link);
+        bool bequest = link->owed[0].share.bequest > 0;
         sgp_core_take_back(node, link, SGP_REASON_LEAVING);
-        if (passed_over) /* the former heir then forgets the accounts */
+        if (bequest && link->connection.id != 0) /* the former heir then forgets the accounts */
             sgp_core_hang_up(node, link, SGP_E_CLOSED, SGP_REASON_LEAVING);
         node->again = true;
     }

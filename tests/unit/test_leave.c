@@ -533,3 +533,22 @@ Test(leave, an_heir_that_answers_nothing_is_passed_over)
     cr_assert(ne(int, link.state, SGP_LINK_UP));
     close_desk(&desk);
 }
+
+/* n1 begins to leave too, and has not answered the accounts yet. The bequest comes home, and n1 would
+ * answer accounts of no bequest. So its connection ends with the bequest. */
+Test(leave, an_heir_that_begins_to_leave_answers_no_more)
+{
+    struct desk desk;
+    leave_in_round_one(&desk);
+    grant(&desk, 1, 0);
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
+    struct sgp_message beat = {.type = SGP_BEAT, .pulse = pulse_at(1, SGP_ROUND_NONE)};
+    beat.pulse.state = SGP_NODE_DRAINING;
+    say(&desk, 1, SGP_OUT, beat);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_RESTORE));
+    cr_assert(eq(dbl, status_of(&desk).weight, 1.5));
+    const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
+    cr_assert(end != NULL && end->hang_up.link.peer == 1 && end->hang_up.link.direction == SGP_OUT);
+    cr_assert(eq(int, end->hang_up.reason, SGP_REASON_LEAVING));
+    close_desk(&desk);
+}
