@@ -91,6 +91,10 @@ void sgp_model_file_tensors(
 /* The value of a tag, or NULL; valid until the file is destroyed. */
 const char *sgp_model_file_tag(const struct sgp_model_file *file, const char *key);
 
+/* Tag number `index` from 0, in the order of the file and valid as above; false after the last. */
+bool sgp_model_file_tag_at(
+    const struct sgp_model_file *file, uint32_t index, struct sgp_file_tag *ret_tag);
+
 /* Free; NULL is fine. */
 void sgp_model_file_destroy(struct sgp_model_file *file);
 

@@ -27,8 +27,10 @@ struct sgp_predictor_view {
     const char *const *classes; /* model->outputs names; NULL: they have none, or are no classes */
     const char *const *labels;  /* of the label columns; NULL: not known */
     uint32_t label_count;
-    bool classifies; /* the greatest output of a row is its class */
-    bool bits;       /* each output is the probability of a 1 in its label column */
+    const struct sgp_scaling *scaling; /* of the columns; NULL: the file names none */
+    enum sgp_missing missing;          /* SGP_MISSING_MEAN, or ERROR: no value may be missing */
+    bool classifies;                   /* the greatest output of a row is its class */
+    bool bits; /* each output is the probability of a 1 in its label column */
 };
 
 /* Rows that the model has seen: model->outputs predictions each (sgp_learner_predict), finite. */

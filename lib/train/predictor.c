@@ -251,6 +251,8 @@ struct sgp_predictor_view sgp_predictor_view(const struct sgp_predictor *predict
         .classes = (const char *const *)predictor->classes,
         .labels = (const char *const *)predictor->labels,
         .label_count = predictor->label_count,
+        .scaling = predictor->scaling,
+        .missing = predictor->missing,
         .classifies = predictor->classes || takes == SGP_LOSS_TAKES_CLASS,
         .bits = takes & SGP_LOSS_TAKES_BITS};
 }

@@ -29,6 +29,19 @@ const char *sgp_model_file_tag(const struct sgp_model_file *file, const char *ke
     return json_string_value(json_object_get(file->metadata, key));
 }
 
+bool sgp_model_file_tag_at(
+    const struct sgp_model_file *file, uint32_t index, struct sgp_file_tag *ret_tag)
+{
+    void *at = json_object_iter(file->metadata);
+    while (at && index-- > 0)
+        at = json_object_iter_next(file->metadata, at);
+    if (!at)
+        return false;
+    *ret_tag = (struct sgp_file_tag){
+        .key = json_object_iter_key(at), .value = json_string_value(json_object_iter_value(at))};
+    return true;
+}
+
 void sgp_model_file_tensors(
     const struct sgp_model_file *file, uint64_t values_from, struct sgp_tensor_end *ret_ends)
 {

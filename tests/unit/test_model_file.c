@@ -35,6 +35,13 @@ static void check_contents(const struct sgp_model_file *file)
     cr_assert(eq(str, (char *)(uintptr_t)sgp_model_file_tag(file, "round"), "42"));
     cr_assert(eq(str, (char *)(uintptr_t)sgp_model_file_tag(file, "weight"), "1.25"));
     cr_assert(eq(ptr, (void *)(uintptr_t)sgp_model_file_tag(file, "loss"), NULL));
+    struct sgp_file_tag tag;
+    for (uint32_t i = 0; i < 2; i++) { /* behind the digest */
+        cr_assert(sgp_model_file_tag_at(file, i + 1, &tag));
+        cr_assert(eq(str, (char *)(uintptr_t)tag.key, (char *)(uintptr_t)tags[i].key));
+        cr_assert(eq(str, (char *)(uintptr_t)tag.value, (char *)(uintptr_t)tags[i].value));
+    }
+    cr_assert_not(sgp_model_file_tag_at(file, 3, &tag));
 }
 
 static unsigned char *encoded(size_t *ret_size)
