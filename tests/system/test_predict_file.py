@@ -9,7 +9,6 @@ import io
 import json
 import os
 import random
-import struct
 import subprocess
 import sys
 
@@ -20,8 +19,8 @@ except ImportError:
     sys.exit(77)
 
 import fleet
-import peer
 from fleet import FleetTest
+from tensors import read_model, write_model
 
 SGPCTL = None  # the second argument
 CLOSE = 1e-6
@@ -48,33 +47,6 @@ def write_rows(path, rows, columns=None):
         writer = csv.DictWriter(file, columns or list(rows[0]), extrasaction="ignore")
         writer.writeheader()
         writer.writerows(rows)
-
-
-def read_model(path):
-    """Tags and tensors, as docs/MODELS.md has it."""
-    with open(path, "rb") as file:
-        data = file.read()
-    size = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8:8 + size])
-    tags = header.pop("__metadata__")
-    return tags, {name: np.frombuffer(data[8 + size:][slice(*t["data_offsets"])], "<f4").reshape(t["shape"]).astype("f8")
-                  for name, t in header.items()}
-
-
-def write_model(path, tags, values, shapes):
-    """A file with the right digest, whatever its tags say."""
-    header, at = {"__metadata__": {"xxh3": "0" * 16, **{k: v for k, v in tags.items() if k != "xxh3"}}}, 0
-    for name, shape in shapes.items():
-        count = int(np.prod(shape))
-        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [4 * at, 4 * (at + count)]}
-        at += count
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    head, body = struct.pack("<Q", len(text)) + text, np.asarray(values, "<f4").tobytes()
-    digits = head.index(b"0" * 16)
-    digest = peer.checksum(body, peer.checksum(head[digits + 16:], peer.checksum(head[:digits])))
-    with open(path, "wb") as file:
-        file.write(head[:digits] + b"%016x" % digest + head[digits + 16:] + body)
 
 
 def features(rows):
