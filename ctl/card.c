@@ -149,7 +149,9 @@ static void put_card(const char *path, const struct sgp_predictor_view *view)
     put_text(path);
     (void)printf("\n\n");
     put_purpose(view);
-    (void)printf("Predict with `sgpctl predict --model FILE rows.csv`.\n");
+    (void)printf(
+        "Predict with `sgpctl predict --model FILE rows.csv`, or make a graph of ONNX with "
+        "`sgpctl export --model FILE model.onnx`.\n");
     put_columns(view);
     put_tags(view->file, "The model", model_tags);
     (void)printf("| parameters | %" PRIu64 " |\n", view->model->parameters);

@@ -1,16 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The model of a running daemon as a file.
+/* A model as a file of another kind: that of a running daemon, or that of a model file.
  *
- * An exported file appears completely or not at all. It is received into a file beside its final
- * path, and renamed. */
+ * An exported file appears completely or not at all. What a daemon sends is received into a file
+ * beside the final path, and renamed if it is of the right kind. */
 #include "ctl.h"
 
 #include "sgp/model_file.h"
+#include "sgp/onnx.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum format { SAFETENSORS, NPZ, ONNX, FORMATS };
+static const char *const words[FORMATS] = {"safetensors", "npz", "onnx"};
+
+/* One export. */
+struct job {
+    enum format format;
+    const char *path;             /* of the new file */
+    const char *source;           /* the model file that was given, or NULL */
+    char part[PATH_MAX];          /* what the daemon sent */
+    struct sgp_model_file *model; /* NULL for ONNX: the predictor owns it */
+    struct sgp_predictor *predictor;
+    uint64_t parameters;
+    uint32_t tensors;
+};
+
+/* ---- reading ---- */
 
 /* Receive the daemon's safetensors bytes into a new file. */
 static enum ctl_exit receive(struct ctl *ctl, const char *path)
@@ -30,55 +49,147 @@ static enum ctl_exit receive(struct ctl *ctl, const char *path)
     return status;
 }
 
-/* Convert the received file into the requested file. */
-static int finish(
-    const char *part, const char *path, const struct sgp_model_file *model, struct sgp_error *error)
+/* A graph is made of what a predictor has understood. */
+static int read_model(struct job *job, struct sgp_error *error)
 {
-    if (ctl_ends_in(path, ".safetensors"))
-        return rename(part, path) == 0 ? 0 : -errno;
-    const struct sgp_model_contents contents = {
-        .values = model->values, .tensors = model->tensors, .tensor_count = model->tensor_count};
-    return sgp_npz_write(&contents, path, error);
+    struct sgp_model_file *model = NULL;
+    int code = sgp_safetensors_read(job->source ? job->source : job->part, error, &model);
+    if (code < 0)
+        return code;
+    job->parameters = model->value_count;
+    job->tensors = model->tensor_count;
+    if (job->format == ONNX)
+        return sgp_predictor_create(
+            model, job->source ? job->source : job->path, error, &job->predictor);
+    job->model = model;
+    return 0;
+}
+
+/* ---- writing ---- */
+
+static int write_npz(const struct job *job, struct sgp_error *error)
+{
+    const struct sgp_model_contents contents = {.values = job->model->values,
+        .tensors = job->model->tensors,
+        .tensor_count = job->model->tensor_count};
+    return sgp_npz_write(&contents, job->path, error);
+}
+
+static int write_model(struct job *job, struct sgp_error *error)
+{
+    switch (job->format) {
+    case NPZ:
+        return write_npz(job, error);
+    case ONNX:
+        return sgp_onnx_write(job->predictor, job->path, error);
+    default:
+        return rename(job->part, job->path) == 0 ? 0 : -errno;
+    }
+}
+
+/* ---- the command ---- */
+
+/* The format by its word, or by the end of the file's name; FORMATS if it is none. */
+static enum format format_of(const struct ctl_given *given, const char *path)
+{
+    enum format format = 0;
+    char end[16];
+    for (; format < FORMATS; format++) {
+        (void)snprintf(end, sizeof end, ".%s", words[format]);
+        if (given->given ? strcmp(given->value, words[format]) == 0 : ctl_ends_in(path, end))
+            break;
+    }
+    return format;
+}
+
+enum { FORMAT, MODEL, OPTIONS };
+
+static enum ctl_exit understand(
+    struct ctl *ctl, const struct ctl_given *given, const char *path, struct job *job)
+{
+    *job = (struct job){
+        .format = format_of(&given[FORMAT], path), .path = path, .source = given[MODEL].value};
+    if (job->format == FORMATS && given[FORMAT].given)
+        return ctl_usage(
+            ctl, "--format is safetensors, npz or onnx, not '%s'", given[FORMAT].value);
+    if (job->format == FORMATS)
+        return ctl_usage(ctl, "'%s' ends in none of .safetensors, .npz and .onnx", path);
+    if (job->source && (ctl->name || ctl->socket))
+        return ctl_usage(ctl, "--model asks no daemon; leave it out, or -n and -s");
+    if (job->source && job->format == SAFETENSORS)
+        return ctl_usage(
+            ctl, "'%s' would be a copy of the model file; name an .npz or .onnx", path);
+    if ((size_t)snprintf(job->part, sizeof job->part, "%s.part", path) >= sizeof job->part)
+        return ctl_usage(ctl, "the file's name is too long");
+    return CTL_DONE;
+}
+
+/* Print a failure whose text may lack the name of the file. */
+static enum ctl_exit fail(struct ctl *ctl, const struct job *job, enum ctl_exit status, int code,
+    const struct sgp_error *error)
+{
+    const char *text = error->text[0] != '\0' ? error->text : sgp_strerror(code);
+    const size_t length = strlen(job->path);
+    const bool named = strncmp(text, job->path, length) == 0 && text[length] == ':';
+    if (job->source || named)
+        return ctl_fail(ctl, status, "%s", text);
+    return ctl_fail(ctl, status, "%s: %s", job->path, text);
+}
+
+static enum ctl_exit convert(struct ctl *ctl, struct job *job)
+{
+    struct sgp_error error = {0};
+    int code = read_model(job, &error);
+    if (code < 0)
+        return fail(ctl, job, job->source ? CTL_INVALID : CTL_FAILED, code, &error);
+    code = write_model(job, &error);
+    return code < 0 ? fail(ctl, job, CTL_FAILED, code, &error) : CTL_DONE;
 }
 
 static enum ctl_exit export_model(struct ctl *ctl, int argc, char **argv)
 {
-    char part[PATH_MAX];
-    struct sgp_error error = {0};
-    struct sgp_model_file *model = NULL;
-    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, NULL, 0, 1, 1);
+    struct ctl_given given[OPTIONS] = {0};
+    struct job job;
+    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, given, OPTIONS, 1, 1);
+    if (status == CTL_DONE)
+        status = understand(ctl, given, argv[0], &job);
     if (status != CTL_DONE)
         return status;
-    const char *path = argv[0];
-    if (!ctl_ends_in(path, ".safetensors") && !ctl_ends_in(path, ".npz"))
-        return ctl_usage(ctl, "'%s' ends neither in .safetensors nor in .npz", path);
-    if ((size_t)snprintf(part, sizeof part, "%s.part", path) >= sizeof part)
-        return ctl_usage(ctl, "the file's name is too long");
-    status = receive(ctl, part);
-    if (status == CTL_DONE) {
-        int code = sgp_safetensors_read(part, &error, &model);
-        if (code == 0)
-            code = finish(part, path, model, &error);
-        if (code < 0)
-            status = ctl_fail(ctl, CTL_FAILED, "%s: %s", path,
-                error.text[0] != '\0' ? error.text : sgp_strerror(code));
-    }
-    (void)unlink(part); /* does not exist any more if it was renamed */
+    if (!job.source)
+        status = receive(ctl, job.part);
+    if (status == CTL_DONE)
+        status = convert(ctl, &job);
+    if (!job.source)
+        (void)unlink(job.part); /* does not exist any more if it was renamed */
     if (status == CTL_DONE && ctl->json)
-        status =
-            ctl_print_json(json_pack("{s:o, s:I, s:I}", "file", ctl_json_text(path), "parameters",
-                (json_int_t)model->value_count, "tensors", (json_int_t)model->tensor_count));
+        status = ctl_print_json(json_pack("{s:o, s:I, s:I}", "file", ctl_json_text(job.path),
+            "parameters", (json_int_t)job.parameters, "tensors", (json_int_t)job.tensors));
     else if (status == CTL_DONE)
-        (void)printf("%s: %llu parameters in %u tensors\n", path,
-            (unsigned long long)model->value_count, model->tensor_count);
-    sgp_model_file_destroy(model);
+        (void)printf("%s: %llu parameters in %u tensors\n", job.path,
+            (unsigned long long)job.parameters, job.tensors);
+    sgp_predictor_destroy(job.predictor);
+    sgp_model_file_destroy(job.model);
     return status;
 }
 
+static const struct ctl_option export_options[] = {
+    [FORMAT] = {"--format", .value = "FORMAT", .words = "safetensors npz onnx",
+        .summary = "the kind of FILE, whatever its name: safetensors, npz or onnx"},
+    [MODEL] = {"--model", .value = "FILE",
+        .summary = "a model.safetensors in the place of a daemon, which is not needed then"},
+    [OPTIONS] = {0}};
+
 const struct ctl_command ctl_export_command = {.words = "export",
     .operands = "FILE",
-    .summary = "write the model as it is now to FILE: .safetensors or .npz",
+    .options = export_options,
+    .summary = "write the model as it is now to FILE: .safetensors, .npz or .onnx",
     .help =
         "The model is the estimate x / w of this node between two rounds. FILE appears whole or\n"
-        "not at all; its digest is checked first.\n",
+        "not at all; its digest is checked first.\n"
+        "\n"
+        "An .npz has the tensors alone, for numpy. An .onnx is a graph that takes the rows of a\n"
+        "table as they are: the numbers as float64 and the words as strings. It scales them, and\n"
+        "answers with the class and the probabilities, or the values of the label columns, as\n"
+        "predict --model does. Its metadata are the tags of the model file; see docs/MODELS.md.\n"
+        "The model of a program has no .onnx, since only the program knows its layers.\n",
     .run = export_model};

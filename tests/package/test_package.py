@@ -241,6 +241,15 @@ class Host(unittest.TestCase):
             self.host.write(f"/etc/sgpd/{name}.conf", container.configuration(name))
         self.host.run("systemctl", "enable", "--now", *(f"sgpd@{name}" for name in NAMES), "sgpd-metrics@n0")
         self.rounds_on()
+        self.exports()
+
+    def exports(self):
+        """A graph of ONNX, which needs a library of its own; of a daemon, and of a model file."""
+        self.host.run("sgpctl", "-n", "n0", "export", "/srv/sgpd/m.safetensors")
+        self.host.run("sgpctl", "-n", "n0", "export", "/srv/sgpd/n0.onnx")
+        self.host.run("sgpctl", "export", "--model", "/srv/sgpd/m.safetensors", "/srv/sgpd/m.onnx")
+        for name in ("n0", "m"):
+            self.assertEqual(self.host.run("grep", "-c", "cross-entropy", f"/srv/sgpd/{name}.onnx").stdout, "1\n")
 
     def change(self, kind, *options):
         """Another version: nodes go on by the one that they were started with, and then by the new one where they were."""

@@ -413,7 +413,7 @@ def test_a_damaged_model_is_not_exported():
     with tempfile.TemporaryDirectory() as folder:
         model = bytearray(subprocess.run([MAKE_MODEL], stdout=subprocess.PIPE, check=True).stdout)
         model[-1] ^= 1
-        for name in ("m.safetensors", "m.npz"):
+        for name in ("m.safetensors", "m.npz", "m.onnx"):
             path = os.path.join(folder, name)
             for damaged in (bytes(model), bytes(model[:-1]), b"\x08\0\0\0\0\0\0\0not json"):
                 _, err = ask({"GET /v1/model": damaged}, "export", path, status=1)
@@ -421,6 +421,15 @@ def test_a_damaged_model_is_not_exported():
         _, err = ask({"GET /v1/model": (503, {"error": {"message": "busy"}})}, "export",
                      os.path.join(folder, "m.npz"), status=1)
         assert err == "sgpctl: busy\n", err
+        assert os.listdir(folder) == []
+
+
+def test_the_model_of_a_program_is_no_graph():
+    model = subprocess.run([MAKE_MODEL], stdout=subprocess.PIPE, check=True).stdout
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "m.onnx")
+        _, err = ask({"GET /v1/model": model}, "export", path, status=1)
+        assert err == f"sgpctl: {path}: it has no tag 'layers': the model is a program's, which alone can use it\n", err
         assert os.listdir(folder) == []
 
 

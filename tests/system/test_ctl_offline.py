@@ -238,8 +238,8 @@ USAGE = {
     ("wait", "--for", "ready", "--timeout", "soon"):
         "--timeout is a number from 0 to 1e+09, not 'soon'; see sgpctl wait --help",
     ("export", "model.txt"):
-        "'model.txt' ends neither in .safetensors nor in .npz; see sgpctl export --help",
-    ("export", ".npz"): "'.npz' ends neither in .safetensors nor in .npz; see sgpctl export --help",
+        "'model.txt' ends in none of .safetensors, .npz and .onnx; see sgpctl export --help",
+    ("export", ".npz"): "'.npz' ends in none of .safetensors, .npz and .onnx; see sgpctl export --help",
 }
 
 

@@ -200,6 +200,8 @@ class PredictFile(FleetTest):
         out, err = sgpctl("card", self.model)
         self.assertEqual(err, "")
         for line in ("Of each row the model says the class of kind, one of 3: more, less than and so, so.",
+                     "Predict with `sgpctl predict --model FILE rows.csv`, or make a graph of ONNX with "
+                     "`sgpctl export --model FILE model.onnx`.",
                      "| width | a number; mean 2.5, deviation 0.7 |", "| colour | one of red; dark, green; blue |",
                      "| layers | dense 6 tanh, dense 3 |", "| parameters | 57 |", "| label smoothing | 0.1 |",
                      "| accuracy | %s |" % self.tags["test_accuracy"], "| fingerprint | %s |" % self.tags["fingerprint"]):

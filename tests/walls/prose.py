@@ -66,6 +66,7 @@ lib/base
 lib/core
 lib/journal
 lib/measures
+lib/onnx
 lib/perform
 lib/sim
 lib/tensor

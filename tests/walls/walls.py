@@ -23,6 +23,7 @@ MODULES = {
     "lib/measures": ["lib/base"],
     "lib/survey": ["lib/base"],
     "lib/train": ["lib/base", "lib/measures", "lib/tensor"],
+    "lib/onnx": ["lib/base", "lib/train"],
     "lib/attach": ["lib/base", "lib/train"],
     "lib/tls": ["lib/base"],
     "lib/perform": ["lib/base", "lib/core", "lib/tensor", "lib/train"],
@@ -39,7 +40,7 @@ MODULES = {
                     "lib/train", "lib/wire"],
     "daemon": ["daemon/attach", "daemon/control", "daemon/net", "daemon/node", "daemon/setup", "daemon/store", "daemon/util",
                "lib/base", "lib/core", "lib/perform", "lib/survey", "lib/tensor", "lib/topology", "lib/train", "lib/wire"],
-    "ctl": ["lib/base", "lib/measures", "lib/sim", "lib/journal", "lib/tls", "lib/topology", "lib/wire", "lib/train", "lib/tensor"],
+    "ctl": ["lib/base", "lib/measures", "lib/sim", "lib/journal", "lib/tls", "lib/topology", "lib/wire", "lib/onnx", "lib/train", "lib/tensor"],
 }
 
 # Which module a public header belongs to; a new header has to be entered here. trainer.h declares a table
@@ -54,6 +55,7 @@ HEADER_MODULES = {header: module for module, headers in {
     "lib/measures": "measures.h report.h",
     "lib/survey": "best.h survey.h",
     "lib/train": "attached.h checkpoint.h copy.h dataset.h description.h learner.h loss.h model.h model_file.h optimizer.h outer.h precision.h predictor.h quadratic.h run.h schedule.h shape.h statistics.h update.h",
+    "lib/onnx": "onnx.h",
     "lib/attach": "attach.h",
     "lib/tls": "cipher.h key.h",
     "lib/perform": "perform.h",
@@ -87,6 +89,7 @@ PRIVATE_HEADERS = [
     (r"systemd/", r"daemon/util/"),
     (r"curl/", r"ctl/"),
     (r"(gnutls|nettle)/", r"lib/tls/"),
+    (r"protobuf-c/|onnx\.pb-c\.h$", r"lib/onnx/"),
     (r"(pthread|threads)\.h$", r"daemon/"),
     (r"sys/socket\.h$|netinet/|arpa/", r"(daemon|ctl|lib/attach)/"),
 ]
@@ -133,7 +136,7 @@ LAYERS = {
 
 LIBRARIES = {
     "base": "lib/base", "topology": "lib/topology", "dot": "lib/topology", "core": "lib/core",
-    "wire": "lib/wire", "tensor": "lib/tensor", "journal": "lib/journal", "measures": "lib/measures", "survey": "lib/survey", "train": "lib/train", "attach": "lib/attach",
+    "wire": "lib/wire", "tensor": "lib/tensor", "journal": "lib/journal", "measures": "lib/measures", "survey": "lib/survey", "train": "lib/train", "onnx": "lib/onnx", "attach": "lib/attach",
     "tls": "lib/tls", "perform": "lib/perform",
     "sim": "lib/sim",
 }

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 import unittest
+import zlib
 
 import mirror
 import sandbox
@@ -25,7 +26,7 @@ RELEASE = "bookworm"
 CACHE = "/var/cache/sgpd-tests"
 # systemd, and what sgpd and sgpctl are linked with.
 PACKAGES = ("systemd,libuv1,libopenblas0-pthread,libmsgpackc2,libcgraph6,libinih1,libjansson4,"
-            "libmicrohttpd12,libcurl4,libxxhash0,zlib1g,libgnutls30,libhogweed6")
+            "libmicrohttpd12,libcurl4,libxxhash0,zlib1g,libgnutls30,libhogweed6,libprotobuf-c1")
 GROUP = "sgpd-test-"  # control groups, by the number of the test's process
 BOOT_SECONDS = 60
 
@@ -84,8 +85,8 @@ def make_tree(path, packages):
         shutil.rmtree(building, ignore_errors=True)
 
 
-def tree(name=RELEASE, packages=PACKAGES):
-    """The tree of a name in the cache, made if it is not there."""
+def tree(name=f"{RELEASE}-{zlib.crc32(PACKAGES.encode()):08x}", packages=PACKAGES):
+    """The tree of a name in the cache, made if it is not there. Other packages make a tree of another name."""
     if release_of("/") != RELEASE:
         raise unittest.SkipTest("the container is Debian 12, and this machine builds for another system")
     path = os.path.join(CACHE, name)
