@@ -480,11 +480,14 @@ class Node:
         if every < 1 or not 1 <= keep <= UNITS_MAX:
             raise ValueError(f"every is {every} and keep is {keep}; at least 1, and 1 to {UNITS_MAX}")
         model, memory = self._shared("checkpoint")
-        if self.round % every or self.round == self._points.written or self._silent:
+        rounds = {self.round, self.round + self._owes} - {self._points.written}  # that the next turn may be of
+        if self._silent or all(number % every for number in rounds):
             return False
         self._catch_up()
         if not self._fleet.turn and not self.stopped:
             raise Error("the parameters are the daemon's: a mix() was interrupted; call it again first")
+        if self.round % every or self.round == self._points.written:
+            return False
         model.gather()
         kept = {"state": dict(state), "objects": states_of(objects), "own": states_of(self._own_objects()),
                 "passes": self._passes, "epochs": self._epochs, "places": self._points.places(),

@@ -543,6 +543,22 @@ class AheadTest(DeviceTest):
             self.assertEqual(node.resume(directory=folder), {})
             self.assertEqual(model.number.item(), 9)
 
+    def test_units_are_of_the_rounds_of_other_programs(self):
+        """A program that goes ahead writes units of the rounds in which the others do, so that a round is everybody's."""
+        for local_steps, wanted in ((1, [2, 4, 6, 8]), (3, [0, 2])):
+            for overlap in (False, True):
+                with self.subTest(local_steps=local_steps, overlap=overlap), tempfile.TemporaryDirectory() as folder:
+                    model, written = one_value(FP32), []
+                    node = self.attach(model, daemon={"local_steps": local_steps}, overlap=overlap)
+                    for _ in range(9):
+                        self.add(model, 1)
+                        node.mix()
+                        if node.checkpoint(directory=folder, every=2):
+                            written.append(node.round)
+                            self.assertEqual(float(self.in_memory()[0]), model.number.item())
+                    self.assertEqual(written, wanted)
+                    node.detach()
+
     def test_decisions_pass_a_turn_that_is_out(self):
         model = one_value(FP32)
         node = self.attach(model, overlap=True)
