@@ -276,6 +276,25 @@ static void forget_unheld(struct sgp_sim *sim, const struct sgp_sim_host *host)
     sim->expected += sgp_sim_weight(sim) - before;
 }
 
+/* A source with a ledger from a backup gives its next share a number that the former process had
+ * accepted already. The new process has accepted no share. */
+static void count_anew(struct sgp_sim *sim, struct sgp_sim_host *host, struct sgp_sim_link *in)
+{
+    struct sgp_sim_host *source = &sim->hosts[in->peer];
+    struct sgp_sim_link *out = &sim->links[in->other];
+    uint64_t number;
+    double owed;
+    if (source->dead)
+        return;
+    (void)sgp_sim_link_account(source, out, &number, &owed);
+    if (number >= in->accepted)
+        return;
+    if (owed > 0)
+        out->owed_before = number;
+    in->accepted = 0;
+    in->holder = host->index;
+}
+
 void sgp_sim_check_rejoin(
     struct sgp_sim *sim, struct sgp_sim_host *host, uint64_t former_incarnation)
 {
@@ -287,6 +306,7 @@ void sgp_sim_check_rejoin(
             link->before = link->accepted;
             link->before_incarnation = former_incarnation;
             link->before_holder = link->holder;
+            count_anew(sim, host, link);
             continue;
         }
         struct sgp_sim_link *in = &sim->links[link->other];
