@@ -116,7 +116,8 @@ def identify(path: str, timeout: Optional[float]) -> Seat:
 
 
 class Attachment:
-    """The program's side of docs/ATTACH-PROTOCOL.md. `turn` is the turn that it has, 0 while the memory is the daemon's."""
+    """The program's side of docs/ATTACH-PROTOCOL.md. `turn` is the turn that it has, 0 while the memory is the daemon's. `shown` is
+    the turn whose parameters its model has: the node says so, and an interrupt may come before it can."""
 
     def __init__(self, path: str, memory: Memory, questions: Questions, *, program: str, rounds: Optional[int],
                  timeout: Optional[float], reconnect: bool, fresh: bool = False) -> None:
@@ -124,7 +125,7 @@ class Attachment:
         end = None if timeout is None else time.monotonic() + timeout
         self.rounds = rounds
         self.over = False
-        self.turn = 0
+        self.turn = self.shown = 0
         self.mixed = Mixed(round=0, weight=1.0)
         self.same_updates: Optional[str] = None  # neighbours that a warning is due of
         self._path, self._memory, self._questions, self._program = path, memory, questions, program
@@ -185,7 +186,8 @@ class Attachment:
         except BaseException:
             connection.close()
             raise
-        self._connection, self._answered, self.turn, self._early = connection, 0, 0, None
+        self._connection, self._answered, self._early = connection, 0, None
+        self.turn = self.shown = 0
         self._finishing, self._outbox = False, iter([])
         self._ended = Flag.OVER in frame.flags
         self.rounds = self._wanted if frame.rounds < 0 else frame.rounds
@@ -227,8 +229,8 @@ class Attachment:
         return self.await_turn()
 
     def hand_back(self, step: Step) -> None:
-        """The daemon has the memory from now on. Without a turn nothing is done."""
-        if self.turn:
+        """The daemon has the memory from now on. Without a turn that is shown nothing is done."""
+        if self.turn and self.turn == self.shown:
             flags = Flag.ASSIGNED if step.assigned else Flag.NONE
             if step.overflowed:
                 flags |= Flag.OVERFLOWED
@@ -304,6 +306,8 @@ class Attachment:
 
     def await_turn(self, timeout: Optional[float] = None) -> Mixed:
         """Wait for the next turn, which may have come already; `timeout` in seconds. Raises TimeoutError."""
+        if self.turn:  # an interrupt came before it was shown
+            return self.mixed
         return self._await_turn(None if timeout is None else time.monotonic() + timeout)
 
     def _await_turn(self, end: Optional[float] = None) -> Mixed:
@@ -345,7 +349,6 @@ class Attachment:
             self.over = frame.rounds < 0 and self._wanted is not None and frame.round >= self._wanted
             self.mixed = Mixed(frame.round, frame.weight, Flag.EXCHANGED in frame.flags, Flag.JUMPED in frame.flags,
                                self._lost or Flag.SKIPPED in frame.flags, stop=self.over)
-            self.turn = frame.turn
             if frame.size > 0 and (frame.index, frame.size) != (self.seat.index, self.seat.size):  # after a reload
                 self.seat = dataclasses.replace(self.seat, index=frame.index, size=frame.size)
             if frame.rows > 0:
@@ -355,6 +358,7 @@ class Attachment:
             if Flag.SAME_UPDATES in frame.flags:
                 self.same_updates = frame.text
         self._lost = False
+        self.turn = 0 if frame.type == Type.STOP else frame.turn  # last: before it, an interrupt lets the frame be read again
 
     def decide(self, word: str, timeout: Optional[float], first: bool = False) -> List[str]:
         """Tell a word, and wait for those of all members, in an order that is everybody's. Raises TimeoutError with the
@@ -455,7 +459,7 @@ class Seated:
         self.seat = seat
         self.rounds: Optional[int] = None
         self.over = False
-        self.turn = 0
+        self.turn = self.shown = 0
         self.same_updates: Optional[str] = None
         self.parameters_round: Optional[int] = None
         self.mixed = self.first = Mixed(round=0, weight=1.0)
@@ -495,7 +499,7 @@ class Alone:
     def __init__(self, rounds: Optional[int]) -> None:
         self.rounds = rounds
         self.over = rounds == 0
-        self.turn = 1
+        self.turn = self.shown = 1
         self.same_updates = None
         self.parameters_round: Optional[int] = None
         self.seat = Seat("alone", 0, 1, 0, 1, False)

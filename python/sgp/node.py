@@ -227,7 +227,7 @@ class Node:
 
         torch.profiler shows the call as "sgp.mix", and in it the wait for daemon and neighbours as "sgp.wait".
 
-        Ctrl-C during the wait raises KeyboardInterrupt; the next call continues the wait.
+        Ctrl-C raises KeyboardInterrupt; the next call continues what was interrupted, and the step counts once.
         Raises Disconnected, ViewsLost, NotFinite, and Refused if a daemon that was restarted refuses this program."""
         self._check_owner()
         self._look_at_scale()
@@ -239,12 +239,16 @@ class Node:
 
     def _hand_back(self, assigned: bool, renews: Optional[int] = None) -> Mixed:
         """Give the memory to the daemon, and take it again with the next turn."""
-        if self._fleet.turn and self._model is not None:
+        if self._has_turn() and self._model is not None:
             self._model.gather(assigned)
         step = self._step(assigned, renews)
         with self._restored(), marked("sgp.wait"):
             mixed = self._fleet.mix(step)
         return self._follow(mixed)
+
+    def _has_turn(self) -> bool:
+        """Whether the program has the memory, and the model what came with it."""
+        return self._fleet.turn != 0 and self._fleet.turn == self._fleet.shown
 
     def _go_ahead(self) -> Mixed:
         """Take the memory with the turn that the call before has not waited for, and give it to the daemon without a wait."""
@@ -259,7 +263,7 @@ class Node:
         """Wait for the turn that is out. What has become of the parameters meanwhile is void after the end, and where they jumped;
         else it is still to be added."""
         fleet = self._fleet
-        if not isinstance(fleet, Attachment) or fleet.turn:
+        if not isinstance(fleet, Attachment) or self._has_turn():
             return dataclasses.replace(fleet.mixed, exchanged=False, jumped=False, skipped=False)
         with self._restored(), marked("sgp.wait"):
             mixed = fleet.await_turn(timeout)
@@ -301,6 +305,7 @@ class Node:
             self._model.scatter()
         if mixed.jumped:
             self._forget_momentum()
+        self._fleet.shown = self._fleet.turn
         if self._fleet.same_updates is not None:
             warnings.warn(f"the updates of {self._fleet.same_updates} were another node's, bit for bit, for 8 rounds: they "
                           "train on the same rows; seed what this program draws by node.seed, or take rows from "
@@ -484,7 +489,7 @@ class Node:
         if self._silent or all(number % every for number in rounds):
             return False
         self._catch_up()
-        if not self._fleet.turn and not self.stopped:
+        if not self._has_turn() and not self.stopped:
             raise Error("the parameters are the daemon's: a mix() was interrupted; call it again first")
         if self.round % every or self.round == self._points.written:
             return False
@@ -636,8 +641,8 @@ class Node:
         if self._finished is None:
             self._catch_up(timeout)
             self._finished = self._fleet.finish(timeout)
-            if self._model is not None:
-                self._model.scatter()
+        if self._model is not None:  # still so after an interrupt
+            self._model.scatter()
             self._let_go()
             if self._finished.disagrees:
                 warnings.warn(f"{', '.join(self._finished.peers) or 'a neighbour'} has not ended with this model",

@@ -18,6 +18,7 @@ import torch
 
 from .device import Copier, Copiers
 from .errors import Error, ViewsLost
+from .interrupt import uninterrupted
 from .memory import Layout, Memory, Tensor
 
 HALVES = (torch.float16, torch.bfloat16)
@@ -152,8 +153,9 @@ class TorchModel:
 
     def advance(self, landed: bool) -> None:
         self._find()
-        self._on_copiers(functools.partial(pass_on, landed=landed))
-        self.synchronize()
+        with uninterrupted():  # a tensor that has been passed on by half would be added twice
+            self._on_copiers(functools.partial(pass_on, landed=landed))
+            self.synchronize()
 
     def _find(self) -> None:
         """Where the tensors are now. Raises ViewsLost, and Error for a frozen parameter that no longer is."""

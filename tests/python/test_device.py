@@ -5,9 +5,11 @@ of half precision, and programs that do not wait for their turns. tests/system/t
 import contextlib
 import copy
 import faulthandler
+import signal
 import tempfile
 import types
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 from unittest import mock
 
 import common
@@ -21,6 +23,8 @@ try:
 except ImportError:
     print("1..0 # SKIP not installed: python3-torch")
     raise SystemExit from None
+from sgp import torch_model
+from sgp.interrupt import uninterrupted
 from sgp.device import CudaCopier, Copier, Copiers, Pin, copier_of
 from sgp.memory import Layout, Memory
 
@@ -582,6 +586,93 @@ class AheadTest(DeviceTest):
             self.add(model, 1)
             self.assertEqual(node.mix().round, 1)
         self.assertEqual(model.number.item(), 2)
+
+
+class InterruptTest(DeviceTest):
+    """Ctrl-C anywhere in mix() and finish(): whoever calls again loses no step and no share, and has none twice."""
+
+    COPIES = ("part_of", "copy_all", "values_of")  # in each of which Ctrl-C comes once
+
+    def run_with(self, when, kind, overlap):
+        """Six steps of 1, with Ctrl-C in the copy of number `when`: whether it came, and what x and the model are."""
+        model = nn.ParameterDict({name: nn.Parameter(torch.ones(1, dtype=kind)) for name in ("a", "b")})
+        node = self.attach(model, daemon={"drift": 0.125}, overlap=overlap)
+        count = 0
+
+        def counted(work):
+            def copy(*given, **more):
+                nonlocal count
+                count += 1
+                if count == when:
+                    signal.raise_signal(signal.SIGINT)
+                return work(*given, **more)
+            return copy
+
+        def patiently(call):
+            nonlocal interrupts
+            try:
+                return call()
+            except KeyboardInterrupt:
+                interrupts += 1
+                return call()
+        interrupts = 0
+        with contextlib.ExitStack() as patches:
+            for name in self.COPIES:
+                patches.enter_context(mock.patch(f"sgp.torch_model.{name}", counted(getattr(torch_model, name))))
+            for _ in range(6):
+                with torch.no_grad():
+                    for parameter in model.values():
+                        parameter += 1
+                patiently(node.mix)
+            patiently(node.finish)
+        return interrupts, self.fake.x.tolist(), [parameter.item() for parameter in model.values()]
+
+    def test_in_each_copy(self):
+        for kind, overlap in ((FP32, True), (BF16, True), (BF16, False)):
+            came, when = 1, 0
+            while came:
+                when += 1
+                with self.subTest(kind=kind, overlap=overlap, when=when):
+                    came, x, z = self.run_with(when, kind, overlap)
+                    self.assertEqual(x, [7.75] * 2, "1, six steps, six shares of 1/8")
+                    self.assertEqual(z, x)
+                    self.fake.close()
+            self.assertGreater(when, 20)
+
+    def test_before_a_turn_is_shown(self):
+        """The turn has been read, and the model does not have its parameters."""
+        for kind, overlap in ((FP32, True), (BF16, True), (BF16, False), (FP32, False)):
+            with self.subTest(kind=kind, overlap=overlap):
+                model = one_value(kind)
+                node = self.attach(model, daemon={"drift": 0.125}, overlap=overlap)
+                for _ in range(3):
+                    with torch.no_grad():
+                        model.number += 1
+                    with mock.patch.object(node, "_follow", side_effect=KeyboardInterrupt):
+                        with contextlib.suppress(KeyboardInterrupt):
+                            node.mix()
+                    node.mix()
+                node.finish()
+                self.assertEqual(float(self.fake.x[0]), 1 + 3 + self.fake.round * 0.125)
+
+    def test_a_handler_of_the_program_is_called_afterwards(self):
+        """It is the program's again, and a thread has none."""
+        calls = []
+        before = signal.signal(signal.SIGINT, lambda *_: calls.append("called"))
+        try:
+            with uninterrupted():
+                signal.raise_signal(signal.SIGINT)
+                self.assertEqual(calls, [])
+            self.assertEqual(calls, ["called"])
+            with ThreadPoolExecutor() as pool:
+                pool.submit(self.in_a_thread).result()
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    @staticmethod
+    def in_a_thread():
+        with uninterrupted():
+            pass
 
 
 if __name__ == "__main__":
