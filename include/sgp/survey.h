@@ -17,6 +17,9 @@
  * 5. Adopt. A node without a result takes that of a neighbour. A node with a result takes another
  *    only if it is of a later version of the topology file.
  *
+ * The best model is a result without figures and votes. Its stamp is no version, and of two results
+ * of one stamp the greater digest wins.
+ *
  * So two nodes cannot freeze different sets of one version. Each is a member and needs the votes of
  * all members, and a member that votes for a second set has given up the first for good. A file
  * that names a struck member again needs a higher version; without that, two results are possible.
@@ -83,6 +86,9 @@ enum sgp_survey_stage sgp_survey_stage(const struct sgp_survey *survey);
 
 /* The result, or NULL. Valid until the next freeze, take or piece. */
 const char *sgp_survey_result(const struct sgp_survey *survey, uint64_t *ret_version);
+
+/* The digest of the result; 0: there is none. */
+uint64_t sgp_survey_result_digest(const struct sgp_survey *survey);
 
 /* The members of the file: their number, and the name of one. */
 uint32_t sgp_survey_members(const struct sgp_survey *survey);

@@ -139,8 +139,10 @@ static int next_of_result(struct sgp_answering *answering, struct sgp_bulletin *
     char text[SGP_BULLETIN_PIECE_MAX + 1])
 {
     const struct sgp_survey_text *result = &answering->survey->result;
+    const struct sgp_bulletin *known = &answering->held;
     const bool held =
-        answering->held.kind == SGP_BULLETIN_RESULT && answering->held.stamp >= result->stamp;
+        known->kind == SGP_BULLETIN_RESULT && !sgp_survey_replaces(answering->survey, result->stamp,
+                                                  result->digest, known->stamp, known->digest);
     const struct sgp_bulletin head =
         head_of_text(SGP_BULLETIN_RESULT, answering->survey->name, result);
     if (answering->digest != result->digest) /* it has come, or another has, meanwhile */

@@ -64,6 +64,14 @@ bool sgp_survey_is_later(const struct sgp_survey_text *than, uint64_t stamp, uin
            (stamp == than->stamp && digest > than->digest);
 }
 
+/* A scaling that was agreed on is not replaced by another of the same version. */
+bool sgp_survey_replaces(const struct sgp_survey *survey, uint64_t stamp, uint64_t digest,
+    uint64_t than_stamp, uint64_t than_digest)
+{
+    const bool ties = survey->subject == SGP_SUBJECT_BEST && stamp == than_stamp;
+    return stamp > than_stamp || (ties && digest > than_digest);
+}
+
 /* ---- the set, and the vote for it ---- */
 
 /* The digest of the version and of all members with their figures; never 0. With the stamps, so
@@ -269,7 +277,10 @@ static int take_vote(struct sgp_survey *survey, const struct sgp_bulletin *bulle
 
 static int take_result(struct sgp_survey *survey, const struct sgp_bulletin *bulletin, char *text)
 {
-    const bool later = survey->result.text == NULL || bulletin->stamp > survey->result.stamp;
+    const struct sgp_survey_text *present = &survey->result;
+    const bool later =
+        present->text == NULL || sgp_survey_replaces(survey, bulletin->stamp, bulletin->digest,
+                                     present->stamp, present->digest);
     const int taken = later ? judge(survey, bulletin, text) : 0;
     if (taken <= 0) {
         free(text);
@@ -325,6 +336,11 @@ const char *sgp_survey_result(const struct sgp_survey *survey, uint64_t *ret_ver
     if (survey->result.text != NULL)
         *ret_version = survey->result.stamp;
     return survey->result.text;
+}
+
+uint64_t sgp_survey_result_digest(const struct sgp_survey *survey)
+{
+    return survey->result.text != NULL ? survey->result.digest : 0;
 }
 
 uint32_t sgp_survey_members(const struct sgp_survey *survey)

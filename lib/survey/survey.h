@@ -54,6 +54,10 @@ static inline uint32_t sgp_survey_bytes_max(const struct sgp_survey *survey)
 /* Whether a text of this (stamp, digest) would replace one. */
 bool sgp_survey_is_later(const struct sgp_survey_text *than, uint64_t stamp, uint64_t digest);
 
+/* Whether a result of this (stamp, digest) replaces one of that. */
+bool sgp_survey_replaces(const struct sgp_survey *survey, uint64_t stamp, uint64_t digest,
+    uint64_t than_stamp, uint64_t than_digest);
+
 /* The member of that name, or NULL. */
 struct sgp_survey_member *sgp_survey_find(const struct sgp_survey *survey, const char *name);
 

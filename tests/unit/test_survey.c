@@ -94,6 +94,37 @@ Test(survey, a_result_of_a_later_version_replaces_one)
     sgp_survey_destroy(b);
 }
 
+/* Two nodes may offer the best model of one label with one stamp: their places in the file are
+ * those of different files. */
+Test(survey, of_equal_stamps_all_nodes_take_one_copy_of_the_best_model)
+{
+    struct sgp_survey *a = survey_about(SGP_SUBJECT_BEST, "a", 3, 0);
+    struct sgp_survey *b = survey_about(SGP_SUBJECT_BEST, "b", 3, 0);
+    uint64_t stamp;
+    (void)sgp_survey_freeze(a, 7, "the copy of a");
+    (void)sgp_survey_freeze(b, 7, "the copy of b");
+    cr_assert(eq(u32, pull(a, b) + pull(b, a), 1), "the greater digest goes to the other");
+    cr_assert(eq(str, (char *)sgp_survey_result(a, &stamp), (char *)sgp_survey_result(b, &stamp)));
+    cr_assert(eq(u64, sgp_survey_result_digest(a), sgp_survey_result_digest(b)));
+    cr_assert(eq(u32, pull(a, b) + pull(b, a), 0), "and nothing is sent twice");
+    sgp_survey_destroy(a);
+    sgp_survey_destroy(b);
+}
+
+/* A scaling that was agreed on stays, whatever a member tells. */
+Test(survey, of_equal_versions_the_first_scaling_stays)
+{
+    struct sgp_survey *a = survey_of("a", 3, 1), *b = survey_of("b", 3, 1);
+    uint64_t version;
+    (void)sgp_survey_freeze(a, 1, "first");
+    (void)sgp_survey_freeze(b, 1, "second");
+    cr_assert(eq(u32, pull(a, b) + pull(b, a), 0));
+    cr_assert(eq(str, (char *)sgp_survey_result(a, &version), "first"));
+    cr_assert(eq(str, (char *)sgp_survey_result(b, &version), "second"));
+    sgp_survey_destroy(a);
+    sgp_survey_destroy(b);
+}
+
 Test(survey, the_version_is_part_of_the_set)
 {
     struct sgp_survey *a = survey_of("a", 2, 1), *b = survey_of("a", 2, 2);
