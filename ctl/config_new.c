@@ -10,6 +10,8 @@
 #define STEPS 1000u /* at least, also of few rows */
 #define BATCH 32u
 #define HOLDOUT 0.2
+#define BEST_CYCLES 10u /* from one evaluation to the next; one of them takes no steps */
+#define BEST_PATIENCE 10u
 #define RATE 0.02       /* of Nesterov's momentum */
 #define RATE_ADAM 0.005 /* of columns that are not scaled */
 
@@ -76,6 +78,56 @@ static enum ctl_exit take_epochs(struct ctl_draft *draft)
     return ctl_option_u64(draft->ctl, &draft->given[NEW_EPOCHS], 1, 1000000, &draft->epochs);
 }
 
+/* What a daemon would refuse; see daemon/setup/prepare_best.c. */
+static enum ctl_exit check_best(const struct ctl_draft *draft)
+{
+    const char *measure = draft->keep_best;
+    const bool suits =
+        draft->topology->owner == SGP_NODE_NONE &&
+        (strcmp(draft->algorithm, "sgp") == 0 || strcmp(draft->algorithm, "dpsgd") == 0);
+    const bool of_numbers =
+        strcmp(measure, "absolute_error") == 0 || strcmp(measure, "squared_error") == 0;
+    const bool of_classes = strcmp(measure, "accuracy") == 0 || strcmp(measure, "log_loss") == 0;
+    if (!of_numbers && !of_classes)
+        return ctl_usage(draft->ctl,
+            "--keep-best is accuracy, log_loss, absolute_error or squared_error, and not '%s'",
+            measure);
+    if (of_classes != ctl_rows_classify(&draft->rows))
+        return ctl_fail(draft->ctl, CTL_INVALID,
+            "--keep-best %s does not go with the label %.80s; choose %s", measure,
+            draft->rows.label->name,
+            of_classes ? "squared_error or absolute_error" : "log_loss or accuracy");
+    if (!suits)
+        return ctl_fail(draft->ctl, CTL_INVALID,
+            "--keep-best goes with the algorithms sgp and dpsgd alone, without an owner; this file "
+            "has %s",
+            draft->algorithm);
+    return CTL_DONE;
+}
+
+/* The best model instead of the last one. */
+static enum ctl_exit take_best(struct ctl_draft *draft)
+{
+    struct ctl *ctl = draft->ctl;
+    const struct ctl_given *given = draft->given;
+    const uint64_t cycle = (uint64_t)draft->topology->rounds_per_cycle;
+    if (!given[NEW_KEEP_BEST].given) {
+        const bool none = !given[NEW_EVALUATE_EVERY].given && !given[NEW_BEST_PATIENCE].given;
+        return none ? CTL_DONE
+                    : ctl_usage(ctl, "--evaluate-every and --best-patience are for --keep-best");
+    }
+    draft->keep_best = given[NEW_KEEP_BEST].value;
+    draft->evaluate_every = BEST_CYCLES * cycle;
+    draft->best_patience = BEST_PATIENCE;
+    enum ctl_exit status = check_best(draft);
+    if (status == CTL_DONE)
+        status = ctl_option_u64(
+            ctl, &given[NEW_EVALUATE_EVERY], 2 * cycle, 1000000000000, &draft->evaluate_every);
+    if (status == CTL_DONE)
+        status = ctl_option_u64(ctl, &given[NEW_BEST_PATIENCE], 0, 1000000, &draft->best_patience);
+    return status;
+}
+
 /* Momentum is linear in the gradients, so nodes with unlike rows come to the model of all rows.
  * Adam divides each node's by their own size, and does not; but it learns from columns of any
  * size. */
@@ -100,6 +152,8 @@ static enum ctl_exit config_new(struct ctl *ctl, int argc, char **argv)
         status = ctl_draft_ask(&draft);
     if (status == CTL_DONE)
         status = take_epochs(&draft);
+    if (status == CTL_DONE)
+        status = take_best(&draft);
     if (status == CTL_DONE)
         status = ctl_draft_find_scale(&draft);
     if (status == CTL_DONE)
@@ -136,6 +190,16 @@ static const struct ctl_option config_new_options[NEW_COUNT + 1] = {
                    "output"},
     [NEW_EPOCHS] = {"--epochs", .value = "COUNT",
         .summary = "passes over the rows. Default: 20, or as many as make 1000 steps"},
+    [NEW_KEEP_BEST] = {"--keep-best", .value = "MEASURE",
+        .summary = "keep the best model by this measure of the held-out rows of all nodes. "
+                   "Default: the last model is kept",
+        .words = "accuracy log_loss absolute_error squared_error"},
+    [NEW_EVALUATE_EVERY] = {"--evaluate-every", .value = "ROUNDS",
+        .summary = "with --keep-best: rounds from one evaluation to the next. Default: 10 cycles "
+                   "of the topology file"},
+    [NEW_BEST_PATIENCE] = {"--best-patience", .value = "COUNT",
+        .summary = "with --keep-best: all nodes stop after so many evaluations without a better "
+                   "model; 0: never. Default: 10"},
     [NEW_BATCH] = {"--batch", .value = "ROWS", .summary = "rows of a step. Default: 32"},
     [NEW_RATE] = {"--learning-rate", .value = "RATE",
         .summary = "step size. Default: 0.02 with momentum; 0.005 with Adam, which is taken if "

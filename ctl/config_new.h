@@ -31,6 +31,9 @@ enum {
     NEW_HOLDOUT,
     NEW_LAYERS,
     NEW_EPOCHS,
+    NEW_KEEP_BEST,
+    NEW_EVALUATE_EVERY,
+    NEW_BEST_PATIENCE,
     NEW_BATCH,
     NEW_RATE,
     NEW_ALGORITHM,
@@ -55,6 +58,8 @@ struct ctl_draft {
     const struct sgp_topology_node *node;
     const char *algorithm, *listen;
     uint64_t epochs, batch;
+    const char *keep_best; /* the measure of the best model; NULL: the last one is kept */
+    uint64_t evaluate_every, best_patience;
     double rate, holdout;
     bool scale_made;
     bool scaled; /* the features, and a label of numbers, are near 1 */

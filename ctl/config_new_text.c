@@ -31,6 +31,21 @@ static void put_optimizer(const struct ctl_draft *draft, FILE *file)
     (void)fprintf(file, "learning_rate = %g\n", draft->rate);
 }
 
+static void put_best(const struct ctl_draft *draft, FILE *file)
+{
+    if (draft->keep_best == NULL)
+        return;
+    (void)fprintf(file,
+        "; the best model by this measure of the held-out rows of all nodes is kept, and not the "
+        "last\n; one; the same on every node, as the next two\nkeep_best = %s\n"
+        "; rounds from one evaluation to the next; the last cycle before each takes no steps\n"
+        "evaluate_every = %llu\n"
+        "; all nodes stop after so many evaluations without a better model; 0: never\n"
+        "best_patience = %llu\n",
+        draft->keep_best, (unsigned long long)draft->evaluate_every,
+        (unsigned long long)draft->best_patience);
+}
+
 void ctl_draft_put(const struct ctl_draft *draft, FILE *file)
 {
     const struct ctl_data_options data = {.scale = draft->scale,
@@ -51,6 +66,7 @@ void ctl_draft_put(const struct ctl_draft *draft, FILE *file)
         "\n[train]\n; how nodes train together; the same on every node\nalgorithm = %s\n"
         "; passes over the rows of this node\nepochs = %llu\n; rows of a step\nbatch = %llu\n",
         draft->algorithm, (unsigned long long)draft->epochs, (unsigned long long)draft->batch);
+    put_best(draft, file);
     put_model(draft, file);
     (void)fputc('\n', file);
     ctl_rows_put_data(&draft->rows, &data, file);

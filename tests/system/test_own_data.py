@@ -352,6 +352,26 @@ def test_a_scaling_of_the_fleet_is_refused_before_anything_is_written():
         assert sorted(os.listdir(home)) == ["fleet.dot", "odd.csv", "rows.csv"]
 
 
+def test_the_best_model_instead_of_the_last():
+    with folder() as home:
+        new(home, "--keep-best", "log_loss")
+        with open(home + "/n0.conf", encoding="utf-8") as file:
+            text = file.read()
+        for line in ("keep_best = log_loss\n", "evaluate_every = 10\n", "best_patience = 10\n"):
+            assert line in text, (line, text)
+        assert "best       by log_loss of all nodes, every 10 rounds, 1 of them without steps; stops after 10 " in check(home)
+        for wrong, status, expected in (
+                (("--best-patience", "3"), 2, "--evaluate-every and --best-patience are for --keep-best"),
+                (("--keep-best", "squared_error"), 6,
+                 "--keep-best squared_error does not go with the label diagnosis; choose log_loss or accuracy"),
+                (("--keep-best", "loss"), 2, "--keep-best is accuracy, log_loss, absolute_error or squared_error, and not 'loss'"),
+                (("--keep-best", "accuracy", "--evaluate-every", "1"), 2, "--evaluate-every is a whole number from 2 to"),
+                (("--keep-best", "accuracy", "--algorithm", "agp"), 6,
+                 "--keep-best goes with the algorithms sgp and dpsgd alone, without an owner; this file has agp")):
+            _, err = new(home, "--force", *wrong, status=status)
+            assert expected in err and err.count("\n") == 1, err
+
+
 def test_no_file_is_overwritten_without_force():
     with folder() as home:
         with open(home + "/n0.conf", "w", encoding="ascii") as file:
