@@ -12,10 +12,15 @@
  *
  * 1. A label is *closed* if all words have it. Its score is the sum of the sums over the sum of the
  *    counts. If a word lacks a label that its author may still measure, the label stays pending.
- * 2. The best is the greatest score of the closed labels and of the bests in the words; of equal
- *    scores the earliest label.
+ * 2. The best is the greatest score of the closed labels, and of the best that is known so far; of
+ *    equal scores the earliest label.
  * 3. Training is to stop if `patience` evaluations or more lie between the best and the latest
  *    closed label.
+ *
+ * A node that has lost its state learns the best from the words of others: if more than half of them
+ * name one best and one latest label, which the node itself has come to. A single other word is
+ * heard only by a node that knows of no label. So what one member says of labels that it did not
+ * measure with all others counts for nothing.
  *
  * Pure: no clock, socket or file. One thread at a time. */
 #ifndef SGP_BEST_H

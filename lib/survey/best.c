@@ -240,13 +240,43 @@ static void pass(struct sgp_best *best, sgp_round label)
     best->last = label > best->last ? label : best->last;
 }
 
-/* What a word says beside its labels. */
-static void hear(struct sgp_best *best, const struct word *word, struct sgp_best_verdict *verdict)
+/* Whether two words name one best, and one latest label. */
+static bool is_same_past(const struct word *one, const struct word *other)
 {
-    improve(best, &word->best, verdict);
-    if (word->last <= word->through) /* else it knows of that label only from others */
-        pass(best, word->last);
-    verdict->over = verdict->over && word->through == SGP_ROUND_MAX;
+    return one->last == other->last && one->best.label == other->best.label &&
+           one->best.count == other->best.count && one->best.sum == other->best.sum;
+}
+
+/* The best and the latest label that more than half of the words of others name (Boyer and Moore,
+ * MJRTY, 1991, which finds the candidate in one pass). Returns how many; 0: there are none such. */
+static uint32_t find_past(const struct sgp_best_settings *settings, const char *const *words,
+    uint32_t count, uint32_t self, struct word *ret_past)
+{
+    const uint32_t others = count - (self < count);
+    uint32_t lead = 0, alike = 0;
+    struct word word;
+    for (uint32_t i = 0; i < count; i++) {
+        if (i == self || !read_word(words[i], settings, &word))
+            continue;
+        if (lead == 0)
+            *ret_past = word;
+        lead += lead == 0 || is_same_past(&word, ret_past) ? 1 : UINT32_MAX;
+    }
+    for (uint32_t i = 0; lead > 0 && i < count; i++)
+        alike += i != self && read_word(words[i], settings, &word) && is_same_past(&word, ret_past);
+    return 2 * alike > others ? alike : 0;
+}
+
+/* What others know of the past, which this node may have lost. Nothing of labels that it has not
+ * come to; and a single other node is heard only by a node that knows nothing itself. */
+static void hear(struct sgp_best *best, const struct word *past, uint32_t alike,
+    struct sgp_best_verdict *verdict)
+{
+    const bool knows = best->best.label != SGP_ROUND_NONE || best->last != SGP_ROUND_NONE;
+    if (past->last > best->through || past->best.label > past->last || (alike == 1 && knows))
+        return;
+    improve(best, &past->best, verdict);
+    pass(best, past->last);
 }
 
 /* A label of all words counts. */
@@ -279,19 +309,21 @@ void sgp_best_decide(struct sgp_best *best, const char *const *words, uint32_t c
 {
     struct sgp_best_verdict verdict = {.unlike = count, .over = true};
     struct label labels[LABELS_OF_A_WORD];
-    struct word word;
+    struct word word, past;
     uint32_t label_count = 0;
+    const uint32_t alike = find_past(&best->settings, words, count, self, &past);
+    if (alike > 0)
+        hear(best, &past, alike, &verdict);
     /* the labels of the own word: those of others alone are not closed */
     if (self < count && read_word(words[self], &best->settings, &word))
         for (; label_count < word.label_count; label_count++)
             labels[label_count] = (struct label){.sum.label = word.labels[label_count].label};
     for (uint32_t i = 0; i < count; i++) {
-        const bool alike = read_word(words[i], &best->settings, &word);
-        verdict.unlike = !alike && verdict.unlike == count ? i : verdict.unlike;
+        const bool ours = read_word(words[i], &best->settings, &word);
+        verdict.unlike = !ours && verdict.unlike == count ? i : verdict.unlike;
         for (uint32_t l = 0; l < label_count; l++)
-            add_word(&labels[l], &word, alike);
-        if (alike)
-            hear(best, &word, &verdict);
+            add_word(&labels[l], &word, ours);
+        verdict.over = verdict.over && ours && word.through == SGP_ROUND_MAX;
     }
     for (uint32_t l = 0; l < label_count; l++) {
         if (!labels[l].lacking)
@@ -303,8 +335,7 @@ void sgp_best_decide(struct sgp_best *best, const char *const *words, uint32_t c
         best->word[0] = '\0';
         best->told = 0;
     }
-    verdict.over = verdict.over && verdict.unlike == count;
-    best->settled = best->settled || (best->over && verdict.over);
+    best->settled = best->settled || (self < count && verdict.over);
     verdict.stops = !is_patient(best);
     *ret_verdict = verdict;
 }

@@ -315,6 +315,76 @@ Test(best, a_word_does_not_close_labels_that_its_author_has_not_measured)
     cr_assert(eq(i64, fleet.nodes[0].last, 20));
 }
 
+/* The nodes of a fleet decide, and the last of them tells this best and latest label in place of its
+ * own, as a node that has finished. */
+static struct sgp_best_verdict decide_with_liar(
+    struct fleet *fleet, uint32_t count, sgp_round last, const struct sgp_best_score *best)
+{
+    char texts[NODES][SGP_BEST_WORD_BYTES];
+    const char *words[NODES];
+    struct sgp_best_verdict verdict;
+    struct sgp_best liar = fleet->nodes[count - 1];
+    liar.over = true;
+    liar.last = last;
+    liar.best = *best;
+    sgp_best_say(&liar);
+    for (uint32_t i = 0; i < count; i++) {
+        sgp_best_say(&fleet->nodes[i]);
+        const char *word = i + 1 < count ? fleet->nodes[i].word : liar.word;
+        (void)snprintf(texts[i], sizeof texts[i], "%s", word);
+        words[i] = texts[i];
+    }
+    sgp_best_decide(&fleet->nodes[0], words, count, 0, &verdict);
+    return verdict;
+}
+
+Test(best, a_liar_that_has_finished_stops_nobody)
+{
+    static const struct sgp_best_score perfect = {.label = 10, .count = 1000, .sum = 1000};
+    for (uint32_t count = 2; count <= NODES; count++) {
+        struct fleet fleet = begin(SGP_BEST_ACCURACY, 2);
+        for (uint32_t i = 0; i < count; i++)
+            measure(&fleet.nodes[i], 10, 10, 5);
+        const struct sgp_best_verdict first = decide_with_liar(&fleet, count, 100000, &perfect);
+        cr_assert(not(first.stops), "%u nodes", count);
+        cr_assert(eq(i64, fleet.nodes[0].last, 10), "else it would measure no label before that");
+        for (uint32_t i = 1; i < count; i++)
+            fleet.nodes[i] = fleet.nodes[0];
+        for (uint32_t i = 0; i < count; i++)
+            measure(&fleet.nodes[i], 20, 10, 6);
+        cr_assert(not(decide_with_liar(&fleet, count, 20, &perfect).stops), "%u nodes", count);
+        cr_assert(eq(i64, fleet.nodes[0].best.label, 20), "by the sums of %u nodes", count);
+    }
+}
+
+/* A fleet that has just begun has no best, and neither has a node that lost its state. */
+Test(best, a_liar_gives_no_best_to_a_fleet_that_begins)
+{
+    static const struct sgp_best_score perfect = {.label = 5, .count = 1000, .sum = 1000};
+    struct fleet fleet = begin(SGP_BEST_ACCURACY, 2);
+    for (uint32_t i = 0; i < NODES; i++)
+        measure(&fleet.nodes[i], 10, 10, 5);
+    (void)decide_with_liar(&fleet, NODES, 10, &perfect);
+    cr_assert(eq(i64, fleet.nodes[0].best.label, 10));
+}
+
+Test(best, of_two_nodes_the_one_that_lost_its_state_hears_the_other)
+{
+    struct fleet fleet = begin(SGP_BEST_ACCURACY, 0);
+    char texts[2][SGP_BEST_WORD_BYTES];
+    struct sgp_best_verdict verdict;
+    fleet.nodes[0].best = (struct sgp_best_score){.label = 10, .count = 20, .sum = 19};
+    fleet.nodes[0].last = 10;
+    for (uint32_t i = 0; i < 2; i++) {
+        measure(&fleet.nodes[i], 20, 10, 1);
+        sgp_best_say(&fleet.nodes[i]);
+        memcpy(texts[i], fleet.nodes[i].word, sizeof texts[i]);
+    }
+    sgp_best_decide(&fleet.nodes[1], (const char *[]){texts[0], texts[1]}, 2, 1, &verdict);
+    cr_assert(eq(i64, fleet.nodes[1].best.label, 10));
+    cr_assert(eq(i64, fleet.nodes[1].last, 20));
+}
+
 Test(best, a_word_of_the_greatest_numbers_fits)
 {
     const struct sgp_best_settings settings = {
@@ -355,4 +425,19 @@ Test(best, nodes_are_done_once_all_have_said_that_no_label_follows)
         cr_assert(not(sgp_best_has_news(&fleet.nodes[i])));
         cr_assert(eq(i64, fleet.nodes[i].best.label, 15));
     }
+}
+
+/* Its word has said that no label follows, and that counts. */
+Test(best, a_decision_of_all_that_have_finished_settles_whatever_the_node_does_meanwhile)
+{
+    struct fleet fleet = begin(SGP_BEST_ACCURACY, 0);
+    for (uint32_t i = 0; i < NODES; i++) {
+        measure(&fleet.nodes[i], 15, 10, 6);
+        fleet.nodes[i].over = true;
+        sgp_best_say(&fleet.nodes[i]);
+        fleet.nodes[i].over = i > 0;
+    }
+    (void)decide(&fleet);
+    for (uint32_t i = 0; i < NODES; i++)
+        cr_assert(fleet.nodes[i].settled, "node %u", i);
 }
