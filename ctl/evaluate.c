@@ -115,6 +115,9 @@ const struct ctl_command ctl_evaluate_command = {.words = "evaluate",
         "with\n"
         "on_evaluate.\n"
         "\n"
+        "After training with keep_best the best model is measured, which all nodes keep: `best`\n"
+        "is true then, and `round` is that model's. Otherwise it is the present model.\n"
+        "\n"
         "With --fleet every node that trains measures its own model on its own held-out rows, and\n"
         "tells the counts to all nodes. The answer adds them up, and names the nodes that have\n"
         "not told in time (silent). While the fleet trains, these are different models: `rounds`\n"
@@ -124,10 +127,11 @@ const struct ctl_command ctl_evaluate_command = {.words = "evaluate",
 const struct ctl_command ctl_report_command = {.words = "report",
     .operands = "",
     .summary = "how good the final model is on the held-out rows of all nodes",
-    .help = "When a node has finished, it measures the final model on its held-out rows, and tells "
-            "the\n"
-            "counts to all nodes. The answer adds them up. It names the nodes that have not told\n"
-            "(silent), and is equal on all nodes once all have. It is kept in the state directory\n"
-            "(report.json). The figures are those of `evaluate`. Before any node has finished the\n"
-            "command ends with 1.\n",
+    .help =
+        "When a node has finished, it measures the final model on its held-out rows, and tells "
+        "the\n"
+        "counts to all nodes. With keep_best that is the best model, and `best` is true. The\n"
+        "answer adds the counts up. It names the nodes that have not told (silent), and is equal\n"
+        "on all nodes once all have. It is kept in the state directory (report.json). The figures\n"
+        "are those of `evaluate`. Before any node has finished the command ends with 1.\n",
     .run = report};

@@ -106,7 +106,10 @@ static void on_settled(struct daemon *daemon)
         statements_ask_stop(daemon, stop);
     if (daemon->ending) /* an event followed */
         return;
-    if (work_is_done(daemon) || (colocated_owner_is_missed(daemon) && !daemon->stopping))
+    const bool done = work_is_done(daemon);
+    if (done)
+        kept_end(daemon);
+    if (done || (colocated_owner_is_missed(daemon) && !daemon->stopping))
         orders_stop(daemon);
     else if (daemon->drained && daemon->saves == 0) {
         part(daemon);

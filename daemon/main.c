@@ -29,6 +29,7 @@ enum { /* exit statuses; sgpd(8) lists them */
     STATUS_FAILED = 1,
     STATUS_USAGE = 2,
     STATUS_INVALID = 6, /* --check */
+    /* 7 is KEPT_OUTDATED */
     STATUS_CONFIG = 78, /* EX_CONFIG: a unit must not restart it */
 };
 
@@ -38,7 +39,9 @@ static const char usage[] =
     "       sgpd --help-config     list every key of the configuration\n"
     "       sgpd --help | --version\n"
     "\n"
-    "Exit status: 0 done, 1 failed, 2 usage, 6 invalid (--check), 78 configuration error.\n"
+    "Exit status: 0 done, 1 failed, 2 usage, 6 invalid (--check), 7 others may keep a better "
+    "model,\n"
+    "78 configuration error.\n"
     "See sgpd(8) and sgpd.conf(5); sgpctl talks to a running daemon.\n";
 
 struct options {

@@ -159,14 +159,15 @@ static void begin_or_fail(
 }
 
 static void on_evaluated(void *argument, const struct sgp_error *error,
-    const struct sgp_evaluation *evaluation, const struct sgp_measures *measures, sgp_round round)
+    const struct sgp_evaluation *evaluation, const struct sgp_measures *measures, sgp_round round,
+    bool best)
 {
     struct http_job *job = argument;
     if (job->request && error->code < 0)
         http_fail_error(job->request, error);
     else if (job->request)
         http_answer_json(job->request,
-            render_evaluation(&job->request->control->model, evaluation, measures, round));
+            render_evaluation(&job->request->control->model, evaluation, measures, round, best));
     http_end_job(job);
 }
 

@@ -299,10 +299,10 @@ static json_t *measures_json(const struct view_model *model, const struct sgp_me
 }
 
 json_t *render_evaluation(const struct view_model *model, const struct sgp_evaluation *evaluation,
-    const struct sgp_measures *measures, sgp_round round)
+    const struct sgp_measures *measures, sgp_round round, bool best)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "round", as_round(round), "samples",
-        as_count(evaluation->samples), "loss", as_real(evaluation->loss), "accuracy",
+    return json_pack("{s:o, s:b, s:o, s:o, s:o, s:o}", "round", as_round(round), "best", best,
+        "samples", as_count(evaluation->samples), "loss", as_real(evaluation->loss), "accuracy",
         as_real(evaluation->accuracy), "measures",
         measures ? measures_json(model, measures) : json_null());
 }
@@ -370,10 +370,12 @@ json_t *render_fleet(const struct view_model *model, const struct view_reports *
     const bool any = sum.told > 0, measured = sum.measures.rows > 0;
     json_t *rounds =
         any ? json_pack("[I, I]", (json_int_t)sum.least, (json_int_t)sum.most) : json_null();
-    json_t *json = json_pack("{s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o}", "members",
+    const bool best = any && sum.final && sum.least == sum.most && sum.least == reports->best;
+    json_t *json = json_pack("{s:o, s:o, s:o, s:o, s:b, s:b, s:o, s:o, s:o}", "members",
         as_count(reports->count), "told", as_count(sum.told), "silent", sum.silent, "rounds",
-        rounds, "final", any && sum.final, "rows", as_count(sum.measures.rows), "nodes", sum.nodes,
-        "measures", measured ? measures_json(model, &sum.measures) : json_null());
+        rounds, "final", any && sum.final, "best", best, "rows", as_count(sum.measures.rows),
+        "nodes", sum.nodes, "measures",
+        measured ? measures_json(model, &sum.measures) : json_null());
     sgp_measures_finish(&sum.measures);
     return json;
 }

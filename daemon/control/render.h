@@ -24,12 +24,13 @@ json_t *render_topology(const struct view_status *status, const struct sgp_topol
 json_t *render_reload(const struct view_reload *reload);
 /* {"left", "heir", "weight", "owed"}; the heir is null if "". */
 json_t *render_left(const char *heir, double weight, double owed);
-/* `measures` may be NULL. */
+/* `measures` may be NULL. `best`: of the model that all nodes keep. */
 json_t *render_evaluation(const struct view_model *model, const struct sgp_evaluation *evaluation,
-    const struct sgp_measures *measures, sgp_round round);
+    const struct sgp_measures *measures, sgp_round round, bool best);
 
 /* What the nodes have told of their models, and the sum: {"members", "told", "silent", "rounds",
- * "final", "rows", "nodes", "measures"}. The texts must have been read before (sgp/report.h). */
+ * "final", "best", "rows", "nodes", "measures"}.
+ * The texts must have been read before (sgp/report.h). */
 json_t *render_fleet(const struct view_model *model, const struct view_reports *reports);
 
 /* outputs[rows x width]. Where outputs are classes, the class of the greatest output is added. */

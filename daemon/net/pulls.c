@@ -167,6 +167,15 @@ static struct question *find_question(const struct pulls *pulls, uint32_t peer)
     return NULL;
 }
 
+static bool has_place(const struct pulls *pulls, enum sgp_subject subject)
+{
+    const struct question *question;
+    uint32_t count = 0;
+    LIST_FOREACH (question, &pulls->questions, next)
+        count += question->subject == subject;
+    return pulls->questions_max[subject] == 0 || count < pulls->questions_max[subject];
+}
+
 /* What this node holds now. */
 static bool list_heads(struct question *question)
 {
@@ -223,7 +232,7 @@ void pulls_ask(struct pulls *pulls, enum sgp_subject subject, uint32_t peer,
     const struct sgp_topology_node *node, bool calls)
 {
     sgp_assert(pulls->surveys[subject] != NULL);
-    if (find_question(pulls, peer) != NULL)
+    if (find_question(pulls, peer) != NULL || !has_place(pulls, subject))
         return;
     struct question *question = calloc(1, sizeof *question);
     if (question == NULL || !dialer_dial(&pulls->dialer, peer, node)) {
@@ -265,7 +274,7 @@ static void ask_back(struct pulls *pulls, enum sgp_subject subject, uint32_t pee
 {
     const bool asks = pulls->surveys[subject] != NULL &&
                       !sgp_topology_is_dialled(pulls->topology, peer) &&
-                      find_question(pulls, peer) == NULL;
+                      find_question(pulls, peer) == NULL && has_place(pulls, subject);
     struct question *question = asks ? calloc(1, sizeof *question) : NULL;
     if (question == NULL) {
         link_close(link, NULL);

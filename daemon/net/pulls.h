@@ -8,7 +8,8 @@
  * A node that cannot be dialled sends CALL after the answer to its question, and, when it trains,
  * on a connection of its own. On this connection it is then asked.
  *
- * Memory: a question has what it names, and one bulletin that arrives. Of answers there are at most
+ * Memory: a question has what it names, and one bulletin that arrives. Where bulletins are long,
+ * the number of questions is limited. Of answers there are at most
  * PULLS_ANSWERS at a time, one for each asker. One more ends the oldest of those that are said,
  * wait for the asker, or began PULLS_PATIENCE_NS ago. If there is none, the asker must ask again,
  * so that a long text comes to its end however many ask.
@@ -57,6 +58,7 @@ struct pulls {
     struct dialer dialer;
     struct pulls_events events;
     struct sgp_survey *surveys[SGP_SUBJECTS]; /* borrowed; NULL: questions about it are refused */
+    uint32_t questions_max[SGP_SUBJECTS];     /* at a time; 0: no limit */
     const struct sgp_topology *topology;      /* borrowed */
     struct listener *listener;                /* borrowed; for the log of refused callers */
     const char *name;                         /* of this node; borrowed */
@@ -72,7 +74,8 @@ uint64_t pulls_stamp(void);
 void pulls_open(struct pulls *pulls, uv_loop_t *loop, const char *name, struct listener *listener,
     const struct pulls_events *events);
 
-/* Ask a node about a subject that has a survey, unless a question to it is under way. `ended`
+/* Ask a node about a subject that has a survey, unless a question to it, or too many about the
+ * subject, are under way. `ended`
  * follows, never from within. With `calls` the node is to ask in its turn, because this node cannot
  * be dialled. */
 void pulls_ask(struct pulls *pulls, enum sgp_subject subject, uint32_t peer,

@@ -51,21 +51,40 @@ static char *kept_of(const struct daemon *daemon)
 
 /* ---- measuring, at the end of an epoch ---- */
 
-/* During an exact cycle x is not an estimate, but the snapshot with which the node entered the
- * cycle is one. While a job reads it, the snapshot takes the place of x. Then it is put back. `*at`
- * is the task's own, because other code may read the location of the snapshot. */
-static void exchange(struct task *task, float **at)
+/* Look at other parameters: they take the place of x, and x is put back. NULL: at x. */
+static void look_at(struct task *task, float *held, void (*at)(struct task *))
 {
-    if (task->entered != NULL)
-        task->trainer->methods->exchange(task->trainer, at);
+    const struct sgp_trainer_methods *methods = task->trainer->methods;
+    if (held != NULL)
+        methods->exchange(task->trainer, &held);
+    at(task);
+    if (held != NULL)
+        methods->exchange(task->trainer, &held);
 }
 
+/* During an exact cycle x is not an estimate, but the snapshot with which the node entered the
+ * cycle is one. Other code may read the location of the snapshot, so that is not exchanged. */
+void background_jobs_look(struct task *task, void (*at)(struct task *))
+{
+    look_at(task, task->entered != NULL ? *task->entered : NULL, at);
+}
+
+/* The same, or at the kept model if the task has its file. */
 static void look(struct task *task, void (*at)(struct task *))
 {
-    float *entered = task->entered != NULL ? *task->entered : NULL;
-    exchange(task, &entered);
-    at(task);
-    exchange(task, &entered);
+    const uint64_t parameters = task->trainer->parameters;
+    struct sgp_error error = {0};
+    float *values = NULL;
+    if (task->file == NULL) {
+        background_jobs_look(task, at);
+        return;
+    }
+    task->code = sgp_vector_create(parameters, &values);
+    if (task->code == 0)
+        task->code = background_jobs_read(task->file, values, parameters, &error);
+    if (task->code == 0)
+        look_at(task, values, at);
+    sgp_vector_destroy(values);
 }
 
 float **background_jobs_entered(struct daemon *daemon, uint32_t estimate_slot)
@@ -102,7 +121,7 @@ static int find_values(struct task *task, struct sgp_error *error)
 {
     if (task->file != NULL)
         return background_jobs_read(task->file, task->vector, task->trainer->parameters, error);
-    look(task, estimate_now);
+    background_jobs_look(task, estimate_now);
     return 0;
 }
 
@@ -310,7 +329,8 @@ void background_jobs_save(struct daemon *daemon, sgp_round round, double weight)
 
 /* ---- for clients ---- */
 
-/* Begin a task with the present weight and round. Returns 0, SGP_E_STATE or -EBUSY. */
+/* Begin a task for the kept model, if there is one, or else with the present weight and round.
+ * Returns 0, SGP_E_STATE, -EBUSY or -ENOMEM. */
 static int begin(struct daemon *daemon, void (*run)(struct job *), void (*done)(struct job *, bool),
     struct task **ret_task, struct sgp_error *error)
 {
@@ -326,22 +346,29 @@ static int begin(struct daemon *daemon, void (*run)(struct job *), void (*done)(
         daemon->background_jobs < TASK_BACKGROUND_MAX ? task_take(daemon, run, done) : NULL;
     if (task == NULL)
         return -EBUSY;
+    const bool kept = daemon->kept_model.ready;
+    task->file = kept_of(daemon);
+    if (kept && task->file == NULL) {
+        task_give(task);
+        return -ENOMEM;
+    }
     daemon->background_jobs++;
     task->job.reads = true;
-    task->round = status.round;
-    task->weight = status.weight_estimate;
+    task->round = kept ? daemon->kept_model.best.round : status.round;
+    task->weight = kept ? 1 : status.weight_estimate;
     task->entered = background_jobs_entered(daemon, status.estimate_slot);
     *ret_task = task;
     return 0;
 }
 
 /* The end of a background job. Returns a copy of the task, which is free again before the client is
- * called. */
+ * called, and so is its file. */
 static struct task end(struct job *job, bool cancelled)
 {
     struct task task = *(struct task *)job;
     task.daemon->background_jobs--;
     task_give((struct task *)job);
+    free(task.file); /* the pointer still says that there was one */
     if (cancelled)
         task.code = -ECANCELED;
     return task;
@@ -352,13 +379,14 @@ static void done_evaluate(struct job *job, bool cancelled)
     struct task task = end(job, cancelled);
     struct sgp_error error = {.code = task.code};
     task.daemon->evaluation_took = (sgp_time)task.job.took;
-    figures_tested(&task.daemon->figures, task.code, &task.evaluation);
+    if (task.file == NULL || task.code == 0) /* else the file could not be read */
+        figures_tested(&task.daemon->figures, task.code, &task.evaluation);
     if (task.code == 0 && task.evaluation.samples == 0)
         (void)sgp_fail(
             &error, SGP_E_STATE, "there is nothing to test on; give [data] test or holdout");
     const bool good = error.code == 0;
     task.evaluated(task.argument, &error, good ? &task.evaluation : NULL,
-        good && task.measured ? &task.measures : NULL, task.round);
+        good && task.measured ? &task.measures : NULL, task.round, task.file != NULL);
     sgp_measures_finish(&task.measures);
 }
 
@@ -395,7 +423,6 @@ static void done_estimate(struct job *job, bool cancelled)
     uint64_t parameters = task.trainer->parameters;
     if (task.code != 0)
         free(task.vector);
-    free(task.file);
     task.estimated(task.argument, task.code, task.code == 0 ? task.vector : NULL, parameters,
         task.round, task.weight);
 }
@@ -413,11 +440,6 @@ static int estimate(void *context, view_estimated done, void *argument, struct s
         return code;
     }
     task->vector = vector;
-    task->file = kept_of(daemon);
-    if (task->file != NULL) {
-        task->round = daemon->kept_model.best.round;
-        task->weight = 1;
-    }
     task->estimated = done;
     task->argument = argument;
     worker_push(&daemon->worker, &task->job);

@@ -12,6 +12,9 @@ void background_jobs_reported(struct daemon *daemon, const struct sgp_evaluation
 /* Where the estimate of now lies, for a job that is queued now; NULL: x / weight is it. The slot is
  * that of the node's status. */
 float **background_jobs_entered(struct daemon *daemon, uint32_t estimate_slot);
+/* Call a function while the estimate, for which the task was given, is the trainer's x. On the
+ * compute thread. */
+void background_jobs_look(struct task *task, void (*at)(struct task *));
 /* A row of the history for what was measured of the estimate of a round. */
 void background_jobs_measured(struct daemon *daemon, int code,
     const struct sgp_evaluation *evaluation, sgp_round round, double weight);
@@ -20,7 +23,7 @@ int background_jobs_read(const char *path, float *values, uint64_t count, struct
 /* Write x / weight, or the kept model that takes its place, to STATE/model.safetensors. */
 void background_jobs_save(struct daemon *daemon, sgp_round round, double weight);
 
-/* As `evaluate` of struct view_actions. */
+/* As `evaluate` of struct view_actions: of the kept model, if that is in the place of the last. */
 int background_jobs_evaluate(
     struct daemon *daemon, view_evaluated done, void *argument, struct sgp_error *error);
 

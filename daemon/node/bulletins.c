@@ -80,6 +80,7 @@ int bulletins_open(struct daemon *daemon, struct sgp_error *error)
     daemon->pulls.surveys[SGP_SUBJECT_SCALING] = daemon->survey;
     daemon->pulls.surveys[SGP_SUBJECT_MEASURES] = reports_survey(daemon);
     daemon->pulls.surveys[SGP_SUBJECT_BEST] = kept_survey(daemon);
+    daemon->pulls.questions_max[SGP_SUBJECT_BEST] = KEPT_QUESTIONS;
     return code;
 }
 

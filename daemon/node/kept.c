@@ -45,9 +45,9 @@ static void measure_last(struct kept *kept)
     if (label != SGP_ROUND_NONE && kept->writing == KEPT_MODELS) {
         kept->final_label = SGP_ROUND_NONE;
         if (kept_is_new(kept, label) && status.weight_estimate > 0)
-            kept_measure(kept, label, status.weight_estimate);
+            kept_measure(kept, label, status.weight_estimate, status.estimate_slot);
     }
-    kept->rule.over = kept->final_label == SGP_ROUND_NONE && kept->writing == KEPT_MODELS;
+    kept->rule.over = kept->final_label == SGP_ROUND_NONE && !kept->measuring;
 }
 
 /* After training the best model takes the place of the last one. */
@@ -56,15 +56,19 @@ static void replace(struct kept *kept)
     struct daemon *daemon = kept->daemon;
     struct kept_model *model = &daemon->kept_model;
     const uint32_t best = kept_find(kept, kept->rule.best.label);
+    char path[CONFIG_TEXT_BYTES];
     model->ready = best < KEPT_MODELS;
     if (!model->ready)
         return;
-    kept_path(kept, best, model->path);
-    const bool saved = kept->saved == kept->rule.best.label && kept->saved_stamp == kept->stamp;
+    kept_path(kept, best, path);
+    model->version += kept->shown != kept->rule.best.label || strcmp(path, model->path) != 0;
+    kept->shown = kept->rule.best.label;
+    (void)strcpy(model->path, path);
+    const bool saved = kept->saved == kept->rule.best.label && kept->saved_digest == kept->digest;
     if (saved || kept->copying || daemon->model_file == MODEL_WRITING)
         return;
     kept->saved = kept->rule.best.label;
-    kept->saved_stamp = kept->stamp;
+    kept->saved_digest = kept->digest;
     background_jobs_save(daemon, kept->rule.best.label, 1);
 }
 
@@ -75,6 +79,7 @@ static void look(uv_timer_t *timer)
         return;
     kept->rule.settings.run = kept->daemon->run.number; /* a neighbour may have told it */
     kept_view(kept->daemon, &kept->daemon->kept_model.best);
+    kept_write_again(kept);
     if (kept->has_finished)
         measure_last(kept);
     if (!is_relay(kept->daemon))
@@ -110,7 +115,7 @@ bool kept_round(struct daemon *daemon, const struct sgp_effect *effect)
     kept->rule.settings.run = daemon->run.number;
     if (sgp_best_is_label(&times, label) && kept_is_new(kept, label) && effect->weight > 0 &&
         !is_relay(daemon))
-        kept_measure(kept, label, effect->weight);
+        kept_measure(kept, label, effect->weight, SGP_SLOT_NONE);
     return true;
 }
 
@@ -129,6 +134,14 @@ bool kept_finished(struct daemon *daemon, const struct sgp_effect *effect)
     kept->saved = SGP_ROUND_NONE; /* the model file is the last model's, or soon will be */
     kept_wake(kept);
     return measures;
+}
+
+bool kept_is_awaited(const struct daemon *daemon)
+{
+    const struct kept *kept = daemon->kept;
+    const bool nothing =
+        kept != NULL && kept->rule.settled && kept->rule.best.label == SGP_ROUND_NONE;
+    return kept != NULL && !nothing && !daemon->kept_model.ready;
 }
 
 /* Whether this node has work of its own to do before the best model is in its model file. */
@@ -151,6 +164,26 @@ bool kept_hold(const struct daemon *daemon)
     return is_busy(kept) || (waits && now - kept->news < KEPT_LASTS_NS);
 }
 
+void kept_end(struct daemon *daemon)
+{
+    const struct kept *kept = daemon->kept;
+    char names[SGP_TEXT_BYTES / 2];
+    if (kept == NULL || daemon->model_file == MODEL_FAILED)
+        return;
+    const bool agreed = kept->rule.settled || is_relay(daemon);
+    if (agreed && kept->saved == kept->rule.best.label)
+        return;
+    const bool asks = facts_missing(daemon, names, sizeof names);
+    notes_error(daemon,
+        "keep_best: %s%s%s; other nodes may keep a better model than this one in "
+        "model.safetensors: start this node again while one of them runs, or take its file",
+        agreed ? "no copy of the best model has come"
+        : asks ? "no counts have come of "
+               : "this node could not tell its counts",
+        agreed ? "" : names, asks ? " for 10 s" : "");
+    daemon->exit_status = KEPT_OUTDATED;
+}
+
 /* ---- the life of it ---- */
 
 static void set_times(struct kept *kept)
@@ -171,7 +204,7 @@ static int open_survey(struct kept *kept)
 {
     const struct daemon *daemon = kept->daemon;
     const uint64_t parameters = daemon->prepared->parameters;
-    if (parameters > KEPT_PARAMETERS_MAX)
+    if (!prepared_copies_best(daemon->prepared))
         return 0;
     kept->survey = sgp_survey_create(daemon->config->name, SGP_SUBJECT_BEST);
     if (kept->survey == NULL)
@@ -195,6 +228,7 @@ int kept_open(struct daemon *daemon, struct sgp_error *error)
         .look = look,
         .news = events_now(),
         .final_label = SGP_ROUND_NONE,
+        .shown = SGP_ROUND_NONE,
         .saved = SGP_ROUND_NONE};
     for (uint32_t i = 0; i < KEPT_MODELS; i++)
         kept->models[i] = SGP_ROUND_NONE;

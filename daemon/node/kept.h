@@ -19,10 +19,12 @@
 #define KEPT_MODELS (SGP_BEST_PENDING + 2u) /* the best, the pending, and the next to write */
 #define KEPT_PACE_NS SGP_SECOND             /* of questions for the copy, while it changes */
 #define KEPT_PACE_MAX_NS (60 * SGP_SECOND)  /* while it does not */
+/* So many neighbours are asked for the copy at a time, each of whose texts takes memory. */
+#define KEPT_QUESTIONS 2u
 /* A finished node exits when neither a word nor a copy has come for so long. */
 #define KEPT_LASTS_NS (10 * SGP_SECOND)
-/* Models with more parameters are not copied: each node keeps its own. */
-#define KEPT_PARAMETERS_MAX 2000000u
+/* The exit status of a node that may keep an older model than others do. */
+#define KEPT_OUTDATED 7
 
 /* 0, or negative with *error. What an earlier process has kept is read. */
 int kept_open(struct daemon *daemon, struct sgp_error *error);
@@ -46,8 +48,15 @@ void kept_settle(struct daemon *daemon);
 /* A neighbour's copy has come. */
 void kept_changed(struct daemon *daemon);
 
+/* Whether the best model will take the place of the last one, and does not yet. */
+bool kept_is_awaited(const struct daemon *daemon);
+
 /* Whether a finished node waits with its end for the copy. */
 bool kept_hold(const struct daemon *daemon);
+
+/* The node ends, since its work is done. If others may keep a better model, it says so, and ends
+ * with KEPT_OUTDATED. */
+void kept_end(struct daemon *daemon);
 
 /* The topology file has changed. */
 void kept_reload(struct daemon *daemon);

@@ -3,8 +3,8 @@
  *
  * The models of the nodes at a label are near each other, and differ in their last bits. So each
  * node offers its own as the result of a survey, and takes an offer of a greater stamp. A later
- * best label has a greater stamp, and of one label the first node of the file. The text of an offer
- * is
+ * best label has a greater stamp, and of one label the first node of the file. After a member is
+ * struck, two nodes may have one stamp, and then the greater digest counts. The text of an offer is
  *
  *     1 RUN LABEL COUNT SUM VALUES
  *
@@ -25,10 +25,15 @@
 #define HEAD_BYTES 128u
 #define DIGITS 8u /* of a value */
 
+_Static_assert(DIGITS == PREPARED_COPY_DIGITS, "the memory is told before");
+_Static_assert(KEPT_QUESTIONS + 3 == PREPARED_COPY_TEXTS,
+    "those that arrive, that of a job, that of the survey, and the one before");
+
 struct copying { /* of one job */
     struct sgp_best_score score;
     uint64_t stamp;
-    char *text; /* the offer; owned */
+    uint64_t digest; /* of an offer that is taken */
+    char *text;      /* the offer; owned */
     char path[CONFIG_TEXT_BYTES];
     struct export export; /* to take one */
     struct sgp_error error;
@@ -64,29 +69,32 @@ static void put_values(char *text, const float *values, uint64_t count)
     *text = '\0';
 }
 
-static int digit_of(char letter)
+static uint32_t digit_of(char letter)
 {
-    return letter >= '0' && letter <= '9'   ? letter - '0'
-           : letter >= 'a' && letter <= 'f' ? letter - 'a' + 10
-                                            : -1;
+    return letter <= '9' ? (uint32_t)(letter - '0') : (uint32_t)(letter - 'a') + 10;
 }
 
-/* False: not finite values. */
-static bool take_values(const char *text, float *values, uint64_t count)
+/* A judged text. */
+static void take_values(const char *text, float *values, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
         uint32_t bits = 0;
-        for (uint32_t d = 0; d < DIGITS; d++) {
-            const int digit = digit_of(*text++);
-            if (digit < 0)
-                return false;
-            bits = bits << 4 | (uint32_t)digit;
-        }
+        for (uint32_t d = 0; d < DIGITS; d++)
+            bits = bits << 4 | digit_of(*text++);
         memcpy(&values[i], &bits, sizeof bits);
-        if (!isfinite(values[i]))
-            return false;
     }
-    return *text == '\0';
+}
+
+/* Whether a text is so many finite values. All bits of the exponent of a value that is not finite
+ * are set: its first digit is 7 or f, its second f, and its third 8 or more. */
+static bool are_values(const char *text, uint64_t count)
+{
+    if (strlen(text) != DIGITS * count || text[strspn(text, "0123456789abcdef")] != '\0')
+        return false;
+    for (uint64_t i = 0; i < count; i++, text += DIGITS)
+        if ((text[0] == '7' || text[0] == 'f') && text[1] == 'f' && text[2] >= '8')
+            return false;
+    return true;
 }
 
 /* The head of a text, which must be what put_head makes of it. NULL: it is no offer. Else its
@@ -117,15 +125,18 @@ static bool is_wanted(const struct kept *kept, const char *text)
                sgp_best_is_better(kept->rule.settings.measure, &score, best));
 }
 
-/* An offer is taken after training. */
+/* An offer is taken after training. Another run, or a later form of the text, is left. */
 int kept_judge(void *context, const struct sgp_bulletin *bulletin)
 {
     const struct kept *kept = context;
     struct sgp_best_score score;
     const char *values = read_head(kept, bulletin->text, &score);
-    return kept->has_finished && values != NULL && score.label == label_of(bulletin->stamp) &&
-           strlen(values) == DIGITS * kept->daemon->prepared->parameters &&
-           values[strspn(values, "0123456789abcdef")] == '\0' && is_wanted(kept, bulletin->text);
+    if (values == NULL)
+        return 0;
+    if (score.label != label_of(bulletin->stamp) ||
+        !are_values(values, kept->daemon->prepared->parameters))
+        return SGP_E_PROTOCOL;
+    return kept->has_finished && is_wanted(kept, bulletin->text);
 }
 
 /* ---- jobs ---- */
@@ -192,7 +203,7 @@ static void done_offer(struct job *job, bool cancelled)
                (present == NULL || stamp < copying->stamp ||
                    label_of(stamp) != kept->rule.best.label) &&
                sgp_survey_freeze(kept->survey, copying->stamp, copying->text) == 0) {
-        kept->stamp = copying->stamp;
+        kept->digest = sgp_survey_result_digest(kept->survey);
     }
     finish_job(kept, task);
 }
@@ -221,10 +232,7 @@ static void run_take(struct job *job)
     const uint64_t parameters = task->trainer->parameters;
     const size_t bytes = strlen(copying->text);
     const char *values = copying->text + (bytes - DIGITS * parameters);
-    if (!take_values(values, task->vector, parameters)) {
-        task->code = sgp_fail(&copying->error, SGP_E_NOT_FINITE, "a copy is not finite");
-        return;
-    }
+    take_values(values, task->vector, parameters);
     const struct sgp_model_contents contents = export_contents(&copying->export, task->vector);
     task->code = sgp_safetensors_write(&contents, copying->path, &copying->error);
 }
@@ -243,7 +251,7 @@ static void take(struct kept *kept, const struct copying *copying)
     kept->models[kept->writing] = copying->score.label;
     kept->writing = KEPT_MODELS;
     kept->rule.best = copying->score;
-    kept->stamp = copying->stamp;
+    kept->digest = copying->digest;
     kept->news = events_now();
     kept_write(kept);
     sgp_log(&kept->daemon->log->sink, SGP_LEVEL_INFO,
@@ -256,12 +264,14 @@ static void done_take(struct job *job, bool cancelled)
     struct kept *kept = task->daemon->kept;
     const struct copying *copying = task->argument;
     if (!cancelled && task->code == 0) {
+        kept->uncopied = 0;
+        notes_mended(kept->daemon, "the best model is not copied");
         take(kept, copying);
     } else {
         kept->writing = KEPT_MODELS;
-        kept->stamp = copying->stamp; /* it is not tried again */
-        if (!cancelled)
-            notes_error(kept->daemon, "the best model: %s", copying->error.text);
+        if (!cancelled && kept->uncopied == 0)
+            notes_error(kept->daemon, "the best model is not copied: %s", copying->error.text);
+        kept->uncopied = events_now();
     }
     finish_job(kept, task);
 }
@@ -276,6 +286,7 @@ static void begin_take(struct kept *kept, const char *text, uint64_t stamp)
         return;
     (void)read_head(kept, text, &copying->score); /* judged before */
     copying->stamp = stamp;
+    copying->digest = sgp_survey_result_digest(kept->survey);
     copying->text = strdup(text);
     prepared_view_model(daemon->prepared, &view);
     export_init(&copying->export, &view,
@@ -320,7 +331,9 @@ void kept_copy(struct kept *kept)
     if (kept->survey == NULL || kept->copying)
         return;
     const uint32_t model = kept_find(kept, kept->rule.best.label);
-    if (text != NULL && stamp != kept->stamp && is_wanted(kept, text))
+    const bool news = text != NULL && sgp_survey_result_digest(kept->survey) != kept->digest;
+    const bool late = kept->uncopied != 0 && events_now() - kept->uncopied < KEPT_PACE_NS;
+    if (news && !late && is_wanted(kept, text))
         begin_take(kept, text, stamp);
     else if (model < KEPT_MODELS && (text == NULL || label_of(stamp) != kept->rule.best.label))
         offer(kept, model);

@@ -141,7 +141,10 @@ void kept_tell(struct kept *kept)
     if (rule->word[0] == '\0') {
         sgp_best_say(rule);
         kept_write(kept);
+        kept->said = kept->changes;
     }
+    if (kept->written < kept->said) /* others must not know what a restart would not */
+        return;
     const int code = facts_tell(kept->daemon, rule->word, false, &error);
     if (code < 0 && !kept->refused)
         notes_error(

@@ -2,6 +2,7 @@
 /* What is kept, as STATE/best.json and the files of models beside it; see kept_inside.h. */
 #include "kept_inside.h"
 
+#include "store/export.h"
 #include "train/atomic_file.h"
 
 #include <errno.h>
@@ -16,6 +17,15 @@
 #include <unistd.h>
 
 #define FORM 1
+
+struct kept_saving { /* best.json, while a job writes it */
+    struct job job;  /* first */
+    struct kept *kept;
+    uint64_t changes; /* that it has */
+    char *text;
+    char path[CONFIG_TEXT_BYTES];
+    struct sgp_error error;
+};
 
 static void path_of_state(const struct kept *kept, char path[CONFIG_TEXT_BYTES])
 {
@@ -85,25 +95,91 @@ static json_t *render(const struct kept *kept)
         rule->word, "told", (json_int_t)rule->told, "models", models);
 }
 
-void kept_write(struct kept *kept)
+static void run_save(struct job *job)
 {
+    struct kept_saving *saving = (struct kept_saving *)job;
     struct sgp_atomic_file file;
-    struct sgp_error error = {0};
-    char path[CONFIG_TEXT_BYTES];
-    path_of_state(kept, path);
+    if (sgp_atomic_open(&file, saving->path, SGP_ATOMIC_PRIVATE, &saving->error) < 0)
+        return;
+    sgp_atomic_write(&file, saving->text, strlen(saving->text));
+    sgp_atomic_write(&file, "\n", 1);
+    (void)sgp_atomic_commit(&file, &saving->error);
+}
+
+/* A full disk is reported once. */
+static void fail(struct kept *kept, const struct sgp_error *error)
+{
+    if (kept->unwritten == 0)
+        notes_error(kept->daemon, "the best model is not written: %s", error->text);
+    kept->unwritten = events_now();
+}
+
+static void done_save(struct job *job, bool cancelled)
+{
+    struct kept_saving *saving = (struct kept_saving *)job;
+    struct kept *kept = saving->kept;
+    struct daemon *daemon = kept->daemon;
+    kept->saving = NULL;
+    if (saving->error.code < 0) {
+        fail(kept, &saving->error);
+    } else if (!cancelled) {
+        kept->written = saving->changes;
+        kept->unwritten = 0;
+        notes_mended(daemon, "the best model is not written");
+    }
+    free(saving->text);
+    free(saving);
+    daemon->saves--;
+    kept_wake(kept);
+    if (!cancelled)
+        events_settle(daemon);
+}
+
+static struct kept_saving *begin_save(struct kept *kept)
+{
     json_t *root = render(kept);
+    struct kept_saving *saving = calloc(1, sizeof *saving);
     char *text = root != NULL ? json_dumps(root, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
     json_decref(root);
-    int code = text != NULL ? sgp_atomic_open(&file, path, SGP_ATOMIC_PRIVATE, &error)
-                            : sgp_fail(&error, -ENOMEM, "%s: out of memory", path);
-    if (code == 0) {
-        sgp_atomic_write(&file, text, strlen(text));
-        sgp_atomic_write(&file, "\n", 1);
-        code = sgp_atomic_commit(&file, &error);
+    if (saving == NULL || text == NULL) {
+        free(saving);
+        free(text);
+        return NULL;
     }
-    free(text);
-    if (code < 0)
-        notes_error(kept->daemon, "the best model: %s", error.text);
+    *saving = (struct kept_saving){.job = {.run = run_save, .done = done_save, .reads = true},
+        .kept = kept,
+        .changes = kept->changes,
+        .text = text};
+    path_of_state(kept, saving->path);
+    return saving;
+}
+
+static void save(struct kept *kept)
+{
+    struct daemon *daemon = kept->daemon;
+    if (kept->saving != NULL || daemon->ending)
+        return;
+    kept->saving = begin_save(kept);
+    if (kept->saving == NULL) {
+        fail(kept, &(struct sgp_error){.text = "out of memory"});
+        return;
+    }
+    daemon->saves++;
+    worker_push(&daemon->worker, &kept->saving->job);
+}
+
+void kept_write(struct kept *kept)
+{
+    kept->changes++;
+    if (kept->unwritten == 0)
+        save(kept);
+}
+
+void kept_write_again(struct kept *kept)
+{
+    const bool due = kept->unwritten == 0 || events_now() - kept->unwritten >= KEPT_PACE_NS;
+    if (kept->written < kept->changes && due)
+        save(kept);
 }
 
 /* ---- reading ---- */
@@ -142,15 +218,16 @@ static bool take_pending(const json_t *list, struct sgp_best *rule)
     return true;
 }
 
-/* A file is there if its label is known and it can be found. */
+/* A file is there if it is of the label that is known. It may be of a later one, if the process
+ * ended before that was written down. */
 static void take_models(const json_t *list, struct kept *kept)
 {
     for (uint32_t i = 0; i < KEPT_MODELS; i++) {
         char path[CONFIG_TEXT_BYTES];
-        struct stat status;
         const json_t *label = json_array_get(list, i);
         kept_path(kept, i, path);
-        if (json_is_integer(label) && lstat(path, &status) == 0 && S_ISREG(status.st_mode))
+        if (json_is_integer(label) && json_integer_value(label) >= 0 &&
+            export_round_of(path) == (sgp_round)json_integer_value(label))
             kept->models[i] = (sgp_round)json_integer_value(label);
     }
 }

@@ -73,10 +73,8 @@ static struct sgp_best_score score_of(const struct kept *kept, const struct task
 
 /* ---- the job ---- */
 
-static void run_measure(struct job *job)
+static void measure_now(struct task *task)
 {
-    struct task *task = (struct task *)job;
-    struct writing *writing = task->argument;
     const struct sgp_trainer_methods *methods = task->trainer->methods;
     task->trainer->cut = &task->daemon->hurry;
     if (task->measured)
@@ -85,6 +83,13 @@ static void run_measure(struct job *job)
     else if (task->daemon->prepared->data.test != NULL)
         task->code = methods->evaluate(task->trainer, task->weight, &task->evaluation);
     methods->estimate(task->trainer, task->weight, task->vector);
+}
+
+static void run_measure(struct job *job)
+{
+    struct task *task = (struct task *)job;
+    struct writing *writing = task->argument;
+    background_jobs_look(task, measure_now);
     const struct sgp_model_contents contents = export_contents(&writing->export, task->vector);
     writing->error.code = sgp_safetensors_write(&contents, writing->path, &writing->error);
 }
@@ -113,6 +118,7 @@ static void done_measure(struct job *job, bool cancelled)
     struct kept *kept = task->daemon->kept;
     struct writing *writing = task->argument;
     const int code = cancelled ? -ECANCELED : writing->error.code;
+    kept->measuring = false;
     if (code < 0)
         kept->writing = KEPT_MODELS;
     if (code < 0 && !cancelled)
@@ -132,7 +138,7 @@ static void done_measure(struct job *job, bool cancelled)
     kept_wake(kept);
 }
 
-void kept_measure(struct kept *kept, sgp_round label, double weight)
+void kept_measure(struct kept *kept, sgp_round label, double weight, uint32_t slot)
 {
     struct daemon *daemon = kept->daemon;
     const uint32_t model = kept->writing == KEPT_MODELS ? kept_free(kept) : KEPT_MODELS;
@@ -155,8 +161,10 @@ void kept_measure(struct kept *kept, sgp_round label, double weight)
             .test = {.loss = NAN}});
     kept_path(kept, model, writing->path);
     kept->writing = model;
+    kept->measuring = true;
     task->round = label;
-    task->weight = weight;
+    task->entered = background_jobs_entered(daemon, slot);
+    task->weight = task->entered != NULL ? 1 : weight;
     task->measured =
         kept->rule.settings.measure != SGP_BEST_ACCURACY && daemon->prepared->data.test != NULL;
     task->vector = vector;

@@ -51,7 +51,7 @@ static void fail(const struct question *question, const struct sgp_error *error)
     if (question->predicted != NULL)
         question->predicted(question->argument, error, NULL, 0, 0);
     else
-        question->evaluated(question->argument, error, NULL, NULL, 0);
+        question->evaluated(question->argument, error, NULL, NULL, 0, false);
 }
 
 void questions_fail(struct questions *questions, int code, const char *why)
@@ -128,7 +128,7 @@ static void take_evaluation(struct questions *questions, const struct question *
     struct sgp_evaluation kept = found; /* a program may omit the number of rows */
     kept.samples = kept.samples > 0 ? kept.samples : 1;
     figures_tested(questions->figures, 0, &kept);
-    question->evaluated(question->argument, &error, &found, NULL, questions->round);
+    question->evaluated(question->argument, &error, &found, NULL, questions->round, false);
 }
 
 /* The file is read, not mapped, because a file that shrinks causes a short read. It must be in

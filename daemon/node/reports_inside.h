@@ -56,7 +56,9 @@ struct reports {
     LIST_HEAD(, waiter) waiters;
 
     bool measuring;
-    struct sgp_report measured; /* what is being measured, without its measures */
+    struct sgp_report measured; /* what is being measured, without its measures, and */
+    uint64_t measured_version;  /* of which kept model (struct kept_model) */
+    uint64_t told_version;      /* that of the report */
     sgp_time earliest;          /* of the next one for a wish */
 
     struct report_peer *peers;

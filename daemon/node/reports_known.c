@@ -2,18 +2,23 @@
 /* What is known of the reports of all nodes; see reports_inside.h. */
 #include "reports_inside.h"
 
+#include "kept.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The model of a node that has finished is that of the last label, on which all agree. */
+/* The model of a node that has finished is that of the last label, on which all agree; or the best
+ * one, once the nodes have agreed on that. */
 struct moment reports_moment(const struct daemon *daemon)
 {
     const struct sgp_node_status status = daemon_status(daemon);
-    const bool finished = status.state == SGP_NODE_FINISHED && status.round >= status.last_round;
-    return (struct moment){.finished = finished,
-        .run = daemon->run.number,
-        .label = finished ? status.last_round : status.round};
+    const struct kept_model *kept = &daemon->kept_model;
+    const bool finished = status.state == SGP_NODE_FINISHED && status.round >= status.last_round &&
+                          !kept_is_awaited(daemon);
+    const sgp_round last = kept->ready ? kept->best.round : status.last_round;
+    return (struct moment){
+        .finished = finished, .run = daemon->run.number, .label = finished ? last : status.round};
 }
 
 bool reports_chosen(const struct reports *reports, uint32_t member, const struct choice *choice)
@@ -60,6 +65,9 @@ struct view_reports *reports_copy(const struct reports *reports, const struct ch
 {
     const uint32_t count = sgp_survey_members(reports->survey);
     struct view_reports *copy = calloc(1, sizeof *copy + count * sizeof *copy->reports);
+    if (copy != NULL)
+        copy->best = reports->daemon->kept_model.ready ? reports->daemon->kept_model.best.round
+                                                       : SGP_ROUND_NONE;
     for (uint32_t i = 0; copy != NULL && i < count; i++) {
         struct view_report *report = &copy->reports[copy->count++];
         const bool chosen = reports_chosen(reports, i, choice);

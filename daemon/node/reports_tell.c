@@ -12,6 +12,7 @@ static void tell(struct reports *reports, const struct sgp_report *report)
 {
     char *text = NULL;
     int code = sgp_report_write(report, &text);
+    reports->told_version = reports->measured_version;
     if (code == 0 && sgp_survey_self(reports->survey) != SGP_NODES_MAX)
         code = sgp_survey_tell(reports->survey, 0, text);
     free(text);
@@ -32,15 +33,17 @@ static enum sgp_report_state state_of(
 }
 
 static void on_measured(void *argument, const struct sgp_error *error,
-    const struct sgp_evaluation *evaluation, const struct sgp_measures *measures, sgp_round round)
+    const struct sgp_evaluation *evaluation, const struct sgp_measures *measures, sgp_round round,
+    bool best)
 {
     struct reports *reports = argument;
     struct sgp_report report = reports->measured;
     (void)evaluation;
+    (void)best;
     reports->measuring = false;
     reports->earliest = events_now() + (REPORTS_PART - 1) * reports->daemon->evaluation_took;
-    if (error->code == -ECANCELED || error->code == -ENOMEM)
-        return;
+    if (error->code == -ECANCELED || error->code == -ENOMEM || error->code == SGP_E_FILE)
+        return; /* nothing was measured */
     report.state = state_of(reports->daemon, error, measures);
     if (report.state == SGP_REPORT_MEASURED)
         report.measures = *measures; /* borrowed */
@@ -55,6 +58,7 @@ static void measure(struct reports *reports, const struct moment *moment)
     struct sgp_error error = {0};
     reports->measured =
         (struct sgp_report){.run = moment->run, .label = moment->label, .final = moment->finished};
+    reports->measured_version = daemon->kept_model.version;
     reports_name_wishes(reports, &reports->measured);
     if (daemon->prepared->data.test == NULL) {
         reports->measured.state = SGP_REPORT_NO_ROWS;
@@ -82,7 +86,8 @@ void reports_tell(struct reports *reports, const struct moment *moment)
     const struct choice final = {.final = true, .label = moment->label};
     if (self == SGP_NODES_MAX || reports->measuring || reports->daemon->stopping)
         return;
-    const bool told = moment->finished && reports_chosen(reports, self, &final);
+    const bool told = moment->finished && reports_chosen(reports, self, &final) &&
+                      reports->told_version == reports->daemon->kept_model.version;
     const bool asked = reports_owe(reports);
     const bool early = events_now() < reports->earliest;
     if (told && asked)

@@ -72,6 +72,7 @@ struct task_block; /* an array of tasks */
 /* The best model, once it takes the place of the last one: after training. */
 struct kept_model {
     bool ready;
+    uint64_t version; /* grows when it becomes ready, and whenever it is replaced; 0: never */
     char path[CONFIG_TEXT_BYTES]; /* of its file */
     struct view_best best;
 };

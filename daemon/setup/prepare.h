@@ -126,8 +126,15 @@ void prepared_swap_place(
 /* Everything in sgp_node_config but incarnation and seed, which the caller must draw. */
 void prepared_node_config(const struct prepared *prepared, struct sgp_node_config *ret_node_config);
 
-/* The measure by which the best model is kept; 0: none is kept (prepare_best.c). */
+#define PREPARED_COPIED_MAX 2000000u /* parameters of a best model that is copied */
+#define PREPARED_COPY_DIGITS 8u      /* bytes of a parameter in its text */
+#define PREPARED_COPY_TEXTS 5u       /* that there are at a time, at most */
+
+/* The measure by which the best model is kept; 0: none is kept. */
 enum sgp_best_measure prepared_keeps_best(const struct prepared *prepared);
+/* Whether finished nodes take the copy of one node. A copy is a bulletin, so that of a larger model
+ * is longer than SGP_BULLETIN_MAX, and each node keeps its own model of that round. */
+bool prepared_copies_best(const struct prepared *prepared);
 /* When the models are measured for that, by the present topology file. */
 struct sgp_best_times prepared_best_times(const struct prepared *prepared);
 

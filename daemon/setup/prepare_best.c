@@ -4,11 +4,6 @@
 
 #include <inttypes.h>
 
-enum sgp_best_measure prepared_keeps_best(const struct prepared *p)
-{
-    return (enum sgp_best_measure)(p->config->keep_best - 1);
-}
-
 struct sgp_best_times prepared_best_times(const struct prepared *p)
 {
     return (struct sgp_best_times){.first = p->topology->prelude_rounds,
@@ -99,6 +94,14 @@ static void warn(struct prepared *p)
             "%s:%u: [train] keep_best: this node has no held-out rows, so the best model is chosen "
             "by the rows of the others; give [data] test or holdout",
             p->config->file, p->config->lines[CONFIG_ID_KEEP_BEST]);
+    if (!prepared_copies_best(p))
+        prepared_warn(p,
+            "%s:%u: [train] keep_best: the model has %" PRIu64
+            " parameters, and a node takes the copy of another one only of up to %u; all nodes "
+            "keep the model of the same round, but each its own, which differ by their "
+            "disagreement",
+            p->config->file, p->config->lines[CONFIG_ID_KEEP_BEST], p->parameters,
+            PREPARED_COPIED_MAX);
     if (p->data.train != NULL && p->rounds < times.first + sgp_best_period(&times))
         prepared_warn(p,
             "%s:%u: [train] evaluate_every: training ends after %" PRId64

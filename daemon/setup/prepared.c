@@ -63,6 +63,28 @@ static uint64_t evaluation_bytes(const struct prepared *p)
         sgp_loss_measures(p->model.loss, rows->classes > 0), p->model.outputs);
 }
 
+enum sgp_best_measure prepared_keeps_best(const struct prepared *p)
+{
+    return (enum sgp_best_measure)(p->config->keep_best - 1);
+}
+
+bool prepared_copies_best(const struct prepared *p)
+{
+    return prepared_keeps_best(p) != 0 && p->parameters <= PREPARED_COPIED_MAX;
+}
+
+/* A measurement and a save have a vector each while they wait, a running job has two, and the job
+ * of a copy has one. */
+static uint64_t best_bytes(const struct prepared *p)
+{
+    const uint64_t vector = p->parameters * sizeof(float);
+    if (prepared_keeps_best(p) == 0)
+        return 0;
+    if (!prepared_copies_best(p))
+        return 4 * vector;
+    return 5 * vector + PREPARED_COPY_TEXTS * PREPARED_COPY_DIGITS * p->parameters;
+}
+
 bool prepared_gives_updates(const struct prepared *p)
 {
     return sgp_topology_has_copy(p->topology, p->self) && !sgp_topology_has_token(p->topology);
@@ -119,6 +141,7 @@ void prepared_sum_memory(struct prepared *p)
     add_term(p, "test rows", rows_bytes(p->data.test));
     p->fresh_bytes = p->memory_bytes - rows - (attached ? vector : 0);
     p->address_bytes = p->fresh_bytes + p->needs.receives * (vector - share) - (whole ? vector : 0);
+    add_term(p, "the best model, at most", best_bytes(p));
     add_term(p, "an evaluation", evaluation_bytes(p));
     add_term(p, "reports of nodes, at most",
         (uint64_t)prepared_report_bytes(p) * sgp_topology_trainers(p->topology));

@@ -6,11 +6,16 @@
 
 #include "sgp/version.h"
 
+#include <endian.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 static void add_tensors(struct export *export, const struct sgp_model *model)
@@ -136,6 +141,42 @@ void export_init(
             view->class_names, model->outputs, export->classes, sizeof export->classes);
         add_tag(export, "classes", export->classes);
     }
+}
+
+/* The head of a file, with its length in front. NULL: there is none. */
+static void *read_head(int fd, size_t *ret_bytes)
+{
+    uint64_t length;
+    if (pread(fd, &length, sizeof length, 0) != (ssize_t)sizeof length ||
+        (length = le64toh(length)) > SGP_FILE_HEADER_BYTES_MAX)
+        return NULL;
+    *ret_bytes = sizeof length + (size_t)length;
+    void *head = malloc(*ret_bytes);
+    if (head != NULL && pread(fd, head, *ret_bytes, 0) == (ssize_t)*ret_bytes)
+        return head;
+    free(head);
+    return NULL;
+}
+
+sgp_round export_round_of(const char *path)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    struct sgp_model_file *file = NULL;
+    struct sgp_error error = {0};
+    struct stat status;
+    size_t bytes = 0;
+    const bool plain = fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+    void *head = plain ? read_head(fd, &bytes) : NULL;
+    if (fd >= 0)
+        (void)close(fd);
+    if (head != NULL && (uint64_t)status.st_size >= bytes)
+        (void)sgp_safetensors_layout(
+            head, bytes, (uint64_t)status.st_size - bytes, path, &error, &file);
+    const char *round = file != NULL ? sgp_model_file_tag(file, "round") : NULL;
+    const sgp_round found = round != NULL ? (sgp_round)strtoll(round, NULL, 10) : SGP_ROUND_NONE;
+    sgp_model_file_destroy(file);
+    free(head);
+    return found;
 }
 
 struct sgp_model_contents export_contents(const struct export *export, const float *values)

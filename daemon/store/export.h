@@ -50,6 +50,10 @@ struct export_moment {
 void export_init(
     struct export *export, const struct view_model *view, const struct export_moment *moment);
 
+/* The round of a model that was written so, by the head of its file. SGP_ROUND_NONE: it is none, or
+ * a link. Blocks on the disk. */
+sgp_round export_round_of(const char *path);
+
 /* For sgp_safetensors_*: `values` (model->parameters), the table and the tags, all borrowed. */
 struct sgp_model_contents export_contents(const struct export *export, const float *values);
 

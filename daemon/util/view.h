@@ -331,6 +331,7 @@ struct view_report {
 };
 
 struct view_reports {
+    sgp_round best; /* of the model that all nodes keep after training; SGP_ROUND_NONE: none */
     uint32_t count;
     struct view_report reports[];
 };
@@ -350,9 +351,11 @@ static inline void view_reports_free(struct view_reports *reports)
  * the call that began the action. If the daemon stops before the job is done, the code is
  * -ECANCELED. Pointers are valid only during the call, unless said otherwise; on failure (code < 0)
  * they are NULL. `error` is never NULL. Its text is a line for the client, or "" if the code says
- * all. `measures`: NULL if the model has too many outputs for an answer, or is a program's. */
+ * all. `measures`: NULL if the model has too many outputs for an answer, or is a program's. `best`:
+ * it is the best model that all nodes keep, and not the present one. */
 typedef void (*view_evaluated)(void *argument, const struct sgp_error *error,
-    const struct sgp_evaluation *evaluation, const struct sgp_measures *measures, sgp_round round);
+    const struct sgp_evaluation *evaluation, const struct sgp_measures *measures, sgp_round round,
+    bool best);
 /* `estimate` is the callee's to free(), because a model is too large to be copied on the loop
  * thread. */
 typedef void (*view_estimated)(

@@ -17,10 +17,10 @@
  * 3. Training is to stop if `patience` evaluations or more lie between the best and the latest
  *    closed label.
  *
- * A node that has lost its state learns the best from the words of others: if more than half of them
- * name one best and one latest label, which the node itself has come to. A single other word is
- * heard only by a node that knows of no label. So what one member says of labels that it did not
- * measure with all others counts for nothing.
+ * A node that has lost its state learns the best from the words of others. More than half of them
+ * must name one best and one latest label, and the node itself must have come to that label. A
+ * single other word is heard only by a node that knows of no label. So what one member says of
+ * labels that it did not measure with all others counts for nothing.
  *
  * Pure: no clock, socket or file. One thread at a time. */
 #ifndef SGP_BEST_H

@@ -38,7 +38,7 @@ def head_of(data):
     return json.loads(data[8:8 + size])["__metadata__"], data[8 + size:]
 
 
-class Best(FleetTest):
+class BestTest(FleetTest):
     def tables(self, n=4, options=None, own=None, phases=None, kind=Fleet):
         f = kind(n, phases=phases, options={**OPTIONS, **(options or {})}, own={i: {
             "data.train": "train%d.csv" % i, "data.test": "test%d.csv" % i, **(own or {}).get(i, {})} for i in range(n)})
@@ -93,6 +93,8 @@ class Best(FleetTest):
         models = self.wait_alike(f, f.nodes[0].status())
         return kept, models
 
+
+class Best(BestTest):
     def test_a_model_that_overfits_is_kept_at_its_best(self):
         f = self.tables()
         f.start()
@@ -100,8 +102,15 @@ class Best(FleetTest):
         self.assertEqual(kept["best_measure"], "log_loss")
         self.assertGreaterEqual(kept["rounds"], kept["best_round"] + 1000)
         self.assertLess(min(abs(loss - kept["best_value"]) for loss in self.pooled(f, models[0][1])), 1e-4)
-        last = f.nodes[0].json("/v1/evaluate/fleet", "POST")["measures"]["log_loss"]
-        self.assertLess(kept["best_value"], last)
+        found = f.nodes[0].json("/v1/evaluate/fleet", "POST")
+        self.assertEqual((found["best"], found["rounds"]), (True, 2 * [kept["best_round"]]))
+        self.assertLess(abs(kept["best_value"] - found["measures"]["log_loss"]), 1e-6)
+        report = f.wait("all reports", lambda: (lambda r: r["told"] == 4 and r)(f.nodes[2].json("/v1/report")))
+        self.assertEqual((report["best"], report["measures"]), (True, found["measures"]))
+        alone = f.nodes[1].json("/v1/evaluate", "POST")
+        self.assertEqual((alone["best"], alone["round"], alone["samples"]), (True, kept["best_round"], 50))
+        said = subprocess.run([SGPCTL, "-s", f.nodes[1].socket, "evaluate"], check=True, stdout=subprocess.PIPE, text=True).stdout
+        self.assertRegex(said, r"(?m)^best +(true|yes)$")
         code, body = f.nodes[3].get("/v1/model")
         self.assertEqual((code, head_of(body)[1]), (200, models[0][1]))
         card = subprocess.run([SGPCTL, "card", os.path.join(f.nodes[1].directory, "model.safetensors")], check=True,
@@ -205,6 +214,18 @@ class Best(FleetTest):
         for node in f.nodes:
             f.wait("a line on the settings", lambda node=node: "evaluates by other settings" in (
                 (node.status() or {}).get("last_error") or ""))
+
+    def test_a_large_model_is_warned_of_and_its_memory_is_told(self):
+        f = self.tables(options={"model.layers": "dense 9 relu, dense 2"})
+        _, small = f.check()
+        f = self.tables(options={"model.layers": "dense 60000 relu, dense 30, dense 2"})
+        status, large = f.check()
+        self.assertEqual(status, 0, large)
+        self.assertRegex(large, r"keep_best: the model has 3060092 parameters, and a node takes the copy of another one only of "
+                                r"up to 2000000; all nodes keep the model of the same round, but each its own")
+        self.assertRegex(large, r"(?m)^  the best model, at most +46.7 MiB$")
+        self.assertNotIn("takes the copy", small)
+        self.assertRegex(small, r"(?m)^  the best model, at most +12\.2 KiB$")
 
     def refused(self, expected, **options):
         f = self.tables(options={key.replace("__", "."): value for key, value in options.items()})

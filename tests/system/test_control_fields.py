@@ -291,7 +291,7 @@ class Model(Control):
         status, _, body = self.exchange("POST", "/v1/evaluate")
         answer = json.loads(body)
         self.assertEqual(status, 200)
-        self.assert_typed({"round": int, "samples": int, "loss": NUMBER, "accuracy": NUMBER, "measures": dict}, answer)
+        self.assert_typed({"round": int, "best": bool, "samples": int, "loss": NUMBER, "accuracy": NUMBER, "measures": dict}, answer)
         outputs = [softmax_regression(self.tensors, row) for row in self.rows]
         right = [p["neg pos".split().index(label)] for p, label in zip(outputs, self.labels)]
         self.assertEqual(answer["samples"], len(self.rows))

@@ -221,6 +221,7 @@ static struct view_reports *fake_reports(void)
     struct view_reports *reports = calloc(1, sizeof *reports + 4 * sizeof *reports->reports);
     struct sgp_report report = {.run = 1, .label = 17, .state = SGP_REPORT_MEASURED};
     cr_assert(reports != NULL);
+    reports->best = SGP_ROUND_NONE;
     for (; reports->count < 4; reports->count++)
         (void)snprintf(
             reports->reports[reports->count].name, SGP_NAME_BYTES, "n%u", reports->count);
@@ -303,7 +304,7 @@ static void end_job(struct fake *fake, const struct fake_job *job)
         sgp_measures_add_label(&measures, (float[OUTPUTS]){2, 1}, 0);
         sgp_measures_add_label(&measures, (float[OUTPUTS]){2, 1}, 1);
         job->evaluated(job->argument, &error, good ? &evaluation : NULL,
-            good && !fake->unmeasured ? &measures : NULL, 17);
+            good && !fake->unmeasured ? &measures : NULL, 17, false);
         sgp_measures_finish(&measures);
     } else if (job->estimated) {
         float *z = good ? malloc(fake->model.parameters * sizeof *z) : NULL;
