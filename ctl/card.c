@@ -12,10 +12,13 @@
 static void put_text(const char *text)
 {
     for (; *text; text++) {
-        if ((unsigned char)*text < ' ' || *text == 0x7f)
+        const unsigned char *at = (const unsigned char *)text;
+        const bool wide = at[0] == 0xc2 && at[1] >= 0x80 && at[1] <= 0x9f; /* U+0080 to U+009F */
+        if (wide || *at < ' ' || *at == 0x7f)
             (void)putchar('?');
         else
             (void)printf(strchr("\\`*_<>[]|#&", *text) ? "\\%c" : "%c", *text);
+        text += wide;
     }
 }
 

@@ -31,11 +31,16 @@ const char *sgp_strerror(int code)
     return text ? text : "unknown error";
 }
 
+/* U+0080 to U+009F are two bytes in UTF-8. */
 void sgp_text_clean(char *text)
 {
-    for (unsigned char *c = (unsigned char *)text; *c; c++)
-        if (*c < 0x20 || *c == 0x7f)
-            *c = '?';
+    const unsigned char *from = (const unsigned char *)text;
+    for (; *from != '\0'; from++) {
+        const bool wide = from[0] == 0xc2 && from[1] >= 0x80 && from[1] <= 0x9f;
+        *text++ = wide || *from < 0x20 || *from == 0x7f ? '?' : (char)*from;
+        from += wide;
+    }
+    *text = '\0';
 }
 
 #undef sgp_fail /* the macro of scripts/clang-tidy.h */

@@ -5,7 +5,8 @@
 
 #define SGP_WORD_BYTES 40u /* a longer word is no misspelling of a name of sgp */
 
-/* Replace control characters by '?', so that hostile input cannot forge log lines. */
+/* Replace each control character of ASCII, and of Unicode (U+0080 to U+009F), by '?'. So hostile
+ * input cannot forge log lines, or control a terminal. */
 void sgp_text_clean(char *text);
 
 /* The number of letters that must be inserted, removed, replaced or exchanged with the next one to

@@ -39,6 +39,15 @@ Test(status, the_first_error_stays_and_cannot_forge_lines)
     cr_assert(eq(int, sgp_fail(NULL, -ENOMEM, "nobody listens"), -ENOMEM));
 }
 
+/* A terminal takes U+009B for the beginning of a sequence, as ESC [. */
+Test(text, control_characters_beyond_ascii_are_replaced_and_letters_stay)
+{
+    char text[] = "a\xc2\x9b"
+                  "31m\xc2\x80\xc2\x9f\xc2\xa0\xc3\x9f\xe2\x82\xac\xf0\x9f\x8e\x82\xc2";
+    sgp_text_clean(text);
+    cr_assert(eq(str, text, "a?31m??\xc2\xa0\xc3\x9f\xe2\x82\xac\xf0\x9f\x8e\x82\xc2"));
+}
+
 Test(text, distances_of_words_are_known)
 {
     const struct {
