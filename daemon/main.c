@@ -276,7 +276,9 @@ static int run_or_check(const struct options *options, struct config *config, ch
             (void)unlink(config->socket);
         return refuse(&error, options->check);
     }
+    state_directory_hand_over(true);
     int code = fit_blas(arguments, config, options->check, &log, &prepared, &error);
+    state_directory_hand_over(false);
     if (!options->check)
         early_stop_begin(true);
     int status = code < 0 ? refuse(&error, options->check)
@@ -308,6 +310,7 @@ int main(int count, char **arguments)
     config_finish(&config);
     if (status != DAEMON_AGAIN)
         return status;
+    state_directory_hand_over(true);
     (void)execv("/proc/self/exe", arguments);
     (void)fprintf(stderr, "sgpd: cannot start anew after a reset: %s\n", strerror(errno));
     return STATUS_FAILED;

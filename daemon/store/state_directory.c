@@ -5,7 +5,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -24,6 +26,39 @@ static void sweep(int directory)
     }
 }
 
+#define HANDED "SGPD_STATE_DIRECTORY" /* variable: a descriptor */
+
+static int held = -1; /* opened last */
+
+/* The descriptor of this directory that the program before has handed over; -1: there is none. */
+static int take_over(const char *path)
+{
+    const char *text = getenv(HANDED);
+    struct stat handed, wanted;
+    char *end = NULL;
+    const long number = text != NULL ? strtol(text, &end, 10) : -1;
+    const bool sound = number > STDERR_FILENO && number < INT_MAX && *end == '\0';
+    (void)unsetenv(HANDED);
+    if (!sound || fstat((int)number, &handed) < 0 || !S_ISDIR(handed.st_mode))
+        return -1;
+    const bool same = stat(path, &wanted) == 0 && wanted.st_dev == handed.st_dev &&
+                      wanted.st_ino == handed.st_ino;
+    if (same && fcntl((int)number, F_SETFD, FD_CLOEXEC) == 0)
+        return (int)number;
+    (void)close((int)number); /* of another configuration */
+    return -1;
+}
+
+void state_directory_hand_over(bool on)
+{
+    char text[16];
+    if (held < 0)
+        return;
+    (void)snprintf(text, sizeof text, "%d", held);
+    (void)fcntl(held, F_SETFD, on ? 0 : FD_CLOEXEC);
+    (void)(on ? setenv(HANDED, text, 1) : unsetenv(HANDED));
+}
+
 int state_directory_open(const char *path, struct sgp_error *error)
 {
     if (mkdir(path, 0750) < 0 && errno != EEXIST)
@@ -31,7 +66,9 @@ int state_directory_open(const char *path, struct sgp_error *error)
             "%s: cannot be made: %s; make the directories above it, or give another [node] "
             "state_directory",
             path, strerror(errno));
-    int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int directory = take_over(path);
+    if (directory < 0)
+        directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0)
         return sgp_fail(error, -errno, "%s: cannot be opened: %s; [node] state_directory names one",
             path, strerror(errno));
@@ -43,5 +80,5 @@ int state_directory_open(const char *path, struct sgp_error *error)
             path);
     }
     sweep(directory);
-    return directory;
+    return held = directory;
 }

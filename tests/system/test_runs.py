@@ -4,6 +4,7 @@
 Real daemons: whole fleets that get other layers, single nodes that do, and fleets that are reset, by their sockets and
 while they are stopped.
 """
+import fcntl
 import os
 import subprocess
 import sys
@@ -144,6 +145,35 @@ class Runs(FleetTest):
             self.assertLessEqual(set(KEPT), set(os.listdir(os.path.join(node.directory, "run-1"))))
             self.assertIsNone(node.process.poll())
         self.assertAlmostEqual(sum(n.status()["weight"] for n in f.nodes), 2, delta=1e-9)
+
+    def test_the_state_directory_stays_locked_while_the_program_starts_again(self):
+        f = self.fleet(1, phases=[[]])
+        f.start()
+        self.finish(f)
+        directory = os.open(f.nodes[0].directory, os.O_RDONLY)
+        self.addCleanup(os.close, directory)
+
+        def unlocked():
+            try:
+                fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            fcntl.flock(directory, fcntl.LOCK_UN)
+            return True
+
+        self.assertFalse(unlocked())
+        self.assertEqual(f.nodes[0].get("/v1/reset", "POST")[0], 200)
+        gaps = 0
+
+        def run_2():
+            nonlocal gaps
+            gaps += sum(unlocked() for _ in range(2000))
+            return (f.nodes[0].status() or {}).get("run") == 2
+
+        f.wait("run 2", run_2, interval=0)
+        self.assertEqual(gaps, 0)
+        self.assertEqual(f.nodes[0].end(), 0)
+        self.assertTrue(unlocked())
 
     def test_a_reset_without_a_daemon_and_a_node_that_lost_its_disk(self):
         """The lost one knows no number, and takes that of its neighbour."""
