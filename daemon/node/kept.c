@@ -47,7 +47,8 @@ static void measure_last(struct kept *kept)
         if (kept_is_new(kept, label) && status.weight_estimate > 0)
             kept_measure(kept, label, status.weight_estimate, status.estimate_slot);
     }
-    kept->rule.over = kept->final_label == SGP_ROUND_NONE && !kept->measuring;
+    if (kept->final_label == SGP_ROUND_NONE && !kept->measuring)
+        sgp_best_finish(&kept->rule);
 }
 
 /* After training the best model takes the place of the last one. */

@@ -234,7 +234,7 @@ static void take_models(const json_t *list, struct kept *kept)
 
 static bool take(const json_t *root, struct kept *kept)
 {
-    struct sgp_best rule = {.settings = kept->rule.settings};
+    struct sgp_best rule = {.settings = kept->rule.settings, .heard_last = SGP_ROUND_NONE};
     const char *word = json_string_value(json_object_get(root, "word"));
     if (integer_of(root, "sgp_best", FORM, FORM) != FORM || word == NULL ||
         strlen(word) >= sizeof rule.word ||

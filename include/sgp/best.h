@@ -18,7 +18,7 @@
  *    closed label.
  *
  * A node that has lost its state learns the best from the words of others. More than half of them
- * must name one best and one latest label, and the node itself must have come to that label. A
+ * must name one best and one latest label, which the node heeds once it has come to it or ended. A
  * single other word is heard only by a node that knows of no label. So what one member says of
  * labels that it did not measure with all others counts for nothing.
  *
@@ -79,8 +79,8 @@ struct sgp_best_settings {
     uint64_t patience; /* evaluations; 0: training is not stopped */
 };
 
-/* What a node knows, and must keep when it ends, but for `over` and `settled`. sgp_best_begin sets
- * it at first. */
+/* What a node knows, and must keep when it ends, but for `over`, `settled` and what is heard.
+ * sgp_best_begin sets it at first. */
 struct sgp_best {
     struct sgp_best_settings settings;
     struct sgp_best_score best;                      /* of the fleet */
@@ -92,8 +92,11 @@ struct sgp_best {
     char word[SGP_BEST_WORD_BYTES];
     uint32_t told;     /* so many of the pending labels, the first, are in it */
     sgp_round through; /* labels up to this one are measured, or will never be */
-    bool over;         /* this node has finished, and will measure no other label */
-    bool settled;      /* a decision has been made in which all nodes said so */
+    /* The best and the latest label that others know of, until this node has come to that label. */
+    struct sgp_best_score heard;
+    sgp_round heard_last; /* SGP_ROUND_NONE: nothing */
+    bool over;            /* this node has finished, and will measure no other label */
+    bool settled;         /* a decision has been made in which all nodes said so */
 };
 
 void sgp_best_begin(struct sgp_best *best, const struct sgp_best_settings *settings);
@@ -101,6 +104,9 @@ void sgp_best_begin(struct sgp_best *best, const struct sgp_best_settings *setti
 /* This node has measured a label later than `through` (asserted). If there is no room, an older
  * pending label is forgotten, the oldest that is not told. */
 void sgp_best_add(struct sgp_best *best, const struct sgp_best_score *score);
+
+/* This node has finished, and will measure no other label. */
+void sgp_best_finish(struct sgp_best *best);
 
 /* Whether the node has something to say: an undecided word, a pending label, or that it has
  * finished. */

@@ -69,7 +69,25 @@ void sgp_best_begin(struct sgp_best *best, const struct sgp_best_settings *setti
     *best = (struct sgp_best){.settings = *settings,
         .best.label = SGP_ROUND_NONE,
         .last = SGP_ROUND_NONE,
-        .through = SGP_ROUND_NONE};
+        .through = SGP_ROUND_NONE,
+        .heard_last = SGP_ROUND_NONE};
+}
+
+static void pass(struct sgp_best *best, sgp_round label)
+{
+    best->last = label > best->last ? label : best->last;
+}
+
+/* Take what was heard, once the node has come to that label, or comes to none any more. */
+static void recall(struct sgp_best *best)
+{
+    const bool early = best->heard_last > best->through && !best->over;
+    if (best->heard_last == SGP_ROUND_NONE || early)
+        return;
+    if (sgp_best_is_better(best->settings.measure, &best->heard, &best->best))
+        best->best = best->heard;
+    pass(best, best->heard_last);
+    best->heard_last = SGP_ROUND_NONE;
 }
 
 /* Forget a pending label, by its place. */
@@ -88,6 +106,13 @@ void sgp_best_add(struct sgp_best *best, const struct sgp_best_score *score)
     if (best->pending_count == SGP_BEST_PENDING)
         forget(best, best->told);
     best->pending[best->pending_count++] = *score;
+    recall(best);
+}
+
+void sgp_best_finish(struct sgp_best *best)
+{
+    best->over = true;
+    recall(best);
 }
 
 bool sgp_best_has_news(const struct sgp_best *best)
@@ -235,11 +260,6 @@ static void improve(
     verdict->better = true;
 }
 
-static void pass(struct sgp_best *best, sgp_round label)
-{
-    best->last = label > best->last ? label : best->last;
-}
-
 /* Whether two words name one best, and one latest label. */
 static bool is_same_past(const struct word *one, const struct word *other)
 {
@@ -267,16 +287,20 @@ static uint32_t find_past(const struct sgp_best_settings *settings, const char *
     return 2 * alike > others ? alike : 0;
 }
 
-/* What others know of the past, which this node may have lost. Nothing of labels that it has not
- * come to; and a single other node is heard only by a node that knows nothing itself. */
+/* What others know of the past, which this node may have lost. A single other node is heard only by
+ * a node that knows nothing itself. */
 static void hear(struct sgp_best *best, const struct word *past, uint32_t alike,
     struct sgp_best_verdict *verdict)
 {
     const bool knows = best->best.label != SGP_ROUND_NONE || best->last != SGP_ROUND_NONE;
-    if (past->last > best->through || past->best.label > past->last || (alike == 1 && knows))
+    const sgp_round before = best->best.label;
+    best->heard_last = SGP_ROUND_NONE;
+    if (past->best.label > past->last || (alike == 1 && knows))
         return;
-    improve(best, &past->best, verdict);
-    pass(best, past->last);
+    best->heard = past->best;
+    best->heard_last = past->last;
+    recall(best);
+    verdict->better = best->best.label != before;
 }
 
 /* A label of all words counts. */
@@ -309,7 +333,7 @@ void sgp_best_decide(struct sgp_best *best, const char *const *words, uint32_t c
 {
     struct sgp_best_verdict verdict = {.unlike = count, .over = true};
     struct label labels[LABELS_OF_A_WORD];
-    struct word word, past;
+    struct word word, past = {.last = SGP_ROUND_NONE};
     uint32_t label_count = 0;
     const uint32_t alike = find_past(&best->settings, words, count, self, &past);
     if (alike > 0)

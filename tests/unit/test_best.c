@@ -324,7 +324,7 @@ static struct sgp_best_verdict decide_with_liar(
     const char *words[NODES];
     struct sgp_best_verdict verdict;
     struct sgp_best liar = fleet->nodes[count - 1];
-    liar.over = true;
+    sgp_best_finish(&liar);
     liar.last = last;
     liar.best = *best;
     sgp_best_say(&liar);
@@ -353,6 +353,7 @@ Test(best, a_liar_that_has_finished_stops_nobody)
         for (uint32_t i = 0; i < count; i++)
             measure(&fleet.nodes[i], 20, 10, 6);
         cr_assert(not(decide_with_liar(&fleet, count, 20, &perfect).stops), "%u nodes", count);
+        sgp_best_finish(&fleet.nodes[0]);
         cr_assert(eq(i64, fleet.nodes[0].best.label, 20), "by the sums of %u nodes", count);
     }
 }
@@ -385,6 +386,33 @@ Test(best, of_two_nodes_the_one_that_lost_its_state_hears_the_other)
     cr_assert(eq(i64, fleet.nodes[1].last, 20));
 }
 
+/* It hears the others before it has measured a label again. */
+Test(best, what_others_know_waits_until_a_node_has_come_to_that_label)
+{
+    for (uint32_t over = 0; over <= 1; over++) {
+        struct fleet fleet = begin(SGP_BEST_ACCURACY, 0);
+        char word[SGP_BEST_WORD_BYTES], own[SGP_BEST_WORD_BYTES];
+        struct sgp_best_verdict verdict;
+        (void)round_of(&fleet, 10, 9, 9, 9);
+        measure(&fleet.nodes[2], 20, 10, 5);
+        sgp_best_say(&fleet.nodes[2]);
+        sgp_best_say(&fleet.nodes[0]);
+        memcpy(own, fleet.nodes[2].word, sizeof own);
+        memcpy(word, fleet.nodes[0].word, sizeof word);
+        const struct sgp_best_settings settings = fleet.nodes[2].settings;
+        sgp_best_begin(&fleet.nodes[2], &settings);
+        sgp_best_decide(&fleet.nodes[2], (const char *[]){word, word, own}, 3, 2, &verdict);
+        cr_assert(eq(i64, fleet.nodes[2].best.label, SGP_ROUND_NONE));
+        if (over)
+            sgp_best_finish(&fleet.nodes[2]);
+        else
+            measure(&fleet.nodes[2], 10, 10, 9);
+        cr_assert(eq(i64, fleet.nodes[2].best.label, 10));
+        cr_assert(eq(dbl, fleet.nodes[2].best.sum, 27));
+        cr_assert(eq(i64, fleet.nodes[2].last, 10));
+    }
+}
+
 Test(best, a_word_of_the_greatest_numbers_fits)
 {
     const struct sgp_best_settings settings = {
@@ -409,7 +437,7 @@ Test(best, nodes_are_done_once_all_have_said_that_no_label_follows)
 {
     struct fleet fleet = begin(SGP_BEST_ACCURACY, 0);
     measure(&fleet.nodes[0], 15, 10, 5); /* its last model */
-    fleet.nodes[0].over = true;
+    sgp_best_finish(&fleet.nodes[0]);
     measure(&fleet.nodes[1], 10, 10, 5);
     measure(&fleet.nodes[2], 10, 10, 5);
     (void)decide(&fleet);
@@ -417,7 +445,7 @@ Test(best, nodes_are_done_once_all_have_said_that_no_label_follows)
     cr_assert(eq(u32, fleet.nodes[0].pending_count, 1), "the others will measure it");
     for (uint32_t i = 1; i < NODES; i++) {
         measure(&fleet.nodes[i], 15, 10, 6);
-        fleet.nodes[i].over = true;
+        sgp_best_finish(&fleet.nodes[i]);
     }
     cr_assert(eq(u32, decide(&fleet).closed, 1));
     for (uint32_t i = 0; i < NODES; i++) {
@@ -433,7 +461,7 @@ Test(best, a_decision_of_all_that_have_finished_settles_whatever_the_node_does_m
     struct fleet fleet = begin(SGP_BEST_ACCURACY, 0);
     for (uint32_t i = 0; i < NODES; i++) {
         measure(&fleet.nodes[i], 15, 10, 6);
-        fleet.nodes[i].over = true;
+        sgp_best_finish(&fleet.nodes[i]);
         sgp_best_say(&fleet.nodes[i]);
         fleet.nodes[i].over = i > 0;
     }

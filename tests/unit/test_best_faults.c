@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The best model under random faults. Rounds, kills, stopped machines and early stops are those of
  * real cores in the simulator. Words travel between running nodes as in daemon/node/facts.c, late
- * and in any order. A killed node keeps what best.json would hold, and nothing else. At the end all
- * nodes must have stopped at one round and keep one label. */
+ * and in any order. A killed node keeps what best.json would hold, and nothing else; one of them not
+ * even that. At the end all nodes must have stopped at one round and keep one label. */
 #include "test_sim_fleet.h"
 
 #include "sgp/best.h"
@@ -190,7 +190,24 @@ static bool is_stopped(const struct trial *trial, uint32_t i)
     return false;
 }
 
+/* In every other trial the first node that is killed loses its disk. */
+static bool loses_disk(const struct trial *trial, uint32_t i)
+{
+    return trial->seed % 2 == 1 && i == trial->seed % trial->count;
+}
+
 /* A process that begins again has the file alone. */
+static void die(struct trial *trial, uint32_t i)
+{
+    struct node *node = &trial->nodes[i];
+    const struct sgp_best_settings settings = node->best.settings;
+    *node = (struct node){.best = node->kept, .kept = node->kept, .stop_label = node->stop_label};
+    if (!loses_disk(trial, i))
+        return;
+    sgp_best_begin(&node->best, &settings);
+    save(node);
+}
+
 static void live(struct trial *trial, uint32_t i)
 {
     struct node *node = &trial->nodes[i];
@@ -199,8 +216,7 @@ static void live(struct trial *trial, uint32_t i)
         dead = dead || (trial->crashes[k].node == i && trial->now >= trial->crashes[k].at &&
                            trial->now < trial->crashes[k].back);
     if (dead && node->running)
-        *node =
-            (struct node){.best = node->kept, .kept = node->kept, .stop_label = node->stop_label};
+        die(trial, i);
     else if (!dead)
         node->running = true;
 }
@@ -216,7 +232,8 @@ static void act(struct trial *trial, uint32_t i)
         node->finished = true;
         measure(trial, i, status.rounds);
     }
-    node->best.over = node->finished;
+    if (node->finished)
+        sgp_best_finish(&node->best);
     tell(trial, i);
     for (uint32_t j = 0; j < trial->count; j++)
         if (j != i && trial->nodes[j].running && !is_stopped(trial, j) && draw(trial, 3) == 0)
