@@ -88,11 +88,12 @@ static json_t *render(const struct kept *kept)
     for (uint32_t i = 0; i < KEPT_MODELS; i++)
         (void)json_array_append_new(models,
             json_integer(i == kept->writing ? SGP_ROUND_NONE : (json_int_t)kept->models[i]));
-    return json_pack("{s:i, s:I, s:I, s:s, s:o, s:I, s:I, s:o, s:s, s:I, s:o}", "sgp_best", FORM,
-        "run", (json_int_t)rule->settings.run, "every", (json_int_t)rule->settings.every, "measure",
-        sgp_best_measure_name(rule->settings.measure), "best", render_score(&rule->best), "last",
-        (json_int_t)rule->last, "through", (json_int_t)rule->through, "pending", pending, "word",
-        rule->word, "told", (json_int_t)rule->told, "models", models);
+    return json_pack("{s:i, s:I, s:I, s:s, s:o, s:I, s:I, s:o, s:s, s:I, s:b, s:o}", "sgp_best",
+        FORM, "run", (json_int_t)rule->settings.run, "every", (json_int_t)rule->settings.every,
+        "measure", sgp_best_measure_name(rule->settings.measure), "best", render_score(&rule->best),
+        "last", (json_int_t)rule->last, "through", (json_int_t)rule->through, "pending", pending,
+        "word", rule->word, "told", (json_int_t)rule->told, "settled", rule->settled, "models",
+        models);
 }
 
 static void run_save(struct job *job)
@@ -249,6 +250,7 @@ static bool take(const json_t *root, struct kept *kept)
     if (rule.last < SGP_ROUND_NONE || told < 0 || rule.through < latest)
         return false;
     rule.told = (uint32_t)told;
+    rule.settled = json_is_true(json_object_get(root, "settled"));
     (void)snprintf(rule.word, sizeof rule.word, "%s", word);
     kept->rule = rule;
     take_models(json_object_get(root, "models"), kept);

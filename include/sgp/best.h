@@ -79,8 +79,8 @@ struct sgp_best_settings {
     uint64_t patience; /* evaluations; 0: training is not stopped */
 };
 
-/* What a node knows, and must keep when it ends, but for `over`, `settled` and what is heard.
- * sgp_best_begin sets it at first. */
+/* What a node knows, and must keep when it ends, but for `over` and what is heard. sgp_best_begin
+ * sets it at first. */
 struct sgp_best {
     struct sgp_best_settings settings;
     struct sgp_best_score best;                      /* of the fleet */
@@ -101,8 +101,8 @@ struct sgp_best {
 
 void sgp_best_begin(struct sgp_best *best, const struct sgp_best_settings *settings);
 
-/* This node has measured a label later than `through` (asserted). If there is no room, an older
- * pending label is forgotten, the oldest that is not told. */
+/* This node has measured a label later than `through` (asserted), so nothing is settled. If there
+ * is no room, an older pending label is forgotten, the oldest that is not told. */
 void sgp_best_add(struct sgp_best *best, const struct sgp_best_score *score);
 
 /* This node has finished, and will measure no other label. */

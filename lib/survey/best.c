@@ -103,6 +103,7 @@ void sgp_best_add(struct sgp_best *best, const struct sgp_best_score *score)
 {
     sgp_assert(score->label > best->through);
     best->through = score->label;
+    best->settled = false; /* training has gone on */
     if (best->pending_count == SGP_BEST_PENDING)
         forget(best, best->told);
     best->pending[best->pending_count++] = *score;

@@ -170,6 +170,15 @@ class Ends(BestTest):
         self.assertEqual(models[0][1], models[1][1])
         self.assertEqual([tags.get("fleet_measure") for tags, _ in models], ["accuracy"] * 2)
 
+    def test_a_node_that_is_started_again_after_all_have_agreed_has_nothing_to_wait_for(self):
+        f = self.tables(2, options={"train.when_done": "exit", "train.rounds": "1000"})
+        f.start()
+        self.assertEqual([node.process.wait(fleet.PATIENCE) for node in f.nodes], [0, 0])
+        before = self.models(f)
+        f.start([0])
+        self.assertEqual(f.nodes[0].process.wait(fleet.PATIENCE), 0)
+        self.assertEqual(self.models(f)[0][1], before[0][1])
+
     def test_a_measurement_that_is_cut_is_not_told(self):
         """One node, whose measurements take far longer than the rounds between them."""
         f = self.tables(1, phases=[[]], options={"train.evaluate_every": "2", "model.layers": "dense 2048 relu, dense 2"})

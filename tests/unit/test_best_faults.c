@@ -58,7 +58,7 @@ static uint64_t draw(struct trial *trial, uint64_t below)
 static void save(struct node *node)
 {
     node->kept = node->best;
-    node->kept.over = node->kept.settled = false;
+    node->kept.over = false;
 }
 
 /* Better up to the peak, then worse; each node sees it with an error of its own. */
