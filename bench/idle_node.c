@@ -122,7 +122,7 @@ static int run(const struct config *config)
     idle.take = counted_take;
     prepared.trainer->methods = &idle;
     log_init(&log, config->log_level, config->name);
-    int status = daemon_run(config, &prepared, &log, &(struct company){.socket = -1});
+    int status = daemon_run(config, &prepared, &log, &(struct daemon_extras){.socket = -1});
     prepared_finish(&prepared);
     return status;
 }

@@ -14,8 +14,8 @@
 struct awaiting_model {
     struct awaiting wait; /* first */
     struct prepared *prepared;
-    struct door *door;
-    struct guest *guest;
+    struct attach_socket *attach_socket;
+    struct attachment *attachment;
 };
 
 /* ---- onlookers ---- */
@@ -51,38 +51,40 @@ static int reload(void *context, struct view_reload *ret_reload, struct sgp_erro
 
 static void close_door(struct awaiting *wait)
 {
-    door_close(((struct awaiting_model *)wait)->door);
+    attach_socket_close(((struct awaiting_model *)wait)->attach_socket);
 }
 
 /* ---- the program ---- */
 
 /* Take the program's layout and first parameters. The parameters are read last, because reading
  * allocates fresh memory. */
-static int take_model(struct prepared *prepared, const struct guest *guest, struct sgp_error *error)
+static int take_model(
+    struct prepared *prepared, const struct attachment *attachment, struct sgp_error *error)
 {
     struct sgp_model_file *layout = NULL;
-    int code = sgp_safetensors_layout(guest->shared.head, guest->shared.head_bytes,
-        guest->shared.bytes - guest->shared.head_bytes, "the program's memory", error, &layout);
+    int code = sgp_safetensors_layout(attachment->shared.head, attachment->shared.head_bytes,
+        attachment->shared.bytes - attachment->shared.head_bytes, "the program's memory", error,
+        &layout);
     if (code == 0)
         code = prepared_lay(prepared, layout, error);
     if (code == 0)
         code = prepared_learn(prepared, error);
     if (code == 0 &&
-        !isfinite(sgp_kernels_best()->largest(guest->shared.values, prepared->parameters)))
+        !isfinite(sgp_kernels_best()->largest(attachment->shared.values, prepared->parameters)))
         code = sgp_fail(error, SGP_E_DIVERGED, "the program's first parameters are not finite");
     if (code < 0)
         return code;
     prepared->trainer->methods->resume(
-        prepared->trainer, &(struct sgp_trainer_state){.x = guest->shared.values});
+        prepared->trainer, &(struct sgp_trainer_state){.x = attachment->shared.values});
     prepared->begins = true;
     return 0;
 }
 
-static void on_entered(void *context, struct guest *guest)
+static void on_entered(void *context, struct attachment *attachment)
 {
     struct awaiting_model *awaiting = context;
     struct sgp_error error = {0};
-    int64_t rounds = guest->hello.rounds, own = awaiting->prepared->rounds;
+    int64_t rounds = attachment->hello.rounds, own = awaiting->prepared->rounds;
     int code = 0;
     if (rounds >= 0 && own > 0 && rounds != own)
         code = sgp_fail(&error, SGP_E_CONFIG,
@@ -90,21 +92,21 @@ static void on_entered(void *context, struct guest *guest)
             "the two",
             (long long)rounds, (long long)own);
     if (code == 0)
-        code = take_model(awaiting->prepared, guest, &error);
+        code = take_model(awaiting->prepared, attachment, &error);
     if (code == 0) {
         const struct prepared *prepared = awaiting->prepared;
         if (prepared_warn_of_parts(awaiting->prepared))
             sgp_log(&awaiting->wait.log->sink, SGP_LEVEL_WARNING, "event=warning text=\"%s\"",
                 prepared->warnings[prepared->warning_count - 1]);
-        *awaiting->guest = *guest;
+        *awaiting->attachment = *attachment;
         awaiting_end(&awaiting->wait, 0);
         return;
     }
     prepared_unlay(awaiting->prepared);
     sgp_log(&awaiting->wait.log->sink, SGP_LEVEL_WARNING,
-        "event=refused program=\"%.63s\" pid=%d reason=\"%s\"", guest->hello.text, guest->pid,
-        error.text);
-    door_refuse(guest, code, error.text);
+        "event=refused program=\"%.63s\" pid=%d reason=\"%s\"", attachment->hello.text,
+        attachment->pid, error.text);
+    attach_socket_refuse(attachment, code, error.text);
 }
 
 static void identify(void *context, struct sgp_attach_frame *frame)
@@ -125,12 +127,13 @@ static int open_all(struct awaiting_model *awaiting, struct sgp_error *error)
         .leave_obstacle = leave_obstacle,
         .token_obstacle = leave_obstacle,
         .reload = reload};
-    const struct door_events events = {.entered = on_entered, .identify = identify};
+    const struct attach_socket_events events = {.entered = on_entered, .identify = identify};
     struct awaiting *wait = &awaiting->wait;
     int code = awaiting_open(wait, &actions, error);
     if (code < 0)
         return code;
-    code = door_open(&wait->loop, wait->config->attach, &events, awaiting, error, &awaiting->door);
+    code = attach_socket_open(
+        &wait->loop, wait->config->attach, &events, awaiting, error, &awaiting->attach_socket);
     if (code == 0)
         return 0;
     control_close(wait->control, NULL, NULL);
@@ -139,7 +142,7 @@ static int open_all(struct awaiting_model *awaiting, struct sgp_error *error)
 }
 
 int awaiting_model_wait(const struct config *config, struct prepared *prepared, struct log *log,
-    struct guest *ret_guest, int *ret_socket, struct sgp_error *error)
+    struct attachment *ret_attachment, int *ret_socket, struct sgp_error *error)
 {
     struct awaiting_model awaiting = {.wait = {.config = config,
                                           .prepared = prepared,
@@ -147,7 +150,7 @@ int awaiting_model_wait(const struct config *config, struct prepared *prepared, 
                                           .state = "awaiting_model",
                                           .close = close_door},
         .prepared = prepared,
-        .guest = ret_guest};
+        .attachment = ret_attachment};
     int code = open_all(&awaiting, error);
     if (code < 0)
         return code;

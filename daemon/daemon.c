@@ -225,7 +225,7 @@ static int create_node(struct daemon *daemon, struct sgp_error *error)
 }
 
 static int open_sockets(
-    struct daemon *daemon, const struct company *company, struct sgp_error *error)
+    struct daemon *daemon, const struct daemon_extras *extras, struct sgp_error *error)
 {
     const struct prepared *prepared = daemon->prepared;
     const struct listener_events events = {.context = daemon,
@@ -260,12 +260,12 @@ static int open_sockets(
     struct view_model model;
     prepared_view_model(prepared, &model);
     model.agreed = bulletins_result(daemon);
-    code = company->socket < 0
+    code = extras->socket < 0
                ? control_open(&daemon->loop, daemon->config->socket, &actions, &model, error,
                      &daemon->control)
-               : control_open_on(company->socket, &daemon->loop, daemon->config->socket, &actions,
+               : control_open_on(extras->socket, &daemon->loop, daemon->config->socket, &actions,
                      &model, error, &daemon->control);
-    if (code == 0 && (code = program_open(daemon, company->guest, error)) < 0)
+    if (code == 0 && (code = program_open(daemon, extras->attachment, error)) < 0)
         control_close(daemon->control, NULL, NULL);
     if (code < 0) {
         listener_close(&daemon->listener);
@@ -301,15 +301,16 @@ static void start_timers(struct daemon *daemon)
 
 /* All steps that can fail. On failure no handle is open except those that the loop will still
  * close. */
-static int open_all(struct daemon *daemon, const struct company *company, struct sgp_error *error)
+static int open_all(
+    struct daemon *daemon, const struct daemon_extras *extras, struct sgp_error *error)
 {
     char layout[CONFIG_TEXT_BYTES];
     prepared_layout_path(daemon->config, layout);
     int code = history_open(&daemon->history, daemon->config->state_directory, error);
     if (code == 0)
         code = runs_open(daemon, error);
-    if (code == 0 && company->guest != NULL)
-        code = shared_write_layout(layout, &company->guest->shared, error);
+    if (code == 0 && extras->attachment != NULL)
+        code = shared_write_layout(layout, &extras->attachment->shared, error);
     if (code == 0)
         code = create_node(daemon, error);
     if (code < 0)
@@ -317,7 +318,7 @@ static int open_all(struct daemon *daemon, const struct company *company, struct
     code = worker_start(&daemon->worker, &daemon->loop);
     if (code < 0)
         return cannot(error, code, "the compute thread cannot be started");
-    code = open_sockets(daemon, company, error);
+    code = open_sockets(daemon, extras, error);
     if (code < 0)
         worker_stop(&daemon->worker);
     return code;
@@ -350,11 +351,11 @@ static int end_run(struct daemon *daemon)
 }
 
 int daemon_run(const struct config *config, struct prepared *prepared, struct log *log,
-    const struct company *company)
+    const struct daemon_extras *extras)
 {
     struct daemon daemon = {
         .config = config,
-        .colocated_owner = company->colocated,
+        .colocated_owner = extras->colocated,
         .prepared = prepared,
         .log = log,
         .found.older = SGP_ROUND_NONE,
@@ -374,7 +375,7 @@ int daemon_run(const struct config *config, struct prepared *prepared, struct lo
         prepared->data.test != NULL ? prepared->data.test : prepared->data.train;
     figures_init(&daemon.figures, prepared->topology,
         judge != NULL ? figures_zero_loss(&prepared->model, judge) : NAN, daemon.started);
-    code = open_all(&daemon, company, &error);
+    code = open_all(&daemon, extras, &error);
     if (code == 0) {
         start_timers(&daemon);
         colocated_owner_open(&daemon);
@@ -387,7 +388,7 @@ int daemon_run(const struct config *config, struct prepared *prepared, struct lo
             config->listen, config->socket, (unsigned long long)prepared->parameters, rows, blas,
             sgp_version(), (unsigned long long)daemon.seed);
         events_post(&daemon, (struct sgp_event){.type = SGP_EVENT_START});
-        if (company->guest !=
+        if (extras->attachment !=
             NULL) /* the node restarts from this model, for whatever reason it ends */
             (void)survive_checkpoint(&daemon);
         if (colocated_owner_is_ready(&daemon))

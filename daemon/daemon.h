@@ -37,13 +37,13 @@
 
 #include "node/colocated_owner.h"
 #include "setup/config.h"
-#include "attach/door.h"
+#include "attach/attach_socket.h"
 #include "util/log.h"
 #include "setup/prepare.h"
 
 /* What a node may have beside its configuration. NULL: the node does not have it. */
-struct company {
-    struct guest *guest;               /* the program that brought its model */
+struct daemon_extras {
+    struct attachment *attachment;     /* the program that brought its model */
     struct colocated_owner *colocated; /* ends before the node does */
     int socket; /* the control socket, from control_keep; negative: it is not open yet */
 };
@@ -53,6 +53,6 @@ struct company {
 /* Run a prepared node, whose state directory is open (store/state_directory.h). Returns the
  * process's exit status, or DAEMON_AGAIN; failures are logged. */
 int daemon_run(const struct config *config, struct prepared *prepared, struct log *log,
-    const struct company *company);
+    const struct daemon_extras *extras);
 
 #endif

@@ -129,16 +129,16 @@ static int run_awaiting_model(
     const struct config *config, struct prepared *prepared, struct log *log)
 {
     struct sgp_error error = {0};
-    struct guest guest;
-    struct company company = {.guest = &guest};
-    int code = awaiting_model_wait(config, prepared, log, &guest, &company.socket, &error);
+    struct attachment attachment;
+    struct daemon_extras extras = {.attachment = &attachment};
+    int code = awaiting_model_wait(config, prepared, log, &attachment, &extras.socket, &error);
     if (code < 0)
         return fail(&error, log);
     if (code > 0) {
         sgp_log(&log->sink, SGP_LEVEL_INFO, "event=end status=0");
         return STATUS_DONE;
     }
-    return daemon_run(config, prepared, log, &company);
+    return daemon_run(config, prepared, log, &extras);
 }
 
 static const struct opened nothing = {.directory = -1, .socket = -1};
@@ -148,7 +148,7 @@ static int run(const struct config *config, struct prepared *prepared, struct lo
     struct colocated_owner *owner, const struct opened *opened)
 {
     struct sgp_error error = {0};
-    const struct company company = {.colocated = owner, .socket = opened->socket};
+    const struct daemon_extras extras = {.colocated = owner, .socket = opened->socket};
     if (!prepared->awaiting_model && prepared_learn(prepared, &error) < 0)
         return refuse(&error, false);
     if (opened->directory < 0 && state_directory_open(config->state_directory, &error) < 0)
@@ -156,7 +156,7 @@ static int run(const struct config *config, struct prepared *prepared, struct lo
     for (uint32_t i = 0; i < prepared->warning_count; i++)
         sgp_log(&log->sink, SGP_LEVEL_WARNING, "event=warning text=\"%s\"", prepared->warnings[i]);
     return prepared->awaiting_model ? run_awaiting_model(config, prepared, log)
-                                    : daemon_run(config, prepared, log, &company);
+                                    : daemon_run(config, prepared, log, &extras);
 }
 
 /* ---- the owner colocated with a node that trains ---- */

@@ -20,7 +20,7 @@ struct facts {
     uint32_t agreed_count;   /* their number */
     /* a later decision that another node agreed on, without texts; number 0: none */
     struct sgp_fact heard;
-    bool asks;      /* the program waits for the next decision; decision.c, guests.c: no longer */
+    bool asks; /* the program waits for the next decision; decision.c, attachments.c: no longer */
     uint64_t told;  /* the latest decision that a program of this process reached; 0: none */
     bool unfetched; /* the program has not been sent the latest decision in which it took part */
     bool first;     /* the program's word is for the first decision, and for no later one */

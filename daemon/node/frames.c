@@ -14,7 +14,7 @@ void program_say_with(struct program *program, struct sgp_attach_frame *frame, i
         frame->index = prepared_rank(program->daemon->prepared);
         frame->size = sgp_topology_trainers(program->daemon->prepared->topology);
     }
-    if (!program->dead && sgp_attach_send(program->guest.socket, frame, descriptor) < 0)
+    if (!program->dead && sgp_attach_send(program->attachment.socket, frame, descriptor) < 0)
         program->lose(program, "its socket takes no more");
 }
 

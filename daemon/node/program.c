@@ -41,7 +41,7 @@ void program_view(const struct daemon *daemon, struct view_program *ret_view)
     ret_view->attached = program->present && !program->dead;
     ret_view->turn = program->turn_out;
     ret_view->overflows = program->overflows;
-    ret_view->pid = ret_view->attached ? program->guest.pid : 0;
+    ret_view->pid = ret_view->attached ? program->attachment.pid : 0;
     ret_view->seconds = program->turn_out || program->daemon->programless
                             ? (double)(events_now() - program->since) / (double)SGP_SECOND
                             : NAN;
@@ -58,7 +58,7 @@ static int ask(struct daemon *daemon, uint32_t offer, const char *what,
     if (!program->present || program->dead)
         return sgp_fail(
             error, SGP_E_STATE, "the model is a program's, and none is attached; start it");
-    if (!(program->guest.hello.flags & offer))
+    if (!(program->attachment.hello.flags & offer))
         return sgp_fail(error, SGP_E_STATE, "program '%s' was attached without on_%s: it cannot",
             program->name, what);
     if (program->answered)
@@ -95,7 +95,7 @@ void program_offer(const struct prepared *prepared, struct view_actions *actions
     actions->predict = predict;
 }
 
-int program_open(struct daemon *daemon, struct guest *guest, struct sgp_error *error)
+int program_open(struct daemon *daemon, struct attachment *attachment, struct sgp_error *error)
 {
     if (daemon->prepared->attached == NULL)
         return 0;
@@ -106,11 +106,12 @@ int program_open(struct daemon *daemon, struct guest *guest, struct sgp_error *e
         .told = SGP_ROUND_NONE,
         .timers = 3,
         .questions.figures = &daemon->figures,
-        .lose = guests_lose,
-        .bury = guests_bury};
-    const struct door_events events = {.entered = guests_on_entered, .identify = guests_identify};
-    int code =
-        door_open(&daemon->loop, daemon->config->attach, &events, program, error, &program->door);
+        .lose = attachments_lose,
+        .bury = attachments_bury};
+    const struct attach_socket_events events = {
+        .entered = attachments_on_entered, .identify = attachments_identify};
+    int code = attach_socket_open(
+        &daemon->loop, daemon->config->attach, &events, program, error, &program->attach_socket);
     if (code < 0) {
         free(program);
         return code;
@@ -122,8 +123,8 @@ int program_open(struct daemon *daemon, struct guest *guest, struct sgp_error *e
     (void)uv_timer_init(&daemon->loop, &program->forgets);
     program->forgets.data = program;
     daemon->program = program;
-    if (guest != NULL)
-        guests_take_in(program, guest, false);
+    if (attachment != NULL)
+        attachments_take_in(program, attachment, false);
     return 0;
 }
 
@@ -139,10 +140,10 @@ void program_close(struct daemon *daemon)
     struct program *program = daemon->program;
     if (program == NULL)
         return;
-    guests_lose(program, "the daemon ends");
+    attachments_lose(program, "the daemon ends");
     if (program->waits)
-        door_refuse(&program->next, SGP_E_STATE, "the daemon ends");
-    door_close(program->door);
+        attach_socket_refuse(&program->next, SGP_E_STATE, "the daemon ends");
+    attach_socket_close(program->attach_socket);
     daemon->program = NULL;
     uv_close((uv_handle_t *)&program->patience, on_closed);
     uv_close((uv_handle_t *)&program->decision, on_closed);

@@ -13,13 +13,14 @@
 
 #include "state.h"
 
-#include "attach/door.h"
+#include "attach/attach_socket.h"
 
 #define PROGRAM_YIELD_MS 1000u
 #define PROGRAM_FORGET_MS 2000u
 
-/* Open the door. Take in a guest that attached before the node was laid out (NULL: none). */
-int program_open(struct daemon *daemon, struct guest *guest, struct sgp_error *error);
+/* Open the socket at which programs attach. Take in a program that attached before the node was
+ * laid out (NULL: none). */
+int program_open(struct daemon *daemon, struct attachment *attachment, struct sgp_error *error);
 void program_close(struct daemon *daemon); /* after worker_stop */
 
 /* Fill in which node this is: IDENTITY, without its rounds. Also used before a program has brought

@@ -2,7 +2,7 @@
 /* Inside the program (program.h). Each file calls only the files below it:
  *
  *   program.c    what the rest of the daemon calls
- *   guests.c     programs attach and leave, and send frames
+ *   attachments.c     programs attach and leave, and send frames
  *   due.c        after each event: a turn, or the end
  *   decision.c   words in decisions of all programs
  *   turns.c      the memory, by jobs of the compute thread
@@ -21,7 +21,7 @@
 
 struct program {
     struct daemon *daemon;
-    struct door *door;
+    struct attach_socket *attach_socket;
     uv_timer_t patience; /* of an order that needs x */
     uv_timer_t forgets;  /* the model, if no neighbour has it */
     unsigned timers;     /* open timers: these two and `decision` */
@@ -29,8 +29,8 @@ struct program {
     /* the attached program */
     bool present;
     bool dead; /* gone, while a job uses its memory */
-    struct guest guest;
-    struct guest next; /* attached meanwhile: `waits` */
+    struct attachment attachment;
+    struct attachment next; /* attached meanwhile: `waits` */
     bool waits;
     uv_poll_t *poll;
     char name[64];
@@ -66,7 +66,7 @@ struct program {
     double pace;
     bool holds; /* an order pauses the node; the other reason is daemon->programless */
 
-    /* guests.c, for the files below it */
+    /* attachments.c, for the files below it */
     /* it is gone, or violates the protocol */
     void (*lose)(struct program *program, const char *why);
     void (*bury)(struct program *program); /* a job of its memory is done: bury it if it is gone */
@@ -124,13 +124,13 @@ void decision_on_tell(struct program *program, const struct sgp_attach_frame *fr
 /* All words were told, or the program is gone. */
 void decision_end(struct program *program);
 
-/* ---- guests.c ---- */
+/* ---- attachments.c ---- */
 
-void guests_take_in(struct program *program, struct guest *guest, bool resumed);
-void guests_on_entered(void *context, struct guest *guest);
-void guests_identify(void *context, struct sgp_attach_frame *frame);
-void guests_lose(struct program *program, const char *why);
-/* The last step for a program that is gone. A guest that attached meanwhile takes its place. */
-void guests_bury(struct program *program);
+void attachments_take_in(struct program *program, struct attachment *attachment, bool resumed);
+void attachments_on_entered(void *context, struct attachment *attachment);
+void attachments_identify(void *context, struct sgp_attach_frame *frame);
+void attachments_lose(struct program *program, const char *why);
+/* The last step for a program that is gone. A program that attached meanwhile takes its place. */
+void attachments_bury(struct program *program);
 
 #endif

@@ -184,7 +184,7 @@ struct daemon {
     struct statements statements;
     uint64_t statements_refused;
 
-    /* facts.c; decision.c: decided, asks; guests.c: asks */
+    /* facts.c; decision.c: decided, asks; attachments.c: asks */
     struct facts facts;
 
     /* program.c */
@@ -219,7 +219,7 @@ struct daemon {
 
     /* runs.c */
     struct sgp_run run;
-    bool resets; /* orders.c, guests.c: once the node has ended, its run is set aside */
+    bool resets; /* orders.c, attachments.c: once the node has ended, its run is set aside */
     bool joins;  /* ... and the next start joins the run of the neighbours */
 
     /* survive.c */

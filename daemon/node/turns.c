@@ -49,7 +49,7 @@ static void hand_out(struct task *task)
 {
     struct program *program = task->argument;
     task->jumped = sgp_attached_hand_out(
-        program->daemon->prepared->attached, task->weight, program->guest.shared.values);
+        program->daemon->prepared->attached, task->weight, program->attachment.shared.values);
 }
 
 static void run_hand_out(struct job *job)
@@ -65,7 +65,7 @@ void turns_run_show(struct job *job)
     if (task->entered == NULL)
         hand_out(task);
     else
-        memcpy(program->guest.shared.values, *task->entered,
+        memcpy(program->attachment.shared.values, *task->entered,
             task->trainer->parameters * sizeof(float));
 }
 
@@ -160,7 +160,7 @@ static void run_take_back(struct job *job)
     struct program *program = task->argument;
     bool assigned = (program->done.flags & SGP_ATTACH_ASSIGNED) != 0;
     task->code = sgp_attached_take_back(program->daemon->prepared->attached, program->weight,
-        program->pace, assigned, program->guest.shared.values, &task->update, &task->rows);
+        program->pace, assigned, program->attachment.shared.values, &task->update, &task->rows);
     if (task->code < 0) /* so that it may continue from a valid estimate */
         hand_out(task);
 }

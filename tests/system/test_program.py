@@ -575,7 +575,7 @@ class Strangers(Programs):
         self.addCleanup(lambda: [s.close() for s in idle])
         for s in idle[:4]:
             s.close()
-        program = f.wait("a place at the door", lambda: self.try_again(f))
+        program = f.wait("a place at the socket", lambda: self.try_again(f))
         program.take()
         renews = raw_program.frame(raw_program.DONE, turn=1, flags=raw_program.RENEWS, round=5)  # without values
         beyond = raw_program.frame(raw_program.DONE, turn=1, flags=raw_program.RENEWS | raw_program.ASSIGNED, round=-1)

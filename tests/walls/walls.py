@@ -62,14 +62,14 @@ HEADER_MODULES = {header: module for module, headers in {
     "lib/sim": "sim.h",
 }.items() for header in headers.split()}
 
-# Doors in a wall: headers and functions of another module that a module may use all the same.
-DOORS = {
+# Exceptions: headers and functions of another module that a module may use all the same.
+EXCEPTED_HEADERS = {
     "lib/wire": ["message.h"],  # the messages that it turns into bytes and back
     "ctl": ["method.h",  # a simulation's options name one
             "view.h",  # of the answers that it shows
             "config.h"],  # of a node that does not run
 }
-DOOR_SYMBOLS = {
+EXCEPTED_SYMBOLS = {
     "lib/wire": ["sgp_message_type_name", "sgp_reason_text", "sgp_node_state_name"],
     "daemon/net": ["sgp_message_cargo", "sgp_reason_text"],
     "daemon/control": ["sgp_node_state_name", "sgp_waiting_name"],
@@ -202,10 +202,10 @@ def check_module_includes(root):
                 continue
             target = target_module(root, path, header)
             allowed = [module] + MODULES[module]
-            door = header.split("/")[-1] in DOORS.get(module, [])
+            excepted = header.split("/")[-1] in EXCEPTED_HEADERS.get(module, [])
             if target is None:
                 complaints.append(f"{path}:{number}: no module is known for \"{header}\"")
-            elif target not in allowed and not door:
+            elif target not in allowed and not excepted:
                 complaints.append(f"{path}:{number}: {module} may not use {target} ({header})")
     return complaints
 
@@ -334,8 +334,8 @@ def check_module_calls(build):
         owner = programs.get(module.split("/")[0], common)
         for where, _, symbol in symbols(path, "-u"):
             target = owner.get(symbol, module)
-            door = symbol in DOOR_SYMBOLS.get(module, [])
-            if target not in [module] + MODULES[module] and not door:
+            excepted = symbol in EXCEPTED_SYMBOLS.get(module, [])
+            if target not in [module] + MODULES[module] and not excepted:
                 complaints.append(f"{name}: {where} calls {symbol} of {target}")
     return complaints
 

@@ -23,17 +23,17 @@ static void welcome(struct program *program, bool resumed)
     program_say(program, &frame);
 }
 
-void guests_bury(struct program *program)
+void attachments_bury(struct program *program)
 {
     if (!program->dead || program->job)
         return;
-    shared_close(&program->guest.shared);
+    shared_close(&program->attachment.shared);
     program->dead = program->present = false;
     if (!program->waits)
         return;
     program->waits = false;
-    struct guest next = program->next;
-    guests_on_entered(program, &next);
+    struct attachment next = program->next;
+    attachments_on_entered(program, &next);
 }
 
 static void on_poll_closed(uv_handle_t *handle)
@@ -41,23 +41,23 @@ static void on_poll_closed(uv_handle_t *handle)
     free(handle);
 }
 
-void guests_lose(struct program *program, const char *why)
+void attachments_lose(struct program *program, const char *why)
 {
     if (program->dead || !program->present)
         return;
     sgp_log(&program->daemon->log->sink, program->answered ? SGP_LEVEL_INFO : SGP_LEVEL_WARNING,
-        "event=detached program=\"%s\" pid=%d reason=\"%s\"", program->name, program->guest.pid,
-        why);
+        "event=detached program=\"%s\" pid=%d reason=\"%s\"", program->name,
+        program->attachment.pid, why);
     (void)uv_poll_stop(program->poll);
     uv_close((uv_handle_t *)program->poll, on_poll_closed);
     program->poll = NULL;
-    (void)close(program->guest.socket);
+    (void)close(program->attachment.socket);
     program->dead = true;
     program->finishing = false;
     program->words[0] = '\0';
     program->daemon->facts.asks = false;
     decision_end(program);
-    guests_bury(program);
+    attachments_bury(program);
     questions_fail(&program->questions, program->daemon->ending ? -ECANCELED : SGP_E_STATE,
         program->daemon->ending ? "" : "the program has gone, so nobody can answer");
     if (program->daemon->ending)
@@ -70,28 +70,29 @@ void guests_lose(struct program *program, const char *why)
 
 static void on_readable(uv_poll_t *poll, int status, int events);
 
-void guests_take_in(struct program *program, struct guest *guest, bool resumed)
+void attachments_take_in(struct program *program, struct attachment *attachment, bool resumed)
 {
     struct daemon *daemon = program->daemon;
     program->poll = calloc(1, sizeof *program->poll);
-    if (program->poll == NULL || uv_poll_init(&daemon->loop, program->poll, guest->socket) < 0) {
+    if (program->poll == NULL ||
+        uv_poll_init(&daemon->loop, program->poll, attachment->socket) < 0) {
         free(program->poll);
-        door_refuse(guest, -ENOMEM, "out of memory");
+        attach_socket_refuse(attachment, -ENOMEM, "out of memory");
         return;
     }
-    program->guest = *guest;
+    program->attachment = *attachment;
     program->present = true;
     program->turn_out = program->late = program->finishing = program->ended = false;
     program->stopped = program->answered = program->enough = false;
     program->overflows = 0;
     program->same = true; /* an earlier program may have been told already */
     program->skipped = program->skipped && program->turn > 0;
-    (void)snprintf(program->name, sizeof program->name, "%.63s", guest->hello.text);
+    (void)snprintf(program->name, sizeof program->name, "%.63s", attachment->hello.text);
     program->poll->data = program;
     (void)uv_poll_start(program->poll, UV_READABLE | UV_DISCONNECT, on_readable);
     sgp_log(&daemon->log->sink, SGP_LEVEL_INFO,
         "event=attached program=\"%s\" pid=%d parameters=%" PRIu64 " resumed=%d", program->name,
-        guest->pid, daemon->prepared->parameters, resumed);
+        attachment->pid, daemon->prepared->parameters, resumed);
     welcome(program, resumed);
     if (!program->present || program->dead || !program->daemon->programless)
         return;
@@ -124,75 +125,75 @@ void program_mismatch(struct daemon *daemon, const char *text)
     struct sgp_attach_frame frame = {.type = SGP_ATTACH_REFUSED, .code = SGP_E_MODEL};
     (void)snprintf(frame.text, sizeof frame.text, "%.375s", text);
     program_say(program, &frame);
-    guests_lose(program, "a neighbour trains another model");
+    attachments_lose(program, "a neighbour trains another model");
     if (!daemon->run.begun)
         (void)uv_timer_start(&program->forgets, on_forgets, PROGRAM_FORGET_MS, 0);
 }
 
-static int check_guest(
-    const struct program *program, const struct guest *guest, struct sgp_error *error)
+static int check_attachment(
+    const struct program *program, const struct attachment *attachment, struct sgp_error *error)
 {
     const struct daemon *daemon = program->daemon;
     if (program->present)
         return sgp_fail(error, -EBUSY, "%s: program '%s' (pid %d) is attached; one at a time",
-            daemon->config->name, program->name, program->guest.pid);
+            daemon->config->name, program->name, program->attachment.pid);
     if (daemon->resets)
         return sgp_fail(
             error, -EAGAIN, "%s: the node begins another run; attach again", daemon->config->name);
     if (daemon->stopping || daemon->ending)
         return sgp_fail(error, SGP_E_STATE, "%s: the node stops", daemon->config->name);
-    int64_t rounds = guest->hello.rounds, own = daemon->prepared->rounds;
+    int64_t rounds = attachment->hello.rounds, own = daemon->prepared->rounds;
     /* open: the program counts rounds */
     if (rounds >= 0 && !daemon->prepared->open && rounds != own)
         return sgp_fail(error, SGP_E_CONFIG,
             "%s: the program asks for %" PRId64 " rounds, and [train] rounds is %" PRId64
             "; leave it out in one of the two",
             daemon->config->name, rounds, own);
-    return shared_compare(daemon->prepared->layout, guest->shared.layout, error);
+    return shared_compare(daemon->prepared->layout, attachment->shared.layout, error);
 }
 
 /* Whether the program wants another run than this node has trained, or is about to train. */
-static bool asks_for_reset(const struct program *program, const struct guest *guest)
+static bool asks_for_reset(const struct program *program, const struct attachment *attachment)
 {
     const struct daemon *daemon = program->daemon;
     struct sgp_error ignored = {0};
-    bool fresh = (guest->hello.flags & SGP_ATTACH_FRESH) != 0 && !program->present;
+    bool fresh = (attachment->hello.flags & SGP_ATTACH_FRESH) != 0 && !program->present;
     if (uv_is_active((const uv_handle_t *)&program->forgets) && !daemon->stopping)
         return true;
     return fresh && !daemon->stopping && !daemon->ending &&
            (daemon->run.begun ||
-               shared_compare(daemon->prepared->layout, guest->shared.layout, &ignored) < 0);
+               shared_compare(daemon->prepared->layout, attachment->shared.layout, &ignored) < 0);
 }
 
-void guests_on_entered(void *context, struct guest *guest)
+void attachments_on_entered(void *context, struct attachment *attachment)
 {
     struct program *program = context;
     struct sgp_error error = {0};
     if (program->dead && !program->waits) {
-        program->next = *guest;
+        program->next = *attachment;
         program->waits = true;
         return;
     }
-    if (asks_for_reset(program, guest)) {
+    if (asks_for_reset(program, attachment)) {
         forget_model(program);
         sgp_log(&program->daemon->log->sink, SGP_LEVEL_INFO, "event=anew program=\"%.63s\" pid=%d",
-            guest->hello.text, guest->pid);
+            attachment->hello.text, attachment->pid);
     }
-    int code = check_guest(program, guest, &error);
+    int code = check_attachment(program, attachment, &error);
     if (code == 0) {
-        guests_take_in(program, guest, true);
+        attachments_take_in(program, attachment, true);
         program_settle(program->daemon);
         return;
     }
     sgp_log(&program->daemon->log->sink, SGP_LEVEL_WARNING,
-        "event=refused program=\"%.63s\" pid=%d reason=\"%s\"", guest->hello.text, guest->pid,
-        error.text);
-    door_refuse(guest, code, error.text);
+        "event=refused program=\"%.63s\" pid=%d reason=\"%s\"", attachment->hello.text,
+        attachment->pid, error.text);
+    attach_socket_refuse(attachment, code, error.text);
     if (program->daemon->resets)
         events_settle(program->daemon); /* daemon.c orders the end */
 }
 
-void guests_identify(void *context, struct sgp_attach_frame *frame)
+void attachments_identify(void *context, struct sgp_attach_frame *frame)
 {
     const struct program *program = context;
     bool over = program_state(program) == SGP_NODE_FINISHED;
@@ -254,13 +255,13 @@ static void on_frame(struct program *program, const struct sgp_attach_frame *fra
     case SGP_ATTACH_EVALUATED:
     case SGP_ATTACH_PREDICTED:
         if (questions_take(&program->questions, frame, descriptor) < 0)
-            guests_lose(program, "it answered what it was not asked");
+            attachments_lose(program, "it answered what it was not asked");
         break;
     case SGP_ATTACH_DETACH:
-        guests_lose(program, "it detached");
+        attachments_lose(program, "it detached");
         break;
     default:
-        guests_lose(program, "it said what a program does not say");
+        attachments_lose(program, "it said what a program does not say");
     }
 }
 
@@ -271,11 +272,11 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     struct program *program = poll->data;
     struct sgp_attach_frame frame;
     int descriptor = -1;
-    int code = sgp_attach_receive(program->guest.socket, &frame, &descriptor);
+    int code = sgp_attach_receive(program->attachment.socket, &frame, &descriptor);
     if (code == -EAGAIN || code == -EINTR)
         return;
     if (code < 0)
-        guests_lose(program, code == SGP_E_CLOSED ? "its end" : sgp_strerror(code));
+        attachments_lose(program, code == SGP_E_CLOSED ? "its end" : sgp_strerror(code));
     else
         on_frame(program, &frame, descriptor);
     if (descriptor >= 0)
