@@ -248,7 +248,7 @@ class Questions(Programs):
         self.assertEqual((got["type"], got["turn"], p.z), (raw_program.EVALUATE, 1, [5.0, 6.0]))
         p.z = [9.0, 9.0]  # which is lost
         p.send(raw_program.EVALUATED, turn=1, rows=10, test_loss=0.25, test_accuracy=0.75)
-        self.assertEqual(end(), (200, {"round": got["round"], "samples": 10, "loss": 0.25, "accuracy": 0.75,
+        self.assertEqual(end(), (200, {"round": got["round"], "best": False, "samples": 10, "loss": 0.25, "accuracy": 0.75,
                                        "measures": None}))  # the program says no more
         self.assertEqual((p.take()["type"], p.z), (raw_program.TURN, [5.0, 6.0]))
         self.assertEqual(node.status()["test_loss"], 0.25)
