@@ -73,6 +73,8 @@ struct sgp_verdict sgp_core_hear(
     if (pulse != NULL && link->connection.state == SGP_LINK_UP)
         sgp_core_hear_topology(node, link, pulse->epoch.topology);
     note_interval(link, node->now);
+    link->liveness.asked =
+        link->liveness.heard != SGP_TIME_NEVER && link->connection.said < link->liveness.heard;
     link->liveness.heard = node->now;
     link->liveness.probed = SGP_TIME_NEVER;
     if (link->liveness.absent) {

@@ -88,6 +88,9 @@ struct sgp_core_link {
         /* Since when the peer must show that it is alive, even if no heartbeats are due.
          * SGP_TIME_NEVER: it need not. */
         sgp_time probed;
+        /* The node has heard twice, and said nothing between. Only a probe is followed by another
+         * message before it is answered. */
+        bool asked;
         /* longest silence in the present and the previous window of 32 intervals */
         sgp_time longest[2];
         uint32_t intervals; /* number of intervals in the present window */

@@ -16,8 +16,8 @@ static bool beats(enum sgp_node_state own, enum sgp_node_state other)
     return sgp_core_state_is_active(own) || (lingers && sgp_core_state_is_active(other));
 }
 
-/* A node that probes a link sends heartbeats there, and the peer answers what it hears. At the pace
- * of heartbeats the answer is not answered in turn. */
+/* A node that probes a link sends heartbeats there, and the peer answers the second of two. So no
+ * answer is answered in turn, however long it was under way. */
 static bool says_beats(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     return beats(sgp_core_state(node), link->pulse.state) ||
@@ -45,7 +45,7 @@ void sgp_core_announce(struct sgp_node *node)
     SGP_EACH_OF (link, node, SGP_SET_DIRTY) {
         if (link->connection.state != SGP_LINK_UP)
             continue;
-        bool answers = link->liveness.heard == node->now;
+        bool answers = link->liveness.heard == node->now && link->liveness.asked;
         bool due = (says_beats(node, link) || answers) &&
                    node->now - link->connection.said >= beat_pace(own, link->pulse.state);
         bool stops = node->role->unique && link->pulse.state == SGP_NODE_DRAINING;
@@ -99,7 +99,7 @@ static sgp_time silent_at(const struct sgp_node *node, const struct sgp_core_lin
         return at;
     if (link->liveness.probed == SGP_TIME_NEVER)
         return SGP_TIME_NEVER;
-    sgp_time answered = link->liveness.probed + SGP_QUIET_BEATS * SGP_BEAT_IDLE_NS;
+    sgp_time answered = link->liveness.probed + SGP_QUIET_BEATS * SGP_BEAT_IDLE_NS + SGP_BEAT_NS;
     return answered > at ? answered : at;
 }
 

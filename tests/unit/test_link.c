@@ -725,18 +725,22 @@ Test(link, of_two_that_rest_one_that_answers_keeps_its_connection)
     close_desk(&desk);
 }
 
-/* The other end of the same: a heartbeat is answered once, so that two at rest do not keep each other awake. */
-Test(link, one_that_rests_answers_the_heartbeat_of_another)
+/* The other end of the same: two heartbeats are answered once, so that two at rest do not keep each other awake, however long an
+ * answer is under way. */
+Test(link, one_that_rests_answers_the_second_heartbeat_of_another)
 {
     struct desk desk;
     open_pair_at_rest(&desk);
     struct sgp_pulse rests = pulse_at(0, SGP_ROUND_NONE);
     rests.state = SGP_NODE_PAUSED;
     say_pulse(&desk, 1, SGP_OUT, rests);
+    cr_assert_null(find_sent(&desk, SGP_BEAT, 1), "it may be an answer");
+    desk.now += SGP_BEAT_IDLE_NS;
+    say_pulse(&desk, 1, SGP_OUT, rests);
     const struct sgp_effect *answer = find_sent(&desk, SGP_BEAT, 1);
     cr_assert_not_null(answer);
     cr_assert(eq(u64, answer->send.link.connection, desk.link_of[1][SGP_OUT]));
-    desk.now += SGP_BEAT_IDLE_NS - 1;
+    desk.now += 10 * SGP_BEAT_IDLE_NS;
     say_pulse(&desk, 1, SGP_OUT, rests);
     cr_assert_null(find_sent(&desk, SGP_BEAT, 1));
     cr_assert(eq(i64, sgp_node_deadline(desk.node), SGP_TIME_NEVER));

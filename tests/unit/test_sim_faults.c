@@ -106,6 +106,31 @@ Test(faults, who_keeps_a_connection_that_is_lost_finds_out_by_silence_or_by_the_
     fleet_destroy(fleet);
 }
 
+/* A message takes 0.6 s, so an answer comes more than a second after what it answers. */
+Test(faults, a_fleet_at_rest_is_silent_however_long_a_message_takes)
+{
+    enum { NODES = 16 };
+    struct fleet *fleet = fleet_generate("bidirectional-ring", NODES, 0);
+    fleet->options.rounds = 200;
+    fleet->options.latency_ns = 600 * SGP_MILLISECOND;
+    fleet_open(fleet);
+    for (uint32_t i = 0; i < NODES; i++) {
+        sgp_time at = 5 * SGP_SECOND + i * SGP_MILLISECOND;
+        cr_assert(zero(int, sgp_sim_command(fleet->sim, at, i, SGP_EVENT_PAUSE)));
+        cr_assert(zero(int, sgp_sim_command(fleet->sim, 200 * SGP_SECOND, i, SGP_EVENT_RESUME)));
+    }
+    uint64_t messages[2];
+    for (int i = 0; i < 2; i++) {
+        cr_assert(zero(int, sgp_sim_run(fleet->sim, (20 + i * 170) * SGP_SECOND, &fleet->error)));
+        messages[i] = fleet_summary(fleet).messages;
+    }
+    cr_assert(eq(u64, messages[1], messages[0]));
+    cr_assert(
+        zero(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error)), "%s", fleet->error.text);
+    cr_assert(eq(u32, fleet_summary(fleet).finished, NODES));
+    fleet_destroy(fleet);
+}
+
 /* n0 is paused while n1 ends its rounds, so no heartbeats are due. Then n0's machine loses its power and its state. */
 Test(faults, who_comes_back_to_one_at_rest_gets_in_beside_its_former_connection)
 {
