@@ -4,7 +4,6 @@
 #include "csv.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,24 +35,59 @@ static int out_of_memory(const struct sgp_csv *csv, struct sgp_error *error)
         (unsigned long long)csv->line_end);
 }
 
-/* Append one character to the text. `begin` is where its field starts. */
-static int put(struct sgp_csv *csv, size_t begin, int character, struct sgp_error *error)
+/* Append characters to the text. `begin` is where their field starts. */
+static int put(struct sgp_csv *csv, size_t begin, const unsigned char *characters, size_t count,
+    struct sgp_error *error)
 {
-    if (csv->text_size - begin >= SGP_FIELD_BYTES_MAX)
+    if (count > SGP_FIELD_BYTES_MAX - (csv->text_size - begin))
         return sgp_fail(error, SGP_E_LIMIT, "%s:%llu: field %zu is longer than %u bytes",
             csv->source.name, (unsigned long long)csv->line, csv->field_count, SGP_FIELD_BYTES_MAX);
-    if (csv->text_size >= SGP_CSV_RECORD_BYTES_MAX)
+    if (count > SGP_CSV_RECORD_BYTES_MAX - csv->text_size)
         return sgp_fail(error, SGP_E_LIMIT, "%s:%llu: a record is longer than %zu bytes",
             csv->source.name, (unsigned long long)csv->line, SGP_CSV_RECORD_BYTES_MAX);
-    if (csv->text_size == csv->text_capacity) {
-        char *text = sgp_grow(csv->text, &csv->text_capacity, 1,
-            csv->text_size == 0 ? 256 : csv->text_size + 1, SGP_CSV_RECORD_BYTES_MAX);
+    if (count > csv->text_capacity - csv->text_size) {
+        const size_t wanted = csv->text_size + count;
+        char *text = sgp_grow(csv->text, &csv->text_capacity, 1, wanted < 256 ? 256 : wanted,
+            SGP_CSV_RECORD_BYTES_MAX);
         if (!text)
             return out_of_memory(csv, error);
         csv->text = text;
     }
-    csv->text[csv->text_size++] = (char)character;
+    memcpy(csv->text + csv->text_size, characters, count);
+    csv->text_size += count;
     return 0;
+}
+
+static int put_character(struct sgp_csv *csv, size_t begin, int character, struct sgp_error *error)
+{
+    const unsigned char byte = (unsigned char)character;
+    return put(csv, begin, &byte, 1, error);
+}
+
+/* How many characters follow in the source's buffer before one that has a meaning in CSV. */
+static size_t count_plain(const struct sgp_source *source)
+{
+    static const bool has_meaning[256] = {
+        ['\0'] = true, [','] = true, ['"'] = true, ['\r'] = true, ['\n'] = true};
+    size_t next = source->first;
+    while (next < source->end && !has_meaning[source->data[next]])
+        next++;
+    return next - source->first;
+}
+
+static void skip(struct sgp_source *source, size_t count)
+{
+    source->first += count;
+    source->offset += count;
+}
+
+/* Append these characters. */
+static int put_plain(struct sgp_csv *csv, size_t begin, struct sgp_error *error)
+{
+    const size_t count = count_plain(&csv->source);
+    const unsigned char *first = csv->source.data + csv->source.first;
+    skip(&csv->source, count);
+    return count == 0 ? 0 : put(csv, begin, first, count, error);
 }
 
 static int field_begin(struct sgp_csv *csv, struct sgp_error *error)
@@ -61,11 +95,13 @@ static int field_begin(struct sgp_csv *csv, struct sgp_error *error)
     if (csv->field_count >= SGP_COLUMNS_MAX)
         return sgp_fail(error, SGP_E_LIMIT, "%s:%llu: more than %u fields in a line",
             csv->source.name, (unsigned long long)csv->line, SGP_COLUMNS_MAX);
-    size_t *fields = sgp_grow(
-        csv->fields, &csv->field_capacity, sizeof *fields, csv->field_count + 1, SGP_COLUMNS_MAX);
-    if (!fields)
-        return out_of_memory(csv, error);
-    csv->fields = fields;
+    if (csv->field_count == csv->field_capacity) {
+        size_t *fields = sgp_grow(csv->fields, &csv->field_capacity, sizeof *fields,
+            csv->field_count + 1, SGP_COLUMNS_MAX);
+        if (!fields)
+            return out_of_memory(csv, error);
+        csv->fields = fields;
+    }
     csv->fields[csv->field_count++] = csv->text_size;
     return 0;
 }
@@ -119,39 +155,75 @@ static int quoted_read(struct sgp_csv *csv, size_t begin, struct sgp_error *erro
         }
         if (character == '\n')
             csv->line_end++;
-        int status = put(csv, begin, character, error);
+        int status = put_character(csv, begin, character, error);
+        if (status == 0)
+            status = put_plain(csv, begin, error);
         if (status < 0)
             return status;
     }
 }
 
-/* Read one field. Returns the delimiter after it, or a negative code. */
+/* Read the rest of a field that is not quoted. Returns the delimiter after it. */
+static int unquoted_read(struct sgp_csv *csv, size_t begin, int character, struct sgp_error *error)
+{
+    while (character >= 0 && !is_delimiter(character)) {
+        if (character == '"')
+            return sgp_fail(error, SGP_E_DATA,
+                "%s:%llu: a quote inside field %zu; quote the whole field and write the quote "
+                "twice",
+                csv->source.name, (unsigned long long)csv->line_end, csv->field_count);
+        int status = put_character(csv, begin, character, error);
+        if (status == 0)
+            status = put_plain(csv, begin, error);
+        if (status < 0)
+            return status;
+        character = next_character(csv, error);
+    }
+    return character;
+}
+
+/* Read a field that lies in the source's buffer as it is, up to a comma or a line feed: almost all
+ * are of this kind. Its delimiter becomes its terminating zero. Returns the delimiter, or 0: it is
+ * no such field. */
+static int short_read(struct sgp_csv *csv)
+{
+    struct sgp_source *source = &csv->source;
+    const size_t count = count_plain(source);
+    const unsigned char *first = source->data + source->first;
+    if (count == source->end - source->first || count >= SGP_FIELD_BYTES_MAX ||
+        count >= csv->text_capacity - csv->text_size)
+        return 0;
+    const int delimiter = first[count];
+    if (delimiter != ',' && delimiter != '\n')
+        return 0;
+    memcpy(csv->text + csv->text_size, first, count);
+    csv->text_size += count + 1;
+    csv->text[csv->text_size - 1] = '\0';
+    skip(source, count + 1);
+    return delimiter;
+}
+
+/* Read any field. Returns the delimiter after it, or a negative code. */
+static int long_read(struct sgp_csv *csv, struct sgp_error *error)
+{
+    const size_t begin = csv->text_size;
+    int character = next_character(csv, error);
+    character = character == '"' ? quoted_read(csv, begin, error)
+                                 : unquoted_read(csv, begin, character, error);
+    if (character < 0)
+        return character;
+    int status = put_character(csv, csv->text_size, '\0', error);
+    return status < 0 ? status : character;
+}
+
+/* Read one field. Returns as long_read. */
 static int field_read(struct sgp_csv *csv, struct sgp_error *error)
 {
     int status = field_begin(csv, error);
     if (status < 0)
         return status;
-    const size_t begin = csv->text_size;
-    int character = next_character(csv, error);
-    if (character == '"') {
-        character = quoted_read(csv, begin, error);
-    } else {
-        while (character >= 0 && !is_delimiter(character)) {
-            if (character == '"')
-                return sgp_fail(error, SGP_E_DATA,
-                    "%s:%llu: a quote inside field %zu; quote the whole field and write the quote "
-                    "twice",
-                    csv->source.name, (unsigned long long)csv->line_end, csv->field_count);
-            status = put(csv, begin, character, error);
-            if (status < 0)
-                return status;
-            character = next_character(csv, error);
-        }
-    }
-    if (character < 0)
-        return character;
-    status = put(csv, csv->text_size, '\0', error);
-    return status < 0 ? status : character;
+    const int delimiter = short_read(csv);
+    return delimiter != 0 ? delimiter : long_read(csv, error);
 }
 
 /* Skip a byte order mark at the very beginning. */
@@ -193,39 +265,4 @@ int sgp_csv_next(struct sgp_csv *csv, struct sgp_error *error)
             return 1;
     } while (delimiter != SGP_SOURCE_END);
     return 0;
-}
-
-static const char *skip_blanks(const char *text)
-{
-    return text + strspn(text, " \t");
-}
-
-bool sgp_csv_number(const char *field, double *ret_number)
-{
-    /* strtod would also accept 0x1p3, inf and nan. Nothing in this project calls setlocale, so the
-     * decimal point is a point. */
-    const char *begin = skip_blanks(field);
-    const size_t length = strspn(begin, "+-.0123456789eE");
-    if (length == 0 || *skip_blanks(begin + length) != '\0')
-        return false;
-    char *end;
-    double number = strtod(begin, &end);
-    if (end != begin + length || !isfinite(number) || fabs(number) > 3e38)
-        return false;
-    *ret_number = number;
-    return true;
-}
-
-bool sgp_csv_missing(const char *field)
-{
-    static const char *const words[] = {"", "?", "NA", "NaN", "nan"};
-    const char *begin = skip_blanks(field);
-    size_t length = strlen(begin);
-    while (length > 0 && (begin[length - 1] == ' ' || begin[length - 1] == '\t'))
-        length--;
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        if (strlen(words[i]) == length && strncmp(begin, words[i], length) == 0)
-            return true;
-    }
-    return false;
 }

@@ -3,6 +3,8 @@
 #include "train/csv.h"
 #include "train/scaling.h"
 
+#include "sgp/random.h"
+
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <math.h>
@@ -101,6 +103,85 @@ Test(csv, classes_that_are_numbers_are_compared_as_numbers)
     options.class_count = 3;
     expect_error("a,y\n1,1\n", &options, SGP_E_CONFIG,
         "classes: '0' and '0.0' are one number; name each class once");
+}
+
+/* The reference for numbers: strtod alone, slowly. */
+static bool number_by_strtod(const char *field, double *ret_number)
+{
+    const char *begin = field + strspn(field, " \t");
+    const size_t length = strspn(begin, "+-.0123456789eE");
+    const char *rest = begin + length;
+    char *end;
+    *ret_number = strtod(begin, &end);
+    return length > 0 && rest[strspn(rest, " \t")] == '\0' && end == rest &&
+           isfinite(*ret_number) && fabs(*ret_number) <= 3e38;
+}
+
+static void expect_as_strtod(const char *field)
+{
+    double got = 0, expected = 0;
+    const bool is_number = number_by_strtod(field, &expected);
+    cr_assert(eq(int, sgp_csv_number(field, &got), is_number), "'%s'", field);
+    const bool same = !is_number || memcmp(&got, &expected, sizeof got) == 0;
+    cr_assert(same, "'%s': %a, and strtod says %a", field, got, expected);
+}
+
+Test(csv, numbers_have_the_bits_of_strtod)
+{
+    static const char *const fields[] = {"0", "-0", "+0.0", ".5", "5.", ".", "-", "+", "", "e5",
+        ".e5", "1e", "1e+", "1e5", "1E-5", "1e22", "1e23", "1e-22", "1e-23", "1e38", "3e38",
+        "3.1e38", "1e400", "1e-400", "-1e-320", "9007199254740992", "9007199254740993",
+        "9007199254740992e22", "1234567890123456789", "12345678901234567890", "0.1",
+        "0.30000000000000004", "1e005", "1e999", "0000000000000000000000001",
+        "0.0000000000000000000000001", "1.7976931348623157e308", "1 2", " 1", "1\t", "\t -1.5e3 ",
+        "0x10", "inf", "nan", "1e1e1", "1..2", "--1", "1-", "1e5.", "+-1", "123456.7890123e-7",
+        "99999999999999999999", "18446744073709551616", "5e-324", "1e99999999999999999999", "0e99",
+        "0.000000000000000000000000000000e5"};
+    static const char letters[] = "0123456789012345678901234567890123456789.....e-+ E";
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        expect_as_strtod(fields[i]);
+    struct sgp_random random;
+    sgp_random_init(&random, 7, 1);
+    for (unsigned draw = 0; draw < 400000; draw++) {
+        char field[40];
+        const double number = sgp_random_normal(&random) * pow(10, (double)(draw % 60) - 30);
+        (void)snprintf(field, sizeof field, draw & 1 ? "%.*g" : "%.*f",
+            (int)sgp_random_below(&random, 20), draw & 1 ? number : fmod(number, 1e15));
+        expect_as_strtod(field);
+        const size_t length = 1 + sgp_random_below(&random, 24);
+        for (size_t i = 0; i < length; i++)
+            field[i] = letters[sgp_random_below(&random, sizeof letters - 1)];
+        field[length] = '\0';
+        expect_as_strtod(field);
+    }
+}
+
+/* Fields of all lengths, so that each begins and ends on both sides of the end of a buffer. */
+Test(csv, fields_are_the_same_across_buffers)
+{
+    enum { ROWS = 12000 };
+    char *text = malloc(ROWS * 64);
+    size_t size = 0;
+    for (unsigned i = 0; i < ROWS; i++)
+        size += (size_t)sprintf(text + size, "%.*s,\"a\"\"%.*s\",%u%s", (int)(i % 13),
+            "abcdefghijklm", (int)(i % 7), ",\n,x,yz", i, i % 3 ? "\r\n" : "\n");
+    FILE *file = fmemopen(text, size, "rb");
+    struct sgp_csv csv;
+    cr_assert(eq(int, sgp_csv_init(&csv, file, "t", &error), 0));
+    for (unsigned i = 0; i < ROWS; i++) {
+        char fields[3][32];
+        cr_assert(eq(int, sgp_csv_next(&csv, &error), 1), "%s", error.text);
+        cr_assert(eq(sz, csv.field_count, 3));
+        (void)sprintf(fields[0], "%.*s", (int)(i % 13), "abcdefghijklm");
+        (void)sprintf(fields[1], "a\"%.*s", (int)(i % 7), ",\n,x,yz");
+        (void)sprintf(fields[2], "%u", i);
+        for (size_t f = 0; f < 3; f++)
+            cr_assert(eq(str, (char *)(uintptr_t)sgp_csv_field(&csv, f), fields[f]), "row %u", i);
+    }
+    cr_assert(eq(int, sgp_csv_next(&csv, &error), 0));
+    sgp_csv_finish(&csv);
+    fclose(file);
+    free(text);
 }
 
 Test(csv, follows_rfc_4180)
