@@ -106,7 +106,7 @@ static int run(const struct config *config)
     struct sgp_error error = {0};
     struct prepared prepared;
     struct log log;
-    int code = prepare(config, &error, &prepared);
+    int code = prepare(config, NULL, &error, &prepared);
     if (code == 0 && ((code = prepared_learn(&prepared, &error)) < 0 ||
                          (code = state_directory_open(config->state_directory, &error)) < 0))
         prepared_finish(&prepared);

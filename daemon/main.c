@@ -18,6 +18,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <libgen.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -153,6 +154,8 @@ static int run(const struct config *config, struct prepared *prepared, struct lo
         return refuse(&error, false);
     if (opened->directory < 0 && state_directory_open(config->state_directory, &error) < 0)
         return fail(&error, log);
+    if (prepared->data.cache_bytes == 0)
+        sgp_data_cache_clear(config->state_directory);
     for (uint32_t i = 0; i < prepared->warning_count; i++)
         sgp_log(&log->sink, SGP_LEVEL_WARNING, "event=warning text=\"%s\"", prepared->warnings[i]);
     return prepared->awaiting_model ? run_awaiting_model(config, prepared, log)
@@ -179,7 +182,7 @@ static int run_owner(const struct config *config, struct prepared *owner, struct
 
 /* Run both nodes, as they are prepared. The child process ends in this function, too. */
 static int run_both(const struct config *config, struct prepared *prepared, struct log *log,
-    const struct config *owner_config, struct prepared *owner)
+    const struct config *owner_config, struct prepared *owner, const struct opened *opened)
 {
     struct sgp_error error = {0};
     struct colocated_owner child;
@@ -188,15 +191,17 @@ static int run_both(const struct config *config, struct prepared *prepared, stru
     int code = colocated_owner_fork(&error, &child);
     if (code < 0)
         return fail(&error, log);
+    if (code > 0 && opened->directory >= 0)
+        (void)close(opened->directory); /* the lock is the parent's */
     if (code > 0)
         return run_owner(owner_config, owner, prepared);
-    int status = run(config, prepared, log, &child, &nothing);
+    int status = run(config, prepared, log, &child, opened);
     colocated_owner_end(&child);
     return status;
 }
 
-static int run_or_check_both(
-    struct config *config, struct prepared *prepared, struct log *log, bool checks)
+static int run_or_check_both(struct config *config, struct prepared *prepared, struct log *log,
+    bool checks, const struct opened *opened)
 {
     struct sgp_error error = {0};
     struct config owner_config;
@@ -205,12 +210,12 @@ static int run_or_check_both(
             config, name_of_owner(prepared), prepared->model.inputs, &error, &owner_config) < 0)
         return refuse(&error, checks);
     int status = STATUS_DONE;
-    if (prepare(&owner_config, &error, &owner) < 0) {
+    if (prepare(&owner_config, NULL, &error, &owner) < 0) {
         status = refuse(&error, checks);
     } else {
         owner.blas = prepared->blas;
         status = checks ? check(config, prepared)
-                        : run_both(config, prepared, log, &owner_config, &owner);
+                        : run_both(config, prepared, log, &owner_config, &owner, opened);
         struct config there = owner_config; /* its state directory does not exist yet */
         if (access(config->state_directory, F_OK) < 0)
             there.state_directory = config->state_directory;
@@ -258,6 +263,29 @@ static int agree_on_scaling(const struct config *config, struct log *log, struct
     return STATUS_DONE;
 }
 
+/* Prepare with a cache of rows in the state directory, which is locked first. --check uses what is
+ * there. If it must parse a large table, it does so into a file that has no name, in the directory
+ * above if the state directory is not there yet. */
+static int prepare_rows(const struct config *config, bool check, const struct log *log,
+    struct opened *opened, struct sgp_error *error, struct prepared *prepared)
+{
+    char above[CONFIG_TEXT_BYTES];
+    struct sgp_data_cache cache = {.directory = config->state_directory,
+        .keep = !check,
+        .least_bytes = SGP_DATA_CACHE_LEAST_BYTES,
+        .sink = check ? NULL : &log->sink};
+    if (check && access(config->state_directory, F_OK) < 0) {
+        (void)snprintf(above, sizeof above, "%s", config->state_directory);
+        cache.directory = dirname(above);
+    }
+    if (!check && opened->directory < 0 && prepare_wants_cache(config)) {
+        opened->directory = state_directory_open(config->state_directory, error);
+        if (opened->directory < 0)
+            return opened->directory;
+    }
+    return prepare(config, check || opened->directory >= 0 ? &cache : NULL, error, prepared);
+}
+
 static int run_or_check(const struct options *options, struct config *config, char **arguments)
 {
     struct log log;
@@ -271,7 +299,7 @@ static int run_or_check(const struct options *options, struct config *config, ch
     int ended = options->check ? -1 : agree_on_scaling(config, &log, &opened);
     if (ended >= 0)
         return ended;
-    if (prepare(config, &error, &prepared) < 0) {
+    if (prepare_rows(config, options->check, &log, &opened, &error, &prepared) < 0) {
         if (opened.socket >= 0)
             (void)unlink(config->socket);
         return refuse(&error, options->check);
@@ -283,7 +311,7 @@ static int run_or_check(const struct options *options, struct config *config, ch
         early_stop_begin(true);
     int status = code < 0 ? refuse(&error, options->check)
                  : name_of_owner(&prepared) != NULL
-                     ? run_or_check_both(config, &prepared, &log, options->check)
+                     ? run_or_check_both(config, &prepared, &log, options->check, &opened)
                  : options->check ? check(config, &prepared)
                                   : run(config, &prepared, &log, NULL, &opened);
     prepared_finish(&prepared);

@@ -266,7 +266,8 @@ static int prepare_settings(struct prepared *p, struct sgp_error *error)
 
 /* The whole. */
 
-int prepare(const struct config *config, struct sgp_error *error, struct prepared *ret_prepared)
+int prepare(const struct config *config, const struct sgp_data_cache *cache,
+    struct sgp_error *error, struct prepared *ret_prepared)
 {
     static int (*const layered[])(struct prepared *, struct sgp_error *) = {prepare_topology,
         prepare_listen, warn_about_idle_keys, check_compression, prepare_data, prepare_columns,
@@ -275,7 +276,7 @@ int prepare(const struct config *config, struct sgp_error *error, struct prepare
     static int (*const attached[])(struct prepared *, struct sgp_error *) = {prepare_topology,
         prepare_listen, warn_about_idle_keys, check_compression, prepare_best, prepare_attached,
         NULL};
-    struct prepared p = {.config = config};
+    struct prepared p = {.config = config, .cache = cache};
     for (int (*const *stage)(struct prepared *, struct sgp_error *) =
              config->kind == CONFIG_ATTACHED ? attached : layered;
          *stage != NULL; stage++) {
@@ -292,6 +293,7 @@ int prepare(const struct config *config, struct sgp_error *error, struct prepare
     prepared_warn_of_compression(&p);
     prepared_sum_memory(&p);
     prepared_warn_of_memory(&p);
+    p.cache = NULL;
     *ret_prepared = p;
     return 0;
 }

@@ -32,7 +32,8 @@ struct prepare_term { /* one term of a node's memory */
 };
 
 struct prepared {
-    const struct config *config; /* borrowed */
+    const struct config *config;        /* borrowed */
+    const struct sgp_data_cache *cache; /* borrowed until `prepare` returns */
     struct sgp_topology *topology;
     uint32_t self;
     struct sgp_key *key; /* NULL: the configuration names none */
@@ -79,9 +80,14 @@ struct prepared {
 };
 
 /* Build everything but the learner, whose parameters may be many. The config is borrowed and must
- * outlive *ret_prepared. Returns 0. On failure, returns a negative code with *error filled, and
- * leaves *ret_prepared untouched. */
-int prepare(const struct config *config, struct sgp_error *error, struct prepared *ret_prepared);
+ * outlive *ret_prepared. The rows of large CSV files go through the cache, unless it is NULL.
+ * Returns 0. On failure, returns a negative code with *error filled, and leaves *ret_prepared
+ * untouched. */
+int prepare(const struct config *config, const struct sgp_data_cache *cache,
+    struct sgp_error *error, struct prepared *ret_prepared);
+
+/* Whether a table of the configuration is so large that its rows go through a cache. */
+bool prepare_wants_cache(const struct config *config);
 
 /* Warn of effects of compression that its user may not expect. */
 void prepared_warn_of_compression(struct prepared *prepared);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 bool prepare_is_utf8(const char *text)
 {
@@ -178,6 +179,18 @@ static void warn_about_agreed(struct prepared *p, const struct sgp_csv_agreed *a
             train, agreed->left_out, agreed->left_out_line);
 }
 
+static bool is_large(const char *path)
+{
+    struct stat status;
+    return *path && stat(path, &status) == 0 && S_ISREG(status.st_mode) &&
+           (uint64_t)status.st_size >= SGP_DATA_CACHE_LEAST_BYTES;
+}
+
+bool prepare_wants_cache(const struct config *config)
+{
+    return *config->label && (is_large(config->train) || is_large(config->test));
+}
+
 int prepare_data(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
@@ -211,7 +224,8 @@ int prepare_data(struct prepared *p, struct sgp_error *error)
         .holdout = config->holdout,
         .node_index = prepared_rank(p),
         .node_count = sgp_topology_trainers(p->topology),
-        .seed = config->seed};
+        .seed = config->seed,
+        .cache = p->cache};
     code = sgp_data_load(&options, &why, &p->data);
     if (code == SGP_E_CONFIG)
         return config_fail(config, CONFIG_ID_TRAIN, error, code, "%s", why.text);

@@ -38,10 +38,7 @@ static void add_term(struct prepared *p, const char *name, uint64_t bytes)
 
 static uint64_t rows_bytes(const struct sgp_dataset *dataset)
 {
-    if (!dataset)
-        return 0;
-    uint64_t features = (uint64_t)dataset->features * (dataset->bytes ? 1 : sizeof(float));
-    return dataset->rows * (features + dataset->targets * sizeof(float));
+    return dataset ? sgp_dataset_memory(dataset) : 0;
 }
 
 uint32_t prepared_report_bytes(const struct prepared *p)

@@ -216,6 +216,10 @@ void prepared_print(FILE *stream, const struct prepared *p)
     for (uint32_t i = 0; i < p->term_count; i++)
         print_bytes(stream, p->terms[i].name, p->terms[i].bytes);
     print_bytes(stream, "sum", p->memory_bytes);
+    if (p->data.cache_bytes > 0) {
+        (void)fprintf(stream, "disk\n");
+        print_bytes(stream, "rows, mapped from there", p->data.cache_bytes);
+    }
     for (uint32_t i = 0; i < p->warning_count; i++)
         (void)fprintf(stream, "warning: %s\n", p->warnings[i]);
 }

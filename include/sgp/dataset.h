@@ -16,6 +16,7 @@
 #define SGP_DATASET_H
 
 #include "sgp/shape.h"
+#include "sgp/sink.h"
 #include "sgp/status.h"
 
 #define SGP_ROWS_MAX UINT32_MAX                /* rows of a dataset: an index is 32 bits */
@@ -50,6 +51,10 @@ struct sgp_dataset {
     float *floats;
     uint32_t *labels;
     float *values;
+    /* The mapped file in which `floats` are; NULL: in memory. Other tables may share it. Then row r
+     * of this table is row picked[r] of `floats`, or row r if picked is NULL. */
+    struct sgp_mapping *mapping;
+    uint32_t *picked;
     /* of the features, each with its zero; NULL: the features have no names, or are scaled */
     char *names;
     uint64_t classes_digest;
@@ -85,8 +90,9 @@ void sgp_dataset_destroy(struct sgp_dataset *dataset);
 void sgp_dataset_gather(const struct sgp_dataset *dataset, float *features, uint32_t *labels,
     float *values, const uint32_t *indices, size_t count, size_t following);
 
-/* A new dataset of copies of the named rows, in that order. The original may be destroyed. count >=
- * 1; every index is below `rows` (asserted). Returns 0 or -ENOMEM. */
+/* A new dataset of the named rows, in that order. The original may be destroyed. Rows are copied,
+ * but features in a mapped file stay there, and take 4 bytes a row. count >= 1; every index is
+ * below `rows` (asserted). Returns 0 or -ENOMEM. */
 int sgp_dataset_subset(const struct sgp_dataset *dataset, const uint32_t *indices, uint64_t count,
     struct sgp_dataset **ret_dataset);
 
@@ -104,6 +110,12 @@ int sgp_dataset_split(const struct sgp_dataset *dataset, double fraction, uint64
  * by the same numbers, or not at all. */
 uint64_t sgp_dataset_classes_digest(const struct sgp_dataset *dataset);
 uint64_t sgp_dataset_scaling_digest(const struct sgp_dataset *dataset);
+
+/* The bytes of memory that the rows of a dataset take, without those in a mapped file. */
+uint64_t sgp_dataset_memory(const struct sgp_dataset *dataset);
+
+/* The bytes of the mapped file in which rows lie; 0: there is none. */
+uint64_t sgp_dataset_mapped(const struct sgp_dataset *dataset);
 
 /* Digest of the numbers and labels of all rows, in their order. Equal tables have equal digests on
  * every machine. Never 0. */
@@ -282,6 +294,19 @@ int sgp_shard_rows(const struct sgp_shards *shards, const uint32_t *labels, uint
 
 /* ---- All of [data] --------------------------------------------------------------------------- */
 
+/* Where the rows of large CSV files are kept once they are parsed: DIRECTORY/train.rows and
+ * DIRECTORY/test.rows. One process at a time may use a directory with `keep`. */
+struct sgp_data_cache {
+    const char *directory;
+    bool keep;            /* false: use a file that is there; a new one has no name and vanishes */
+    uint64_t least_bytes; /* of a CSV file; smaller ones are read into memory */
+    const struct sgp_sink *sink; /* progress, and why a file was made anew; NULL: nowhere */
+};
+#define SGP_DATA_CACHE_LEAST_BYTES ((uint64_t)16 << 20)
+
+/* Remove such files, for a node whose tables are small now. */
+void sgp_data_cache_clear(const char *directory);
+
 /* The section [data] of a configuration. NULL or 0: not given. With `label` (a column) the data is
  * CSV, with `labels` (a file) IDX. */
 struct sgp_data_options {
@@ -300,7 +325,8 @@ struct sgp_data_options {
     double holdout; /* of the node's own rows, in [0, 1); used only without `test` */
     uint32_t node_index;
     uint32_t node_count;
-    uint64_t seed; /* of the fleet; it determines the shards */
+    uint64_t seed;                      /* of the fleet; it determines the shards */
+    const struct sgp_data_cache *cache; /* NULL: all rows are read into memory */
 };
 
 struct sgp_data {
@@ -309,12 +335,14 @@ struct sgp_data {
     uint64_t file_rows;        /* of the training file, without the dropped rows */
     uint64_t own_rows;         /* this node's part of file_rows, held-out rows included */
     uint64_t digest;           /* of all rows of the file as read; 0 if the node keeps all rows */
+    uint64_t cache_bytes;      /* on disk, of the files of rows that are in use */
 };
 
 /* Read the files that the options name, keep the rows of this node, and hold out or read the
- * evaluation rows. The training file is read whole; then only the node's rows stay in memory. The
- * caller destroys both tables. Errors are those of the readers. SGP_E_CONFIG means that options
- * contradict each other. *error is set. */
+ * evaluation rows. The training file is read whole; then only the node's rows stay in memory. Rows
+ * of a large CSV file stay in the cache, and memory holds their targets alone. The caller destroys
+ * both tables. Errors are those of the readers. SGP_E_CONFIG means that options contradict each
+ * other. *error is set. */
 int sgp_data_load(
     const struct sgp_data_options *options, struct sgp_error *error, struct sgp_data *ret_data);
 

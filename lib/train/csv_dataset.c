@@ -14,6 +14,8 @@
 #include "table.h"
 #include "target_scale.h"
 
+#define BLOCK_BYTES_MAX ((uint64_t)4 << 20) /* of the features of a block */
+
 /* A word and its number; sorted by word. */
 struct entry {
     const char *word;
@@ -406,8 +408,10 @@ static int feature_read(const struct reading *reading, const struct binding *bin
         features[binding->feature + entry->number] = 1;
         return 0;
     }
+    double number;
+    const bool is_number = !binding->entries && sgp_csv_number(field, &number);
     /* A scaled mean is 0, and a missing category sets no feature: the zeros are already there. */
-    if (sgp_csv_missing(field))
+    if (!is_number && sgp_csv_missing(field))
         return missing_handle(reading, binding->field, error);
     if (binding->entries && reading->options->agreed) {
         reading->options->agreed->strange++;
@@ -415,8 +419,7 @@ static int feature_read(const struct reading *reading, const struct binding *bin
     }
     if (binding->entries)
         return category_fail(reading, binding, error);
-    double number;
-    if (!sgp_csv_number(field, &number))
+    if (!is_number)
         return column_fail(reading, binding->field, error, "is not a number",
             reading->options->for_model ? "the model takes a number"
                                         : "a column of words needs its values in a scaling file");
@@ -542,6 +545,14 @@ static int row_reserve(struct reading *reading, struct sgp_error *error)
     return 0;
 }
 
+/* Blocks of wide rows have fewer of them. */
+static void block_bound(struct reading *reading)
+{
+    const uint64_t most = BLOCK_BYTES_MAX / (reading->parts.features * sizeof(float));
+    if (reading->block_rows > most)
+        reading->block_rows = most > 0 ? most : 1;
+}
+
 /* Pass the present rows to `take`, then drop them. */
 static int block_give(struct reading *reading, struct sgp_error *error)
 {
@@ -591,6 +602,8 @@ static int reading_run(struct reading *reading, struct sgp_error *error)
             reading->options->scaling ? bind_scaled(reading, error) : bind_plain(reading, error);
     if (status == 0 && reading->options->scaling)
         status = bind_targets(reading, error);
+    if (status == 0)
+        block_bound(reading);
     return status == 0 ? rows_read(reading, error) : status;
 }
 

@@ -37,8 +37,14 @@ static bool read_slowly(const char *begin, double *ret_number)
 /* Append digits to a whole number. Returns what follows them. */
 static const char *take_digits(const char *text, uint64_t *number)
 {
-    for (; *text >= '0' && *text <= '9'; text++)
-        *number = 10 * *number + (uint64_t)(*text - '0');
+    uint64_t value = *number;
+    for (;; text++) {
+        const unsigned digit = (unsigned)(unsigned char)*text - '0';
+        if (digit > 9)
+            break;
+        value = 10 * value + digit;
+    }
+    *number = value;
     return text;
 }
 

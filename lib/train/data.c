@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sgp/dataset.h"
+#include "csv_cache.h"
 
 static int options_check(const struct sgp_data_options *options, struct sgp_error *error)
 {
@@ -37,8 +37,9 @@ static int options_check(const struct sgp_data_options *options, struct sgp_erro
     return 0;
 }
 
-/* Read one table. For IDX, class_count may already be known from the training labels. */
-static int table_read(const struct sgp_data_options *options, const char *path,
+/* Read one table, called `name`. For IDX, class_count may already be known from the training
+ * labels. */
+static int table_read(const struct sgp_data_options *options, const char *name, const char *path,
     const char *label_path, uint32_t class_count, struct sgp_error *error,
     struct sgp_dataset **ret_dataset)
 {
@@ -52,7 +53,7 @@ static int table_read(const struct sgp_data_options *options, const char *path,
         .scaling = options->scaling,
         .agreed = options->agreed,
         .missing = options->missing ? options->missing : SGP_MISSING_ERROR};
-    return sgp_dataset_read_csv(path, &csv, error, ret_dataset);
+    return sgp_csv_cache_read(options->cache, name, path, &csv, error, ret_dataset);
 }
 
 /* Replace the whole table with this node's rows. */
@@ -90,7 +91,8 @@ static int read_test(const struct sgp_data_options *options, uint32_t classes,
     const uint32_t told = agreed ? agreed->class_count : 0;
     if (agreed)
         agreed->class_count = 0;
-    int status = table_read(options, options->test, options->test_labels, classes, error, ret_test);
+    int status =
+        table_read(options, "test", options->test, options->test_labels, classes, error, ret_test);
     if (agreed)
         agreed->class_count = told;
     return status;
@@ -115,6 +117,7 @@ static int find_test(
     if (status < 0)
         return status;
     const struct sgp_dataset *test = data->test;
+    data->cache_bytes += sgp_dataset_mapped(test);
     if (test->features != train->features || test->scaling_digest != train->scaling_digest)
         return sgp_fail(error, SGP_E_DATA,
             "%s: other columns (%u features) than %s (%u features); both must have the same, in "
@@ -136,8 +139,10 @@ int sgp_data_load(
     if (status < 0)
         return status;
     struct sgp_data data = {.train = NULL};
-    status = table_read(
-        options, options->train, options->labels, options->class_count, error, &data.train);
+    status = table_read(options, "train", options->train, options->labels, options->class_count,
+        error, &data.train);
+    if (status == 0)
+        data.cache_bytes = sgp_dataset_mapped(data.train);
     if (status == 0)
         status = keep_own(options, error, &data);
     if (status == 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns a dataset's memory: creates datasets, takes rows out of them, and computes digests. No I/O.
  * Gathering does not allocate and may run on any thread. */
+#include "mapping.h"
 #include "table.h"
 
 #include <errno.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#define XXH_STATIC_LINKING_ONLY /* a state on the stack */
 #include <xxhash.h>
 
 #include "sgp/kernels.h"
@@ -69,17 +71,28 @@ int sgp_dataset_create_parts(const struct sgp_dataset *parts, struct sgp_dataset
     return 0;
 }
 
+/* The features of a row that are floats. */
+static const float *row_floats(const struct sgp_dataset *dataset, uint64_t row)
+{
+    const uint64_t at = dataset->picked ? dataset->picked[row] : row;
+    return dataset->floats + at * dataset->features;
+}
+
 bool sgp_dataset_is_whole(
     const struct sgp_dataset *dataset, uint32_t bound, uint64_t *ret_row, float *ret_value)
 {
-    uint64_t count = dataset->rows * dataset->features;
-    for (uint64_t i = 0; i < count; i++) {
-        float value = dataset->bytes ? dataset->bytes[i] : dataset->floats[i];
-        if (value >= 0 && value < (float)bound && value == floorf(value))
-            continue;
-        *ret_row = i / dataset->features;
-        *ret_value = value;
-        return false;
+    const uint32_t width = dataset->features;
+    for (uint64_t row = 0; row < dataset->rows; row++) {
+        const uint8_t *bytes = dataset->bytes ? dataset->bytes + row * width : NULL;
+        const float *floats = bytes ? NULL : row_floats(dataset, row);
+        for (uint32_t i = 0; i < width; i++) {
+            float value = bytes ? bytes[i] : floats[i];
+            if (value >= 0 && value < (float)bound && value == floorf(value))
+                continue;
+            *ret_row = row;
+            *ret_value = value;
+            return false;
+        }
     }
     return true;
 }
@@ -89,7 +102,10 @@ void sgp_dataset_destroy(struct sgp_dataset *dataset)
     if (!dataset)
         return;
     free(dataset->bytes);
-    free(dataset->floats);
+    if (!dataset->mapping)
+        free(dataset->floats);
+    sgp_mapping_release(dataset->mapping);
+    free(dataset->picked);
     free(dataset->labels);
     free(dataset->values);
     free(dataset->names);
@@ -212,7 +228,7 @@ void sgp_dataset_gather(const struct sgp_dataset *dataset, float *features, uint
             widen_row(kernels, features + i * width, dataset->bytes + row * width,
                 dataset->bytes + later * width, width);
         else
-            memcpy(features + i * width, dataset->floats + row * width, width * sizeof(float));
+            memcpy(features + i * width, row_floats(dataset, row), width * sizeof(float));
         if (labels && dataset->labels)
             labels[i] = dataset->labels[row];
         if (values && dataset->values)
@@ -237,6 +253,16 @@ static void *pick_rows(
     return picked;
 }
 
+/* The rows of the mapped file that the named rows are. NULL: there is no such file; also NULL, with
+ * *failed set, without memory. */
+static uint32_t *pick_mapped(
+    const struct sgp_dataset *dataset, const uint32_t *indices, uint64_t count, bool *failed)
+{
+    if (!dataset->mapping || dataset->picked)
+        return pick_rows(dataset->picked, indices, count, sizeof(uint32_t), failed);
+    return copy_array(indices, count, sizeof(uint32_t), failed);
+}
+
 int sgp_dataset_subset(const struct sgp_dataset *dataset, const uint32_t *indices, uint64_t count,
     struct sgp_dataset **ret_dataset)
 {
@@ -251,7 +277,10 @@ int sgp_dataset_subset(const struct sgp_dataset *dataset, const uint32_t *indice
     const size_t width = dataset->features;
     bool failed = false;
     subset->bytes = pick_rows(dataset->bytes, indices, count, width, &failed);
-    subset->floats = pick_rows(dataset->floats, indices, count, width * sizeof(float), &failed);
+    subset->mapping = sgp_mapping_hold(dataset->mapping);
+    subset->picked = pick_mapped(dataset, indices, count, &failed);
+    if (!dataset->mapping)
+        subset->floats = pick_rows(dataset->floats, indices, count, width * sizeof(float), &failed);
     subset->labels = pick_rows(dataset->labels, indices, count, sizeof(uint32_t), &failed);
     subset->values =
         pick_rows(dataset->values, indices, count, dataset->targets * sizeof(float), &failed);
@@ -319,9 +348,38 @@ uint64_t sgp_dataset_scaling_digest(const struct sgp_dataset *dataset)
     return dataset->scaling_digest;
 }
 
+uint64_t sgp_dataset_memory(const struct sgp_dataset *dataset)
+{
+    uint64_t row = dataset->targets * sizeof(float);
+    if (dataset->bytes)
+        row += dataset->features;
+    else if (!dataset->mapping)
+        row += dataset->features * sizeof(float);
+    return dataset->rows * (row + (dataset->picked ? sizeof(uint32_t) : 0));
+}
+
+uint64_t sgp_dataset_mapped(const struct sgp_dataset *dataset)
+{
+    return dataset->mapping ? sgp_mapping_size(dataset->mapping) : 0;
+}
+
 static uint64_t add_array(uint64_t digest, const void *array, uint64_t count, size_t size)
 {
     return array ? XXH3_64bits_withSeed(array, (size_t)count * size, digest) : digest;
+}
+
+/* As add_array, of rows that may lie apart. */
+static uint64_t add_floats(const struct sgp_dataset *dataset, uint64_t digest)
+{
+    const size_t width = dataset->features * sizeof(float);
+    if (!dataset->picked)
+        return add_array(digest, dataset->floats, dataset->rows, width);
+    XXH3_state_t state;
+    XXH3_INITSTATE(&state);
+    (void)XXH3_64bits_reset_withSeed(&state, digest);
+    for (uint64_t row = 0; row < dataset->rows; row++)
+        (void)XXH3_64bits_update(&state, row_floats(dataset, row), width);
+    return XXH3_64bits_digest(&state);
 }
 
 uint64_t sgp_dataset_digest(const struct sgp_dataset *dataset)
@@ -329,7 +387,8 @@ uint64_t sgp_dataset_digest(const struct sgp_dataset *dataset)
     const uint64_t rows = dataset->rows;
     uint64_t digest = XXH3_64bits_withSeed("rows", 4, rows);
     digest = add_array(digest, dataset->bytes, rows, dataset->features);
-    digest = add_array(digest, dataset->floats, rows, dataset->features * sizeof(float));
+    if (dataset->floats)
+        digest = add_floats(dataset, digest);
     digest = add_array(digest, dataset->labels, rows, sizeof(uint32_t));
     digest = add_array(digest, dataset->values, rows, dataset->targets * sizeof(float));
     return digest ? digest : 1;
@@ -341,10 +400,11 @@ int sgp_dataset_reach(const struct sgp_dataset *dataset, struct sgp_reach *ret_r
     float *most = dataset->names ? calloc(dataset->features, sizeof *most) : NULL;
     if (dataset->names && !most)
         return -ENOMEM;
-    const float *row = dataset->floats;
-    for (uint64_t r = 0; most && r < dataset->rows; r++, row += dataset->features)
+    for (uint64_t r = 0; most && r < dataset->rows; r++) {
+        const float *row = row_floats(dataset, r);
         for (uint32_t i = 0; i < dataset->features; i++)
             most[i] = fmaxf(most[i], fabsf(row[i]));
+    }
     const char *name = dataset->names;
     for (uint32_t i = 0; most && i < dataset->features; i++, name = next_name(name)) {
         if (most[i] > reach.most) {

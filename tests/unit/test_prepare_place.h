@@ -82,7 +82,7 @@ static __attribute__((unused)) int build(
         either(parts.data, "train = rows.csv\nlabel = kind\nclasses = even odd\nholdout = 0.2"),
         either(parts.network, "listen = 10.0.0.2:7311"), either(parts.rest, ""));
     int code = config_parse(path, text, strlen(text), error, config);
-    return code < 0 ? code : prepare(config, error, p);
+    return code < 0 ? code : prepare(config, NULL, error, p);
 }
 
 /* message: what follows the directory of the test and a slash. */
