@@ -272,7 +272,7 @@ int prepare(const struct config *config, const struct sgp_data_cache *cache,
     static int (*const layered[])(struct prepared *, struct sgp_error *) = {prepare_topology,
         prepare_listen, warn_about_idle_keys, check_compression, prepare_data, prepare_columns,
         prepare_warn_of_columns, prepare_warn_of_targets, prepare_model, prepare_rounds,
-        prepare_settings, prepare_best, NULL};
+        prepare_settings, prepare_warn_of_outer, prepare_best, NULL};
     static int (*const attached[])(struct prepared *, struct sgp_error *) = {prepare_topology,
         prepare_listen, warn_about_idle_keys, check_compression, prepare_best, prepare_attached,
         NULL};

@@ -26,6 +26,9 @@ int prepare_model(struct prepared *p, struct sgp_error *error);
 /* prepare_attached.c: all further steps if the model is a program's */
 int prepare_attached(struct prepared *p, struct sgp_error *error);
 
+/* prepare_outer.c: warnings of outer steps that raise the loss; after the rounds are known */
+int prepare_warn_of_outer(struct prepared *p, struct sgp_error *error);
+
 /* prepare_best.c: whether the keys of the best model make sense here */
 int prepare_best(struct prepared *p, struct sgp_error *error);
 

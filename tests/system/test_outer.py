@@ -3,6 +3,8 @@
 
 Each node takes one step of `sgd` with all its rows, so the mean of their changes is a step of one node with all rows. An outer
 step of rate 1 is then a step with momentum: `slowmo` that of `momentum`, and `nesterov` that of `nesterov` (sgp/outer.h)."""
+import re
+
 import fleet
 from fleet import Fleet, FleetTest
 from owned import Owned
@@ -104,6 +106,31 @@ class Outer(FleetTest):
         f.close()
         pooled = self.pooled(ROUNDS, **{"optimizer.kind": "nesterov", "optimizer.momentum": MOMENTUM})
         self.assertLessEqual(self.distance(model, pooled), CLOSE)
+
+    def warned(self, steps, rounds, momentum, **options):
+        """What --check warns of: so many steps between outer steps of a momentum, and so many of these."""
+        edges = [(i, j) for i in range(4) for j in range(4) if i != j]
+        f = self.opened(Exact(4, phases=[edges], rows=ROWS, options={
+            **OPTIONS, "optimizer.kind": "nesterov", "train.local_steps": str(steps), "train.rounds": str(rounds),
+            **outer("slowmo"), "outer.momentum": momentum, **options}))
+        status, said = f.check()
+        self.assertEqual(status, 0, said)
+        return re.findall(r"(?m)^warning: \S+:\d+: \[outer\] momentum: (.*)$", said)
+
+    def test_check_warns_of_outer_steps_that_overshoot(self):
+        said = "0.7 overshoots after 7 steps with the momentum of [optimizer], and raises the loss; write momentum = 0.48, " \
+               "or more local_steps"
+        self.assertEqual(self.warned(7, 100, "0.7"), [said])
+        self.assertEqual(self.warned(7, 100, "0.48"), [])
+        self.assertEqual(self.warned(32, 100, "0.7"), [])
+        self.assertEqual(self.warned(7, 100, "0.7", **{"optimizer.kind": "sgd"}), [])
+        self.assertIn("write kind = none", self.warned(1, 100, "0.7", **{"optimizer.kind": "adamw"})[0])
+
+    def test_check_warns_of_runs_that_are_too_short_for_the_outer_momentum(self):
+        said = "a run of 20 outer steps is too short for 0.8, which raises the loss; write momentum = 0.75, or train for longer"
+        self.assertEqual(self.warned(64, 20, "0.8"), [said])
+        self.assertEqual(self.warned(64, 20, "0.75"), [])
+        self.assertEqual(self.warned(64, 25, "0.8"), [])
 
 
 if __name__ == "__main__":
