@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Warnings of outer steps that raise the loss. The limits are measured: docs/METHODS.md, "When an
+/* Warnings of outer steps that can raise the loss. The limits are measured: docs/METHODS.md, "When an
  * outer step helps", and bench/compare/outer.ini. */
 #include "prepare_inside.h"
 
@@ -8,11 +8,12 @@
 #include <math.h>
 
 /* The momentum of the optimizer lasts mu / (1 - mu) steps. An outer step multiplies it by
- * alpha / (1 - beta), and steps in between let it end. Runs in which the product was at most 2.25
- * times these steps gained, and those from 2.8 times on lost. */
-#define OVERSHOOT 2.5
-/* The momentum of outer steps lasts 1 / (1 - beta) of them. Runs of at most 4.4 times as many lost,
- * and those from 7.3 times on gained. */
+ * alpha / (1 - beta), and steps in between let it end. With slowmo, runs in which the product was at
+ * most 2.25 times these steps gained, and from 2.8 times on nearly all lost. With nesterov, runs
+ * gained or were equal up to 3.9 times, and most lost at 7.9 times. */
+static const double overshoot[] = {[SGP_OUTER_SLOWMO] = 2.5, [SGP_OUTER_NESTEROV] = 5};
+/* The momentum of outer steps lasts 1 / (1 - beta) of them. Runs of 5.8 times as many and more
+ * gained, and most of those up to 4.4 times lost. */
 #define SETTLED 5.0
 #define ROUNDING 1e-9 /* so that the momentum that a warning names causes none */
 
@@ -35,36 +36,34 @@ static double inner_horizon(const struct config *config)
     return uses & (SGP_USES_MOMENTUM | SGP_USES_BETAS) ? momentum / (1 - momentum) : 0;
 }
 
-/* "momentum = 0.45", rounded down, or no outer step. */
-static const char *remedy(double limit, char text[static 32])
+/* The momentum to write: the limit, rounded down. */
+static double remedy(double limit)
 {
-    double hundredths = floor(limit * 100 + ROUNDING);
-    (void)snprintf(text, 32, hundredths > 0 ? "momentum = %.2g" : "kind = none", hundredths / 100);
-    return text;
+    return limit > 0 ? floor(limit * 100 + ROUNDING) / 100 : 0;
 }
 
 int prepare_warn_of_outer(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
-    double alpha = config->outer_learning_rate, beta = config->outer_momentum;
-    double steps = steps_between(p), horizon = inner_horizon(config);
+    enum sgp_outer_kind kind = (enum sgp_outer_kind)(config->outer - 1);
+    double beta = config->outer_momentum, steps = steps_between(p);
     (void)error; /* no step here can fail */
-    if (config->outer - 1 == SGP_OUTER_NONE || prepare_is_relay(p) || steps == 0 || beta == 0)
+    if (kind == SGP_OUTER_NONE || prepare_is_relay(p) || steps == 0 || beta == 0)
         return 0;
     unsigned given = config->lines[CONFIG_ID_OUTER_MOMENTUM];
     unsigned line = given > 0 ? given : config->lines[CONFIG_ID_OUTER];
     double count = (double)p->rounds * (double)config->local_steps / steps;
-    double steady = 1 - alpha * horizon / (OVERSHOOT * steps), settled = 1 - SETTLED / count;
-    char text[32];
+    double product = config->outer_learning_rate * inner_horizon(config); /* times 1 / (1 - beta) */
+    double steady = 1 - product / (overshoot[kind] * steps), settled = 1 - SETTLED / count;
     if (beta > steady + ROUNDING)
         prepared_warn(p,
-            "%s:%u: [outer] momentum: %g overshoots after %.6g steps with the momentum of "
-            "[optimizer], and raises the loss; write %s, or more local_steps",
-            config->file, line, beta, steps, remedy(steady, text));
+            "%s:%u: [outer] momentum: %g every %.6g steps overshoots with the momentum of "
+            "[optimizer], and can raise the loss; write momentum = %g, or more local_steps",
+            config->file, line, beta, steps, remedy(steady));
     if (beta > settled + ROUNDING)
         prepared_warn(p,
-            "%s:%u: [outer] momentum: a run of %.0f outer steps is too short for %g, which raises "
-            "the loss; write %s, or train for longer",
-            config->file, line, count, beta, remedy(settled, text));
+            "%s:%u: [outer] momentum: a run of %.0f outer steps is too short for %g, which can "
+            "raise the loss; write momentum = %g, or train for longer",
+            config->file, line, count, beta, remedy(settled));
     return 0;
 }

@@ -118,16 +118,17 @@ class Outer(FleetTest):
         return re.findall(r"(?m)^warning: \S+:\d+: \[outer\] momentum: (.*)$", said)
 
     def test_check_warns_of_outer_steps_that_overshoot(self):
-        said = "0.7 overshoots after 7 steps with the momentum of [optimizer], and raises the loss; write momentum = 0.48, " \
+        said = "0.7 every 7 steps overshoots with the momentum of [optimizer], and can raise the loss; write momentum = 0.48, " \
                "or more local_steps"
         self.assertEqual(self.warned(7, 100, "0.7"), [said])
         self.assertEqual(self.warned(7, 100, "0.48"), [])
         self.assertEqual(self.warned(32, 100, "0.7"), [])
         self.assertEqual(self.warned(7, 100, "0.7", **{"optimizer.kind": "sgd"}), [])
-        self.assertIn("write kind = none", self.warned(1, 100, "0.7", **{"optimizer.kind": "adamw"})[0])
+        self.assertEqual(self.warned(7, 100, "0.7", **{"outer.kind": "nesterov"}), [])
+        self.assertIn("write momentum = 0, ", self.warned(1, 100, "0.7", **{"optimizer.kind": "adamw"})[0])
 
     def test_check_warns_of_runs_that_are_too_short_for_the_outer_momentum(self):
-        said = "a run of 20 outer steps is too short for 0.8, which raises the loss; write momentum = 0.75, or train for longer"
+        said = "a run of 20 outer steps is too short for 0.8, which can raise the loss; write momentum = 0.75, or train for longer"
         self.assertEqual(self.warned(64, 20, "0.8"), [said])
         self.assertEqual(self.warned(64, 20, "0.75"), [])
         self.assertEqual(self.warned(64, 25, "0.8"), [])
