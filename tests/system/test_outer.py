@@ -112,10 +112,10 @@ class Outer(FleetTest):
         edges = [(i, j) for i in range(4) for j in range(4) if i != j]
         f = self.opened(Exact(4, phases=[edges], rows=ROWS, options={
             **OPTIONS, "optimizer.kind": "nesterov", "train.local_steps": str(steps), "train.rounds": str(rounds),
-            **outer("slowmo"), "outer.momentum": momentum, **options}))
+            "optimizer.schedule": "cosine", **outer("slowmo"), "outer.momentum": momentum, **options}))
         status, said = f.check()
         self.assertEqual(status, 0, said)
-        return re.findall(r"(?m)^warning: \S+:\d+: \[outer\] momentum: (.*)$", said)
+        return re.findall(r"(?m)^warning: \S+:\d+: \[o\w+\] \w+: (.*)$", said)
 
     def test_check_warns_of_outer_steps_that_overshoot(self):
         said = "0.7 every 7 steps overshoots with the momentum of [optimizer], and can raise the loss; write momentum = 0.48, " \
@@ -132,6 +132,14 @@ class Outer(FleetTest):
         self.assertEqual(self.warned(64, 20, "0.8"), [said])
         self.assertEqual(self.warned(64, 20, "0.75"), [])
         self.assertEqual(self.warned(64, 25, "0.8"), [])
+
+    def test_check_warns_of_outer_steps_at_a_constant_rate(self):
+        constant = {"optimizer.schedule": "constant"}
+        said = "outer steps multiply the constant learning rate by 2, which can raise the loss; write schedule = cosine"
+        self.assertEqual(self.warned(32, 100, "0.5", **constant), [said])
+        self.assertEqual(self.warned(32, 100, "0.5"), [])
+        self.assertEqual(self.warned(32, 100, "0.3", **constant), [])
+        self.assertEqual(self.warned(32, 100, "0.5", **{**constant, "optimizer.kind": "sgd"}), [])
 
 
 if __name__ == "__main__":
