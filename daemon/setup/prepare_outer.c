@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Warnings of outer steps that can raise the loss. The limits are measured: docs/METHODS.md, "When an
- * outer step helps", and bench/compare/outer.ini. */
+/* Warnings of outer steps that can raise the loss. The limits are measured. See "When an outer step
+ * helps" in docs/METHODS.md, and bench/compare/outer.ini. */
 #include "prepare_inside.h"
 
 #include "sgp/optimizer.h"
@@ -8,8 +8,8 @@
 #include <math.h>
 
 /* The momentum of the optimizer lasts mu / (1 - mu) steps. An outer step multiplies it by
- * alpha / (1 - beta), and steps in between let it end. With slowmo, runs in which the product was at
- * most 2.25 times these steps gained, and from 2.8 times on nearly all lost. With nesterov, runs
+ * alpha / (1 - beta), and steps in between let it end. With slowmo, runs gained if the product
+ * was at most 2.25 times these steps, and nearly all lost from 2.8 times on. With nesterov, runs
  * gained or were equal up to 3.9 times, and most lost at 7.9 times. */
 static const double overshoot[] = {[SGP_OUTER_SLOWMO] = 2.5, [SGP_OUTER_NESTEROV] = 5};
 /* The momentum of outer steps lasts 1 / (1 - beta) of them. Runs of 5.8 times as many and more
