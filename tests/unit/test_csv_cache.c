@@ -138,12 +138,12 @@ static struct sgp_scaling *scaling_of(const char *json)
 }
 
 static const char words[] =
-    "\xef\xbb\xbfx,\"co\"\"lour\",y,z\r\n1.5,red,no,3\r\n\"-2e3\",\"bl, \"\"ue\","
+    "\xef\xbb\xbfx,\"co\"\"lour\",y,z\r\n1.5,red,no,3\r\n\"-2e3\",\"bl, \"\"ack\","
     "yes,4\r\n\r\n0.1,?,\"no\",5\r\nNA,red,yes,-6.25\n";
 static const char *const answers[] = {"no", "yes"};
 static const char scale[] =
     "{\"sgp_scaling\": 2, \"columns\": [{\"name\": \"x\", \"mean\": 0.3, \"deviation\": 7},"
-    "{\"name\": \"co\\\"lour\", \"values\": [\"bl, \\\"ue\", \"red\"]}],"
+    "{\"name\": \"co\\\"lour\", \"values\": [\"bl, \\\"ack\", \"red\"]}],"
     "\"targets\": [{\"name\": \"z\", \"mean\": 1.5, \"deviation\": 3}]}";
 
 Test(csv_cache, classes_categories_and_missing_values)
