@@ -242,6 +242,43 @@ Test(leave, an_heir_that_was_put_back_knows_nothing_of_what_its_leaver_accepted)
     check_that_both_come_home(2 * SGP_SECOND);
 }
 
+/* n0 and n2 are cut off from n1 and n3, as above, and the record of n0 is put back from before the
+ * bequest. The cut ends after the process of n2 has. No process is there that would answer n1 and n3:
+ * they owe their shares still. */
+Test(leave, a_leaver_that_has_ended_answers_no_greeting)
+{
+    static const uint32_t island[] = {0, 2};
+    static const struct sgp_sim_cut cut = {island, 2, SGP_SECOND, 12 * SGP_SECOND};
+    struct sgp_sim_crash crash = {.node = 0};
+    struct fleet *fleet = NULL;
+    inheritance = (struct inheritance){.at = 0};
+    for (uint32_t count = 0; count <= 1; count++) {
+        fleet = fleet_generate("complete", 4, 0);
+        fleet->options.rounds = 300000;
+        fleet->options.start = 1;
+        fleet->options.latency_ns = 20 * SGP_MILLISECOND;
+        fleet->options.note = look_at_heirs;
+        fleet->options.cuts = &cut;
+        fleet->options.cut_count = 1;
+        fleet->options.crashes = &crash;
+        fleet->options.crash_count = count;
+        fleet_open(fleet);
+        cr_assert(zero(int, sgp_sim_command(fleet->sim, SGP_SECOND, 2, SGP_EVENT_LEAVE)));
+        run_until(fleet, (count == 0 ? 10 : 60) * SGP_SECOND);
+        cr_assert(gt(i64, inheritance.at, 0));
+        cr_assert(has_left(fleet, 2));
+        sgp_time at = inheritance.at;
+        crash = (struct sgp_sim_crash){
+            inheritance.heir, at + SGP_SECOND / 2, at + 3 * SGP_SECOND, false, at - 1};
+        if (count == 0)
+            fleet_destroy(fleet);
+    }
+    cr_assert(eq(u64, fleet_summary(fleet).restored, 1));
+    cr_assert(gt(dbl, owed_to(fleet, 1, 2), 0));
+    cr_assert(gt(dbl, owed_to(fleet, 3, 2), 0));
+    fleet_destroy(fleet);
+}
+
 struct trouble {
     struct sgp_sim_absence absences[2];
     struct sgp_sim_crash crashes[3];
