@@ -484,8 +484,8 @@ void sgp_sim_check_one_token(struct sgp_sim *sim);
 /* host.c */
 const char *sgp_sim_name(const struct sgp_sim *sim, uint32_t host);
 bool sgp_sim_is_owner(const struct sgp_sim_host *host);
-/* Whether the host's process has left for good and has ended. No process accepts a connection at its
- * address, until a new member is started there. */
+/* Whether the host's process has left for good and has ended. No process accepts a connection at
+ * its address, until a new member is started there. */
 bool sgp_sim_has_ended(const struct sgp_sim_host *host);
 float *sgp_sim_snapshot(const struct sgp_sim_host *host, uint32_t slot);
 /* The values that were given of the snapshot: what its coding represents. Valid until the next

@@ -99,7 +99,8 @@ class ModelFile(TlsTest):
     def test_the_lines_of_the_page_predict_as_the_daemon_does(self):
         """docs/MODELS.md as it stands, on a model that a daemon exported: two layers, and classes with blanks."""
         with open(os.path.join(os.path.dirname(PAGE), "docs/MODELS.md"), encoding="utf-8") as file:
-            code, units, _ = re.findall(r"```python\n(.*?)```", file.read(), re.DOTALL)  # the last: test_layers.py
+            # Before these come the lines of test_onnx.py, after them those of test_layers.py.
+            _, code, units, _ = re.findall(r"```python\n(.*?)```", file.read(), re.DOTALL)
         f = self.fleet(2, options={"model.layers": "dense 5 tanh, dense 7 relu, dense 4 sigmoid, dense 2",
                                    "data.classes": '"the ""neg"" one" pos'})
         with open(f.rows, encoding="ascii") as file:
