@@ -49,7 +49,7 @@ static int reload(void *context, struct view_reload *ret_reload, struct sgp_erro
         error, SGP_E_STATE, "no program has attached yet; start it again to read the file again");
 }
 
-static void close_door(struct awaiting *wait)
+static void close_attach_socket(struct awaiting *wait)
 {
     attach_socket_close(((struct awaiting_model *)wait)->attach_socket);
 }
@@ -148,7 +148,7 @@ int awaiting_model_wait(const struct config *config, struct prepared *prepared, 
                                           .prepared = prepared,
                                           .log = log,
                                           .state = "awaiting_model",
-                                          .close = close_door},
+                                          .close = close_attach_socket},
         .prepared = prepared,
         .attachment = ret_attachment};
     int code = open_all(&awaiting, error);

@@ -33,7 +33,7 @@ BF16, FP16, FP32 = torch.bfloat16, torch.float16, torch.float32
 
 
 class Stream:
-    """Work is done when somebody waits for it, and no sooner: whoever forgets to wait sees what was before."""
+    """Work is done when a caller waits for it, and no sooner. A caller that forgets to wait sees the former values."""
 
     def __init__(self, device=None):
         self.late = []
@@ -435,7 +435,7 @@ class AheadTest(DeviceTest):
         """Each step counts once, unscaled, and each share once, one call later than it does without overlap."""
         z, x, change, wanted = 1.0, 0.5, 0.25, []
         for number in range(10):
-            if number == 0:  # nobody has given anything yet
+            if number == 0:  # no neighbour has sent a share yet
                 now = z + change
             else:
                 z = x / 0.5
@@ -589,7 +589,7 @@ class AheadTest(DeviceTest):
 
 
 class InterruptTest(DeviceTest):
-    """Ctrl-C anywhere in mix() and finish(): whoever calls again loses no step and no share, and has none twice."""
+    """Ctrl-C anywhere in mix() and finish(): a second call loses no step and no share, and counts none twice."""
 
     COPIES = ("part_of", "copy_all", "values_of")  # in each of which Ctrl-C comes once
 

@@ -112,7 +112,7 @@ static void expect_anew(const char *why)
     cr_assert(made(), "%s", lines);
 }
 
-/* Read without a cache, with a new one, and with the one that is there. */
+/* The table is read without a cache, with a new one, and with an existing one. */
 static void expect_three_times_the_same(const struct sgp_csv_options *options)
 {
     struct sgp_dataset *plain = read_by(NULL, options);
