@@ -344,7 +344,8 @@ void sgp_core_say_goodbye(
     struct sgp_node *node, const struct sgp_link *id, int code, enum sgp_reason reason);
 void sgp_core_enter(struct sgp_node *node, enum sgp_stage stage);
 void sgp_core_become(struct sgp_node *node, enum sgp_node_state state);
-/* A finished node with this number of links must compare again if its sketch is out of date. */
+/* A finished node with this number of links must compare again if its sketch is out of date, or if
+ * the others mix on. */
 void sgp_core_settle_to_compare(struct sgp_node *node, uint32_t link_count);
 
 /* layout.c */

@@ -617,8 +617,10 @@ void sgp_core_advance(struct sgp_node *node)
         sgp_core_hand_over(node);
     else if (node->state == SGP_NODE_DRAINING)
         drain(node);
-    if (node->paused && !node->exact.begun)
+    if (node->paused && !node->exact.begun) {
+        sgp_core_settle_to_compare(node, node->layout.link_count); /* end() does not run */
         return;
+    }
     if (node->state == SGP_NODE_JOINING)
         join(node);
     if (!may_work(node))

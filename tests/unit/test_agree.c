@@ -296,6 +296,35 @@ Test(agree, a_paused_node_that_had_finished_compares_a_late_share_when_it_is_res
     close_desk(&desk);
 }
 
+/* n1 mixes on, for example because another node came back with another model. */
+Test(agree, a_paused_node_that_had_finished_mixes_with_the_others_when_it_is_resumed)
+{
+    struct desk desk;
+    come_to_the_end(&desk, 0);
+    sketched(&desk, 2);
+    say_end(&desk, SGP_NODE_FINISHED, 2, 0);
+    post_type(&desk, SGP_EVENT_PAUSE);
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED), "all agree");
+    struct sgp_pulse pulse = pulse_at(0, 3);
+    pulse.state = SGP_NODE_SETTLING;
+    struct sgp_message asks = {.type = SGP_BEAT, .pulse = pulse, .beat = {.mixes = 6}};
+    say(&desk, 1, SGP_OUT, asks);
+    say(&desk, 1, SGP_IN, asks);
+    cr_assert(eq(i64, status_of(&desk).last_round, 6));
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_PAUSED));
+    desk.now += SGP_BEAT_IDLE_NS;
+    post_type(&desk, SGP_EVENT_TICK);
+    const struct sgp_effect *beat = find_sent(&desk, SGP_BEAT, 1);
+    cr_assert_not_null(beat);
+    cr_assert(eq(int, beat->send.message.pulse.state, SGP_NODE_PAUSED));
+    cr_assert(not(beat->send.message.beat.ended));
+    post_type(&desk, SGP_EVENT_RESUME);
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_SETTLING));
+    post_type(&desk, SGP_EVENT_TICK);
+    cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_CREDIT), "it has a share to give");
+    close_desk(&desk);
+}
+
 /* A hostile neighbour asks for mixing without end, and an honest one whose file has a longer cycle for more
  * than this node's file allows: it gets as much as that. */
 Test(agree, a_last_round_beyond_all_mixing_is_cut_and_not_refused)
