@@ -345,7 +345,7 @@ int control_open_on(int listener, uv_loop_t *loop, const char *path,
     if (!control || !copy) {
         free(control);
         free(copy);
-        return give_up(listener, path, sgp_fail(error, -ENOMEM, "%s: out of memory", path));
+        return give_up(listener, path, sgp_fail(error, -ENOMEM, "[control] socket: out of memory"));
     }
     *control = (struct control){.loop = loop,
         .path = copy,
