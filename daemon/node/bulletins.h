@@ -12,7 +12,7 @@
 int bulletins_open(struct daemon *daemon, struct sgp_error *error);
 
 /* For the listener. */
-void bulletins_on_pull(void *context, struct link *link, const struct sgp_message *pull);
+void bulletins_on_pull(void *context, struct link *link, const struct sgp_message *message);
 
 /* The text of the scaling, while the daemon runs; NULL: there is none. */
 const char *bulletins_result(const struct daemon *daemon);

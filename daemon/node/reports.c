@@ -165,12 +165,14 @@ struct sgp_survey *reports_survey(const struct daemon *daemon)
 void reports_close(struct daemon *daemon)
 {
     struct reports *reports = daemon->reports;
-    struct waiter *waiter;
     if (reports == NULL || reports->closing)
         return;
     reports->closing = true;
-    while ((waiter = LIST_FIRST(&reports->waiters)) != NULL)
+    struct waiter *waiter = LIST_FIRST(&reports->waiters), *next;
+    for (; waiter != NULL; waiter = next) {
+        next = LIST_NEXT(waiter, next);
         end_waiter(waiter, -ECANCELED, NULL);
+    }
     uv_close((uv_handle_t *)&reports->timer, NULL);
     if (daemon->node != NULL && reports->survey != NULL)
         reports_save_last(reports);

@@ -19,13 +19,12 @@ int sgp_atomic_open(
     }
     (void)unlink(file->temporary); /* an existing file would keep its mode */
     file->fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-    if (file->fd < 0) {
-        int code = -errno;
+    const int code = file->fd < 0 ? -errno : 0;
+    if (code < 0) {
         sgp_fail(error, code, "%s: cannot be written: %s", file->temporary, sgp_strerror(code));
         free(file->temporary);
-        return code;
     }
-    return 0;
+    return code;
 }
 
 void sgp_atomic_write(struct sgp_atomic_file *file, const void *bytes, size_t size)

@@ -168,7 +168,7 @@ static int leave_out(const struct sgp_csv *csv, const struct sgp_csv_header *hea
     uint32_t *fields = calloc(count + 1, sizeof *fields);
     if (status == 0 && !fields)
         status = sgp_fail(error, -ENOMEM, "%s: out of memory", csv->source.name);
-    for (uint32_t i = 0; i < count && status == 0; i++) {
+    for (uint32_t i = 0; fields && i < count && status == 0; i++) {
         int64_t found = sgp_csv_header_find(header, csv, names[i], error);
         if (found < 0) {
             status = (int)found;
