@@ -2,6 +2,7 @@
 /* The mapped file behind the ledger; see ledger.h. */
 #include "ledger.h"
 
+#include "base/schema.h"
 #include "core/record.h"
 
 #include <errno.h>
@@ -35,6 +36,21 @@ struct file_slot {
     double minted;
     uint8_t body[]; /* the record; its links, each behind its peer's name; its accounts */
 };
+
+struct ledger_spans {
+    struct sgp_schema_spans record, link, account;
+};
+
+static struct ledger_spans *find_spans(void)
+{
+    struct ledger_spans *spans = malloc(sizeof *spans);
+    if (spans == NULL)
+        return NULL;
+    sgp_schema_find_spans(&sgp_record_schema, &spans->record);
+    sgp_schema_find_spans(&sgp_record_link_schema, &spans->link);
+    sgp_schema_find_spans(&sgp_account_schema, &spans->account);
+    return spans;
+}
 
 static size_t body_bytes(uint32_t links, uint32_t accounts)
 {
@@ -262,16 +278,16 @@ static struct file_slot *slot_at(const struct ledger *ledger, uint64_t sequence)
 }
 
 /* Returns how many bytes were written. */
-static uint64_t encode(
-    const struct sgp_record *record, const struct sgp_topology *topology, uint8_t *body)
+static uint64_t encode(const struct ledger *ledger, uint8_t *body)
 {
-    uint8_t *at = sgp_schema_put(&sgp_record_schema, record, body);
+    const struct sgp_record *record = &ledger->record;
+    uint8_t *at = sgp_schema_put(&ledger->spans->record, record, body);
     for (uint32_t i = 0; i < record->link_count; i++) {
-        memcpy(at, topology->nodes[record->links[i].peer].name, SGP_NAME_BYTES);
-        at = sgp_schema_put(&sgp_record_link_schema, &record->links[i], at + SGP_NAME_BYTES);
+        memcpy(at, ledger->topology->nodes[record->links[i].peer].name, SGP_NAME_BYTES);
+        at = sgp_schema_put(&ledger->spans->link, &record->links[i], at + SGP_NAME_BYTES);
     }
     for (uint32_t i = 0; i < record->account_count; i++)
-        at = sgp_schema_put(&sgp_account_schema, &record->accounts[i], at);
+        at = sgp_schema_put(&ledger->spans->account, &record->accounts[i], at);
     return (uint64_t)(at - body);
 }
 
@@ -282,7 +298,7 @@ static void write_slot(struct ledger *ledger, uint64_t sequence)
     atomic_signal_fence(memory_order_seq_cst); /* the kernel sees stores in the program's order */
     slot->sequence = sequence;
     slot->minted = ledger->minted;
-    slot->bytes = encode(&ledger->record, ledger->topology, slot->body);
+    slot->bytes = encode(ledger, slot->body);
     uint64_t sum = checksum(slot);
     atomic_signal_fence(memory_order_seq_cst);
     slot->checksum = sum;
@@ -398,7 +414,9 @@ int ledger_open(struct ledger *ledger, const char *directory, const struct sgp_t
     ledger->record.account_capacity = SGP_ACCOUNTS_MAX;
     ledger->record.accounts = calloc(SGP_ACCOUNTS_MAX, sizeof *ledger->record.accounts);
     int code = 0;
-    if (ledger->path == NULL || ledger->record.links == NULL || ledger->record.accounts == NULL) {
+    ledger->spans = find_spans();
+    if (ledger->path == NULL || ledger->record.links == NULL || ledger->record.accounts == NULL ||
+        ledger->spans == NULL) {
         code = sgp_fail(error, -ENOMEM, "%s/ledger: out of memory", directory);
     } else {
         (void)snprintf(ledger->path, path_bytes, "%s/ledger", directory);
@@ -446,8 +464,10 @@ void ledger_close(struct ledger *ledger)
     free(ledger->record.links);
     free(ledger->record.accounts);
     free(ledger->path);
+    free(ledger->spans);
     ledger->map = NULL;
     ledger->record.links = NULL;
     ledger->record.accounts = NULL;
     ledger->path = NULL;
+    ledger->spans = NULL;
 }

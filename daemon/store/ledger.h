@@ -34,6 +34,7 @@ struct ledger {
     char name[SGP_NAME_BYTES]; /* of the node */
     unsigned char *map;
     size_t map_bytes, slot_bytes;
+    struct ledger_spans *spans; /* what a commit copies */
 };
 
 /* Read DIRECTORY/ledger of node `self`, if it exists. Provide a ledger for `link_capacity` links

@@ -155,27 +155,45 @@ size_t sgp_schema_bytes(const struct sgp_schema *schema)
     return bytes;
 }
 
-/* Values that are neighbours in memory, too, are copied together. */
-uint8_t *sgp_schema_put(const struct sgp_schema *schema, const void *structure, uint8_t *bytes)
+static void add_span(struct sgp_schema_spans *spans, size_t offset, size_t bytes)
 {
-    const struct sgp_schema_field *last = schema->fields + schema->count;
-    const uint8_t *start = structure, *end = structure;
-    for (const struct sgp_schema_field *field = schema->fields; field < last; field++) {
-        const uint8_t *place = (const uint8_t *)structure + field->offset;
-        bool part = field->kind == SGP_SCHEMA_PART;
-        sgp_assert(field->kind != SGP_SCHEMA_TEXT);
-        if (place != end || part) {
-            memcpy(bytes, start, (size_t)(end - start));
-            bytes += end - start;
-            start = end = place;
-        }
-        if (part)
-            bytes = sgp_schema_put(field->part, place, bytes);
-        end += field->count * field->bytes;
-        start = part ? end : start;
+    uint32_t last = spans->count - 1;
+    if (spans->count > 0 && spans->at[last].offset + spans->at[last].bytes == offset) {
+        spans->at[last].bytes += (uint32_t)bytes;
+        return;
     }
-    memcpy(bytes, start, (size_t)(end - start));
-    return bytes + (end - start);
+    sgp_assert(spans->count < SGP_SCHEMA_SPANS_MAX);
+    spans->at[spans->count].offset = (uint32_t)offset;
+    spans->at[spans->count].bytes = (uint32_t)bytes;
+    spans->count++;
+}
+
+/* Those of a part that begins at `start` of the structure. */
+static void add_spans(struct sgp_schema_spans *spans, const struct sgp_schema *schema, size_t start)
+{
+    for (uint32_t i = 0; i < schema->count; i++) {
+        const struct sgp_schema_field *field = &schema->fields[i];
+        sgp_assert(field->kind != SGP_SCHEMA_TEXT);
+        if (field->kind == SGP_SCHEMA_PART)
+            add_spans(spans, field->part, start + field->offset);
+        else
+            add_span(spans, start + field->offset, (size_t)field->count * field->bytes);
+    }
+}
+
+void sgp_schema_find_spans(const struct sgp_schema *schema, struct sgp_schema_spans *ret_spans)
+{
+    ret_spans->count = 0;
+    add_spans(ret_spans, schema, 0);
+}
+
+uint8_t *sgp_schema_put(const struct sgp_schema_spans *spans, const void *structure, uint8_t *bytes)
+{
+    for (uint32_t i = 0; i < spans->count; i++) {
+        memcpy(bytes, (const uint8_t *)structure + spans->at[i].offset, spans->at[i].bytes);
+        bytes += spans->at[i].bytes;
+    }
+    return bytes;
 }
 
 static int take(void *context, const struct sgp_schema_field *field, void *place)

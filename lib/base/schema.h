@@ -99,11 +99,26 @@ bool sgp_schema_may_be_zero(const struct sgp_schema_field *field);
 /* Whether every value of a structure is in its range. */
 bool sgp_schema_holds(const struct sgp_schema *schema, const void *structure);
 
+/* The stretches of memory that the values of a structure occupy, in the order of the schema. Values
+ * that are neighbours in memory are one stretch. */
+#define SGP_SCHEMA_SPANS_MAX 64u
+struct sgp_schema_spans {
+    uint32_t count;
+    struct {
+        uint32_t offset, bytes;
+    } at[SGP_SCHEMA_SPANS_MAX];
+};
+
+/* Find the stretches. A schema with a TEXT, or with more than SGP_SCHEMA_SPANS_MAX of them, is not
+ * allowed. */
+void sgp_schema_find_spans(const struct sgp_schema *schema, struct sgp_schema_spans *ret_spans);
+
 /* Store values as bytes of fixed width, one after the other, in this machine's byte order. For
  * files that stay on this machine. A schema with a TEXT is not allowed. sgp_schema_put returns the
- * position of the next byte. */
+ * position of the next byte; the stretches are those of the structure's schema. */
 size_t sgp_schema_bytes(const struct sgp_schema *schema);
-uint8_t *sgp_schema_put(const struct sgp_schema *schema, const void *structure, uint8_t *bytes);
+uint8_t *sgp_schema_put(
+    const struct sgp_schema_spans *spans, const void *structure, uint8_t *bytes);
 
 /* Read values from bytes. Returns the position after them. NULL: a value is out of its range, and
  * the structure must not be used. */

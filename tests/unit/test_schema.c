@@ -59,8 +59,10 @@ Test(schema, bytes_come_back_as_the_same_values)
 {
     uint8_t bytes[WHOLE_BYTES];
     struct whole back = {.big = 3};
+    struct sgp_schema_spans spans;
+    sgp_schema_find_spans(&whole_schema, &spans);
     cr_assert(eq(sz, sgp_schema_bytes(&whole_schema), WHOLE_BYTES));
-    cr_assert(sgp_schema_put(&whole_schema, &sample, bytes) == bytes + WHOLE_BYTES);
+    cr_assert(sgp_schema_put(&spans, &sample, bytes) == bytes + WHOLE_BYTES);
     cr_assert(sgp_schema_take(&whole_schema, bytes, &back) == bytes + WHOLE_BYTES);
     cr_assert(eq(u64, back.big, UINT64_MAX));
     cr_assert(eq(int, (int)back.colour, BLUE));
@@ -73,13 +75,31 @@ Test(schema, bytes_come_back_as_the_same_values)
     cr_assert(back.part.sure);
 }
 
+/* `big` and `colour` are neighbours; four bytes of padding follow. Then `round` to `name` lie side
+ * by side, and the part's two values. */
+Test(schema, values_side_by_side_are_one_stretch)
+{
+    struct sgp_schema_spans spans;
+    sgp_schema_find_spans(&whole_schema, &spans);
+    size_t total = 0;
+    for (uint32_t i = 0; i < spans.count; i++)
+        total += spans.at[i].bytes;
+    cr_assert(eq(sz, total, WHOLE_BYTES));
+    cr_assert(eq(u32, spans.at[0].offset, 0));
+    cr_assert(eq(u32, spans.at[0].bytes, 12));
+    cr_assert(eq(u32, spans.at[1].offset, offsetof(struct whole, round)));
+    cr_assert(le(u32, spans.count, 3));
+}
+
 /* A copy with one thing wrong does not hold, nor do its bytes. */
 static void expect_wrong(struct whole wrong, const char *what)
 {
     uint8_t bytes[WHOLE_BYTES];
     struct whole back;
+    struct sgp_schema_spans spans;
     cr_expect(not(sgp_schema_holds(&whole_schema, &wrong)), "%s", what);
-    (void)sgp_schema_put(&whole_schema, &wrong, bytes);
+    sgp_schema_find_spans(&whole_schema, &spans);
+    (void)sgp_schema_put(&spans, &wrong, bytes);
     cr_expect(sgp_schema_take(&whole_schema, bytes, &back) == NULL, "%s", what);
 }
 
