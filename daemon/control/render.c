@@ -20,6 +20,16 @@ static json_t *as_real(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+static json_t *as_exact(double value)
+{
+    return as_real(value);
+}
+
+static json_t *as_seconds(double value)
+{
+    return as_real(value);
+}
+
 static json_t *as_round(sgp_round round)
 {
     return round == SGP_ROUND_NONE ? json_null() : json_integer(round);
@@ -256,14 +266,12 @@ json_t *render_topology(const struct view_status *status, const struct sgp_topol
 
 static json_t *render_row(uint64_t number, const struct view_history_row *row)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-        "number", as_count(number), "round", as_round(row->round), "seconds", as_real(row->seconds),
-        "epoch", as_real(row->epoch), "loss", as_real(row->loss), "test_loss",
-        as_real(row->test_loss), "test_accuracy", as_real(row->test_accuracy), "disagreement",
-        as_real(row->disagreement), "weight", as_real(row->weight), "bytes_sent",
-        as_count(row->bytes_sent), "bytes_received", as_count(row->bytes_received),
-        "compression_error", as_real(row->compression_error), "bytes_spared",
-        as_count(row->bytes_spared), "best_value", as_real(row->best_value));
+    json_t *json = json_object();
+    (void)json_object_set_new(json, "number", as_count(number));
+#define SET(member, kind) (void)json_object_set_new(json, #member, as_##kind(row->member));
+    VIEW_HISTORY_COLUMNS(SET)
+#undef SET
+    return json;
 }
 
 json_t *render_history(const struct page *page, const struct view_history_row *rows)

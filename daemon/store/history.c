@@ -20,8 +20,11 @@
     ((off_t)HISTORY_ROWS_MAX * ROW_BYTES) /* a longer file was not written by sgpd */
 #define KEPT_BYTES (FILE_BYTES_MAX / 2)   /* of such a file, from its end */
 
-static const char head[] = "round,seconds,epoch,loss,test_loss,test_accuracy,disagreement,weight,"
-                           "bytes_sent,bytes_received,compression_error,bytes_spared,best_value\n";
+#define NAME(member, kind) "," #member
+static const char names[] = VIEW_HISTORY_COLUMNS(NAME) "\n";
+#undef NAME
+static const char *const head = names + 1; /* without the first comma */
+#define HEAD_BYTES (sizeof names - 2)
 
 int history_open(struct history *history, const char *directory, struct sgp_error *error)
 {
@@ -102,7 +105,7 @@ static int copy_end(const struct history *history, int to)
     char piece[PIECE_BYTES];
     struct stat info;
     bool within = false; /* after the first end of a line */
-    int code = fstat(history->fd, &info) < 0 ? -errno : write_all(to, head, sizeof head - 1);
+    int code = fstat(history->fd, &info) < 0 ? -errno : write_all(to, head, HEAD_BYTES);
     off_t at = code == 0 ? info.st_size - KEPT_BYTES : 0;
     ssize_t count = 0;
     while (code == 0 && (count = pread(history->fd, piece, sizeof piece, at)) > 0) {
@@ -122,7 +125,7 @@ static int copy_end(const struct history *history, int to)
  * Returns -errno if the file cannot be read. */
 static int count_missing(const struct history *history)
 {
-    char line[sizeof head];
+    char line[HEAD_BYTES + 1];
     int missing = 0;
     ssize_t size = pread(history->fd, line, sizeof line, 0);
     const char *end = size > 0 ? memchr(line, '\n', (size_t)size) : NULL;
@@ -137,7 +140,7 @@ static int count_missing(const struct history *history)
 static int copy_widened(const struct history *history, int to)
 {
     char from[PIECE_BYTES / COLUMNS_MAX], kept[PIECE_BYTES];
-    int missing = count_missing(history), code = write_all(to, head, sizeof head - 1);
+    int missing = count_missing(history), code = write_all(to, head, HEAD_BYTES);
     bool within = false; /* after the file's own head */
     off_t at = 0;
     ssize_t count = 0;
@@ -210,24 +213,38 @@ static int have_file(struct history *history)
     return code;
 }
 
-static int print_value(char *text, double value, int digits)
+static int print_digits(char *text, double value, int digits)
 {
     return isfinite(value) ? sprintf(text, "%.*g,", digits, value) : sprintf(text, ",");
 }
 
+static int print_real(char *text, double value)
+{
+    return print_digits(text, value, 9);
+}
+static int print_exact(char *text, double value)
+{
+    return print_digits(text, value, 17);
+}
+static int print_seconds(char *text, double value)
+{
+    return sprintf(text, "%.3f,", value);
+}
+static int print_round(char *text, sgp_round value)
+{
+    return sprintf(text, "%" PRId64 ",", value);
+}
+static int print_count(char *text, uint64_t value)
+{
+    return sprintf(text, "%" PRIu64 ",", value);
+}
+
 static size_t print_row(char text[ROW_BYTES], const struct view_history_row *row)
 {
-    char *at = text + sprintf(text, "%" PRId64 ",%.3f,", row->round, row->seconds);
-    at += print_value(at, row->epoch, 9);
-    at += print_value(at, row->loss, 9);
-    at += print_value(at, row->test_loss, 9);
-    at += print_value(at, row->test_accuracy, 9);
-    at += print_value(at, row->disagreement, 9);
-    at += print_value(at, row->weight, 17);
-    at += sprintf(at, "%" PRIu64 ",%" PRIu64 ",", row->bytes_sent, row->bytes_received);
-    at += print_value(at, row->compression_error, 9);
-    at += sprintf(at, "%" PRIu64 ",", row->bytes_spared);
-    at += print_value(at, row->best_value, 9);
+    char *at = text;
+#define PRINT(member, kind) at += print_##kind(at, row->member);
+    VIEW_HISTORY_COLUMNS(PRINT)
+#undef PRINT
     at[-1] = '\n';
     return (size_t)(at - text);
 }
@@ -235,7 +252,7 @@ static size_t print_row(char text[ROW_BYTES], const struct view_history_row *row
 /* Append the whole row, or nothing. */
 static int append(struct history *history, const struct view_history_row *row)
 {
-    char text[sizeof head + 1 + ROW_BYTES];
+    char text[HEAD_BYTES + 2 + ROW_BYTES];
     size_t used = history->torn ? (size_t)sprintf(text, "\n") : 0;
     uint64_t lines = history->lines + history->torn;
     if (lines == 0) {

@@ -308,6 +308,23 @@ struct view_history_row {
     double best_value; /* of the best model before this row (struct view_best); NaN: none */
 };
 
+/* The columns of a row, in the order of history.csv. New columns come last. X(member, kind), where
+ * the kind is `round`, `seconds`, `real`, `exact` (a real number to its last bit) or `count`. */
+#define VIEW_HISTORY_COLUMNS(X)                                                                    \
+    X(round, round)                                                                                \
+    X(seconds, seconds)                                                                            \
+    X(epoch, real)                                                                                 \
+    X(loss, real)                                                                                  \
+    X(test_loss, real)                                                                             \
+    X(test_accuracy, real)                                                                         \
+    X(disagreement, real)                                                                          \
+    X(weight, exact)                                                                               \
+    X(bytes_sent, count)                                                                           \
+    X(bytes_received, count)                                                                       \
+    X(compression_error, real)                                                                     \
+    X(bytes_spared, count)                                                                         \
+    X(best_value, real)
+
 /* The changes by a reload, counted. An edge belongs to a phase; phases are compared in
  * their order. */
 struct view_reload {
