@@ -308,6 +308,8 @@ static int open_all(
     prepared_layout_path(daemon->config, layout);
     int code = history_open(&daemon->history, daemon->config->state_directory, error);
     if (code == 0)
+        code = scalars_open(&daemon->scalars, daemon->config, error);
+    if (code == 0)
         code = runs_open(daemon, error);
     if (code == 0 && extras->attachment != NULL)
         code = shared_write_layout(layout, &extras->attachment->shared, error);
@@ -337,6 +339,7 @@ static void free_all(struct daemon *daemon)
     free(daemon->found.memory);
     ledger_close(&daemon->ledger);
     history_close(&daemon->history);
+    scalars_close(&daemon->scalars);
     recorder_close(&daemon->recorder);
 }
 

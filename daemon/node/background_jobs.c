@@ -143,6 +143,20 @@ static void tell_row(
             disagreement);
 }
 
+/* A failure is reported once, when it begins. */
+static void keep_row(struct daemon *daemon, const struct view_history_row *row)
+{
+    struct sgp_error error = {0};
+    if (history_add(&daemon->history, row, &error) < 0)
+        notes_error(daemon, "the history goes on in memory alone: %s", error.text);
+    else if (!daemon->history.failed)
+        notes_mended(daemon, "the history ");
+    if (scalars_add(&daemon->scalars, row, &error) < 0)
+        notes_error(daemon, "the event file lacks rows: %s", error.text);
+    else if (!daemon->scalars.failed)
+        notes_mended(daemon, "the event file ");
+}
+
 static void add_row(struct daemon *daemon, sgp_round round, double weight)
 {
     const struct sgp_node_status status = daemon_status(daemon);
@@ -167,11 +181,7 @@ static void add_row(struct daemon *daemon, sgp_round round, double weight)
         row.bytes_sent += sent;
         row.bytes_received += received;
     }
-    struct sgp_error error = {0};
-    if (history_add(&daemon->history, &row, &error) < 0)
-        notes_error(daemon, "the history goes on in memory alone: %s", error.text);
-    else if (!daemon->history.failed) /* else it was reported before */
-        notes_mended(daemon, "the history ");
+    keep_row(daemon, &row);
     notes_divergence(daemon);
     /* Epochs of a tiny model may take a millisecond. So at most one line a second is logged, except
      * the last. */

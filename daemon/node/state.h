@@ -21,6 +21,7 @@
 #include "util/notify.h"
 #include "setup/prepare.h"
 #include "store/recorder.h"
+#include "store/scalars.h"
 #include "util/spin.h"
 #include "facts.h"
 #include "statements.h"
@@ -205,6 +206,7 @@ struct daemon {
 
     /* background_jobs.c */
     struct history history;
+    struct scalars scalars;   /* the same rows for TensorBoard */
     sgp_time row_told;        /* when a row of the history was last logged */
     uint32_t background_jobs; /* running jobs for users */
     sgp_time evaluation_took; /* the latest one for a user; reports.c reads it */

@@ -617,6 +617,8 @@ int config_colocated(struct config *config, const char *name, uint64_t inputs,
         code = change_text(&owner, CONFIG_ID_EVENTS, "%s.owner", config->events);
     if (code == 0 && *config->trace)
         code = change_text(&owner, CONFIG_ID_TRACE, "%s.owner", config->trace);
+    if (code == 0 && *config->tensorboard)
+        code = change_text(&owner, CONFIG_ID_TENSORBOARD, "%s.owner", config->tensorboard);
     if (code == 0)
         code = change_text(config, CONFIG_ID_LISTEN, SGP_ADDRESS_NONE);
     if (code < 0) {

@@ -135,6 +135,7 @@ struct config {
     enum sgp_level log_level;
     char *events;
     char *trace;
+    char *tensorboard;
 
     bool colocated; /* of an owner co-located with a node that trains: config_colocated */
 
@@ -331,7 +332,10 @@ struct config {
         "none")                                                                                    \
     X(TRACE, "log", "trace", CONFIG_PATH, trace, "", 0, 0, NULL,                                   \
         "file to which a line for every step of the node is appended, as sgpctl replay prints "    \
-        "it; empty: none")
+        "it; empty: none")                                                                         \
+    X(TENSORBOARD, "log", "tensorboard", CONFIG_PATH, tensorboard, "", 0, 0, NULL,                 \
+        "directory in which each process begins an event file of TensorBoard with the rows of "    \
+        "the history; empty: none")
 
 enum config_id {
 #define X(id, ...) CONFIG_ID_##id,

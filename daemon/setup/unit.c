@@ -175,7 +175,8 @@ static void look_at_directories(
         {CONFIG_ID_SOCKET, config->socket, "/run/sgpd"},
         {CONFIG_ID_ATTACH, config->kind == CONFIG_ATTACHED ? config->attach : "", "/run/sgpd"},
         {CONFIG_ID_EVENTS, config->events, "/var/lib/sgpd"},
-        {CONFIG_ID_TRACE, config->trace, "/var/lib/sgpd"}};
+        {CONFIG_ID_TRACE, config->trace, "/var/lib/sgpd"},
+        {CONFIG_ID_TENSORBOARD, config->tensorboard, "/var/lib/sgpd"}};
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         if (places[i].path[0] == '\0')
             continue;

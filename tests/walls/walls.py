@@ -24,6 +24,7 @@ MODULES = {
     "lib/survey": ["lib/base"],
     "lib/train": ["lib/base", "lib/measures", "lib/tensor"],
     "lib/onnx": ["lib/base", "lib/train"],
+    "lib/tensorboard": ["lib/base"],
     "lib/attach": ["lib/base", "lib/train"],
     "lib/tls": ["lib/base"],
     "lib/perform": ["lib/base", "lib/core", "lib/tensor", "lib/train"],
@@ -33,14 +34,14 @@ MODULES = {
     "daemon/attach": ["daemon/util", "lib/attach", "lib/base", "lib/core", "lib/train"],
     "daemon/setup": ["daemon/attach", "daemon/net", "daemon/util", "lib/base", "lib/core", "lib/measures", "lib/survey", "lib/tensor",
                      "lib/tls", "lib/topology", "lib/train"],
-    "daemon/store": ["daemon/setup", "daemon/util", "lib/base", "lib/core", "lib/journal", "lib/topology", "lib/train"],
+    "daemon/store": ["daemon/setup", "daemon/util", "lib/base", "lib/core", "lib/journal", "lib/tensorboard", "lib/topology", "lib/train"],
     "daemon/control": ["daemon/store", "daemon/util", "lib/base", "lib/measures", "lib/topology", "lib/train", "lib/wire"],
     "daemon/node": ["daemon/attach", "daemon/control", "daemon/net", "daemon/setup", "daemon/store", "daemon/util",
                     "lib/attach", "lib/base", "lib/core", "lib/measures", "lib/perform", "lib/survey", "lib/tensor", "lib/tls", "lib/topology",
                     "lib/train", "lib/wire"],
     "daemon": ["daemon/attach", "daemon/control", "daemon/net", "daemon/node", "daemon/setup", "daemon/store", "daemon/util",
                "lib/base", "lib/core", "lib/perform", "lib/survey", "lib/tensor", "lib/topology", "lib/train", "lib/wire"],
-    "ctl": ["lib/base", "lib/measures", "lib/sim", "lib/journal", "lib/tls", "lib/topology", "lib/wire", "lib/onnx", "lib/train", "lib/tensor"],
+    "ctl": ["lib/base", "lib/measures", "lib/sim", "lib/journal", "lib/tls", "lib/topology", "lib/wire", "lib/onnx", "lib/tensorboard", "lib/train", "lib/tensor"],
 }
 
 # Which module a public header belongs to; a new header has to be entered here. trainer.h declares a table
@@ -56,6 +57,7 @@ HEADER_MODULES = {header: module for module, headers in {
     "lib/survey": "best.h survey.h",
     "lib/train": "attached.h checkpoint.h copy.h dataset.h description.h learner.h loss.h model.h model_file.h optimizer.h outer.h precision.h predictor.h quadratic.h run.h schedule.h shape.h statistics.h update.h",
     "lib/onnx": "onnx.h",
+    "lib/tensorboard": "tensorboard.h",
     "lib/attach": "attach.h",
     "lib/tls": "cipher.h key.h",
     "lib/perform": "perform.h",
@@ -89,7 +91,9 @@ PRIVATE_HEADERS = [
     (r"systemd/", r"daemon/util/"),
     (r"curl/", r"ctl/"),
     (r"(gnutls|nettle)/", r"lib/tls/"),
-    (r"protobuf-c/|onnx\.pb-c\.h$", r"lib/onnx/"),
+    (r"protobuf-c/", r"lib/(onnx|tensorboard)/"),
+    (r"onnx\.pb-c\.h$", r"lib/onnx/"),
+    (r"event\.pb-c\.h$|isa-l/", r"lib/tensorboard/"),
     (r"(pthread|threads)\.h$", r"daemon/"),
     (r"sys/socket\.h$|netinet/|arpa/", r"(daemon|ctl|lib/attach)/"),
 ]
@@ -136,7 +140,7 @@ LAYERS = {
 
 LIBRARIES = {
     "base": "lib/base", "topology": "lib/topology", "dot": "lib/topology", "core": "lib/core",
-    "wire": "lib/wire", "tensor": "lib/tensor", "journal": "lib/journal", "measures": "lib/measures", "survey": "lib/survey", "train": "lib/train", "onnx": "lib/onnx", "attach": "lib/attach",
+    "wire": "lib/wire", "tensor": "lib/tensor", "journal": "lib/journal", "measures": "lib/measures", "survey": "lib/survey", "train": "lib/train", "onnx": "lib/onnx", "tensorboard": "lib/tensorboard", "attach": "lib/attach",
     "tls": "lib/tls", "perform": "lib/perform",
     "sim": "lib/sim",
 }

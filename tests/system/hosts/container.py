@@ -26,7 +26,7 @@ RELEASE = "bookworm"
 CACHE = "/var/cache/sgpd-tests"
 # systemd, and what sgpd and sgpctl are linked with.
 PACKAGES = ("systemd,libuv1,libopenblas0-pthread,libmsgpackc2,libcgraph6,libinih1,libjansson4,"
-            "libmicrohttpd12,libcurl4,libxxhash0,zlib1g,libgnutls30,libhogweed6,libprotobuf-c1")
+            "libmicrohttpd12,libcurl4,libxxhash0,zlib1g,libgnutls30,libhogweed6,libprotobuf-c1,libisal2")
 GROUP = "sgpd-test-"  # control groups, by the number of the test's process
 BOOT_SECONDS = 60
 
