@@ -26,6 +26,7 @@ Where to look (docs/ATTACH.md shows each of these in a script):
     sgp.Ema, sgp.FleetNoise, sgp.wrap   an average over time; Adam in a fleet; loops that cannot be changed
     sgp.lightning.Fleet, sgp.transformers.Fleet   callbacks for trainers of other libraries
     sgp.Client                asks a daemon what it is doing
+    sgp.Writer                figures for TensorBoard, which is not needed
 
 Every error is an sgp.Error, but for TimeoutError, ValueError for an argument out of range, and OSError for files.
 One thread at a time uses a node. Ctrl-C ends every wait, and the next call continues it."""
@@ -38,7 +39,8 @@ from .node import Node
 from .noise import FleetNoise
 from .rows import Sampler
 from .wrap import wrap
+from .writer import Writer
 
-__all__ = ["attach", "join", "wrap", "FleetNoise", "Ema", "Node", "Mixed", "Finished", "Sampler", "Client", "Error", "NoDaemon", "Disconnected",
+__all__ = ["attach", "join", "wrap", "FleetNoise", "Ema", "Node", "Mixed", "Finished", "Sampler", "Client", "Writer", "Error", "NoDaemon", "Disconnected",
            "Busy", "Refused", "LayoutMismatch", "ViewsLost", "NotFinite", "AlreadyFinished", "TrainingWarning"]
 __version__ = "0.1.0.dev0"

@@ -24,6 +24,7 @@ import warnings
 os.environ["OMP_NUM_THREADS"] = "1"
 import fleet  # noqa: E402
 import tls  # noqa: E402
+import trackers  # noqa: E402
 from attached import AttachTest, nn, sgp, torch  # noqa: E402
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
@@ -101,6 +102,7 @@ def act(script, path, folder, tell, killed_at):
     torch.set_num_threads(1)
     torch.seed()  # no two processes draw the same, as two programs do not
     warnings.simplefilter("error", sgp.TrainingWarning)
+    trackers.install()
     if killed_at:
         die_at(killed_at)
     names = {"__name__": "__main__"}
