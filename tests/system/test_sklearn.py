@@ -147,9 +147,11 @@ def tensors_of(path):
 
 
 def outputs_of(home, rows):
-    """What the exported model of n0 says of rows, with the scaling on which the nodes have agreed: dense layers, relu between."""
+    """What the exported model of n0 says of rows, with the scaling on which the nodes have agreed: dense layers, relu between.
+    Labels that are numbers are scaled, too, so the outputs are brought back to their units."""
     with open(home + "/n0/scale.json", encoding="utf-8") as file:
-        columns = json.load(file)["columns"]
+        scaling = json.load(file)
+    columns, targets = scaling["columns"], scaling.get("targets", [])
     values = (rows - [column["mean"] for column in columns]) / [column["deviation"] for column in columns]
     values = values.astype(numpy.float32).astype(float)
     tensors = tensors_of(home + "/model.safetensors")
@@ -157,6 +159,8 @@ def outputs_of(home, rows):
         values = values @ tensors[layer].T + tensors[layer + 1]
         if layer + 2 < len(tensors):
             values = numpy.maximum(values, 0)
+    for number, target in enumerate(targets):
+        values[:, number] = values[:, number] * target["deviation"] + target["mean"]
     return values
 
 
