@@ -14,6 +14,7 @@ OF_SOURCE = [
     ("outside libraries stay in their modules", walls.check_private_headers),
     ("modules use only modules below them", walls.check_modules_downward),
     ("modules include only what they may", walls.check_module_includes),
+    ("docs/ARCHITECTURE.md says of each module what it may use", walls.check_page),
     ("every file names its licence", walls.check_licence),
     ("every public header has a module", walls.check_public_headers_known),
     ("every public header compiles alone", walls.check_headers_alone),

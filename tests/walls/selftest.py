@@ -170,6 +170,16 @@ IN_BUILD = [
 ]
 
 
+# A page of two modules, as walls.py would have to know them, and a word of the complaint.
+PAGE = "| `lib/a` | x | none; libc |\n| `daemon/b` | y | a; zlib |\n"
+PAGES = [
+    ({"lib/a": [], "daemon/b": ["lib/a", "lib/c"]}, "daemon/b may use lib/c, which the page does not say"),
+    ({"lib/a": [], "daemon/b": []}, "daemon/b may use lib/a, says the page alone"),
+    ({"lib/a": []}, "daemon/b is not in MODULES"),
+    ({"lib/a": [], "daemon/b": ["lib/a"], "ctl": []}, "does not name ctl"),
+    ({"daemon/b": ["lib/a"], "lib/a": []}, "in another order"),
+]
+
 # A graph of files; then its layers, its upward arrows and its circles.
 SURVEYS = [
     ({"a": {}, "b": {"a": {"f"}}, "c": {"a": {"f"}, "b": {"g"}}}, "3 0 0"),
@@ -217,6 +227,11 @@ def main():
             walls.check_modules_downward(None, {"a": ["b"], "b": []}), "a: uses b, which does not stand before it")))
         results.append(("a module that uses itself by way of another", expect(
             walls.check_modules_downward(None, {"a": [], "b": ["a", "c"], "c": ["b"]}), "b: uses c")))
+        plant(folder, "docs/ARCHITECTURE.md", PAGE)
+        results.append(("check_page is silent on a page that is right",
+                        walls.check_page(folder, {"lib/a": [], "daemon/b": ["lib/a"]})))
+        results += [(f"a page of modules, where walls.py has {modules}", expect(walls.check_page(folder, modules), word))
+                    for modules, word in PAGES]
         listed = complaints_of_list(folder)
         results.append(("a symbol that the package's list lacks", expect(listed, "lacks sgp_new")))
         results.append(("a symbol of the list that is gone", expect(listed, "has sgp_gone, which the library has not")))

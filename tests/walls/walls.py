@@ -317,6 +317,36 @@ def check_modules_downward(_root, modules=None):
     return complaints
 
 
+def modules_of_page(root):
+    """(module, what it may use, line number) of the rows of the table in docs/ARCHITECTURE.md.
+
+    A name without a folder is of lib, and behind a semicolon are outside libraries and exceptions.
+    """
+    with open(os.path.join(root, "docs/ARCHITECTURE.md"), encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            row = re.match(r"\| `((?:lib|daemon|ctl)\b[\w/]*)` \|[^|]*\| ([^|;]*)(?:;[^|]*)?\|$", line)
+            if row:
+                names = [name.strip() for name in row.group(2).split(",")]
+                yield row.group(1), [name if "/" in name else f"lib/{name}" for name in names if name != "none"], number
+
+
+def check_page(root, modules=None):
+    """docs/ARCHITECTURE.md lists the modules in the order of their table here, each with what it may use."""
+    modules, complaints, named = MODULES if modules is None else modules, [], []
+    for module, used, number in modules_of_page(root):
+        where = f"docs/ARCHITECTURE.md:{number}: {module}"
+        named.append(module)
+        if module not in modules:
+            complaints.append(f"{where} is not in MODULES")
+            continue
+        complaints += [f"{where} may use {name}, says the page alone" for name in used if name not in modules[module]]
+        complaints += [f"{where} may use {name}, which the page does not say" for name in modules[module] if name not in used]
+    complaints += [f"docs/ARCHITECTURE.md does not name {module}" for module in modules if module not in named]
+    if not complaints and named != list(modules):
+        complaints.append("docs/ARCHITECTURE.md has the modules in another order than MODULES")
+    return complaints
+
+
 def owners(build):
     """Symbol -> module, of the libraries; and the same for each program, whose folders may share names with another's."""
     common = {symbol: LIBRARIES[name] for name, path in libraries(build).items()
