@@ -3,7 +3,7 @@
  *
  * One table names every key with its section, type, default, range and meaning. The parser, the
  * listing for people and the test of the documents all iterate over it. Checks that need the data
- * or the topology (do the layers fit the features?) are in prepare.h.
+ * or the topology (do the layers fit the features?) are in prepare.h and the files prepare_*.c.
  *
  * Any thread; no function keeps state. Errors are SGP_E_CONFIG, -ENOMEM or -errno of the file, with
  * one line `FILE:LINE: what was wrong; what would be right`. */

@@ -128,9 +128,9 @@ struct sgp_best_verdict {
 };
 
 /* Decide by the words of all nodes, in an order that is the same on all nodes. `self` is the place
- * of this node's own word, whose labels are pending no more if they are closed or can never be;
- * `count`: there is none. If a word is of
- * other settings, no label is closed. The same decision may come twice. */
+ * of this node's own word: labels of it that are closed, or can never be, are pending no more.
+ * `self` = `count` means that this node has no word. If a word has other settings, no label is
+ * closed. The same decision may come twice. */
 void sgp_best_decide(struct sgp_best *best, const char *const *words, uint32_t count, uint32_t self,
     struct sgp_best_verdict *ret_verdict);
 

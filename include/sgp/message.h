@@ -364,7 +364,7 @@ struct sgp_message {
 /* The payload of a message: values of all parameters, in a form. All zero: the message has none. */
 struct sgp_cargo {
     struct sgp_slice slice; /* the values */
-    uint64_t bytes;         /* of these values in that form; in a message of a core the maximum */
+    uint64_t bytes;         /* in that form; from the core an upper bound, see sgp_perform_send */
     enum sgp_coding coding;
     enum sgp_compressor compressor; /* that made the payload; known at the source alone */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Judging a payload that has come whole, with right checksums: its values may still be such as no
- * training produces. Daemons and the simulator use one rule.
+/* Judging a payload that has come whole, with right checksums. It may still have values that
+ * training never produces. Daemons and the simulator use one rule.
  *
  * The rule limits the length |z| of an estimate, relative to the lengths that the node has seen:
  * its own, and those of accepted payloads. It limits the length and not the distance: an honest

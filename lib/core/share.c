@@ -365,9 +365,10 @@ static bool settle_first(
     return true;
 }
 
-/* After a reconnect: settle what the target accepted, and send the rest again. Two cases return the
- * share instead. A target with another incarnation must not get an old fleet's mass. A new process
- * no longer has the snapshot. */
+/* After a reconnect: settle what the target accepted, and send the rest again. Some shares return
+ * instead. A target with another incarnation must not get an old fleet's mass. A share of an
+ * earlier process of this node (`lost`), or in a coding that the target does not decode, cannot be
+ * sent again. A token may go to another target. */
 void sgp_core_settle(
     struct sgp_node *node, struct sgp_core_link *link, uint64_t accepted, bool forgot)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state of a node. One invariant rules: each unit of push-sum weight is in one account of
- * `mass` at a time, and moves only by the postings of mass.c. The comment of each group of members
- * names the files that write the group. */
+ * `mass` at a time, and only mass.c changes the accounts: by postings, or by setting `weight`. The
+ * comment of each group of members names the files that write the group. */
 #ifndef SGP_CORE_STATE_H
 #define SGP_CORE_STATE_H
 
