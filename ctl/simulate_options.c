@@ -139,11 +139,11 @@ static enum ctl_exit read_bandwidth(
     return CTL_DONE;
 }
 
-static enum ctl_exit read_chooser(
-    struct ctl *ctl, const struct ctl_given *option, struct sgp_chooser *ret_chooser)
+static enum ctl_exit read_chooser(struct ctl *ctl, const struct ctl_given *option,
+    const char *words, struct sgp_chooser *ret_chooser)
 {
     struct sgp_error error = {0};
-    if (!option->given || sgp_chooser_parse(option->value, &error, ret_chooser) == 0)
+    if (!option->given || sgp_chooser_parse(option->value, words, &error, ret_chooser) == 0)
         return CTL_DONE;
     return ctl_usage(ctl, "%s: %s", option->name, error.text);
 }
@@ -242,9 +242,9 @@ static enum ctl_exit read_options(struct ctl *ctl, const struct ctl_given *given
     if (status == CTL_DONE)
         status = ctl_option_u64(ctl, &given[LOCAL_STEPS], 1, UINT32_MAX, &steps);
     if (status == CTL_DONE)
-        status = read_chooser(ctl, &given[COMPRESSION], &options->chooser);
+        status = read_chooser(ctl, &given[COMPRESSION], SGP_CHOOSER_WORDS, &options->chooser);
     if (status == CTL_DONE)
-        status = read_chooser(ctl, &given[COPIES], &options->copies);
+        status = read_chooser(ctl, &given[COPIES], SGP_CHOOSER_COPY_WORDS, &options->copies);
     cycles = *learning_rate > 0 ? options->final_cycles : 0;
     if (status == CTL_DONE)
         status = ctl_option_u64(ctl, &given[FINAL_CYCLES], 0, FINAL_CYCLES_MAX, &cycles);

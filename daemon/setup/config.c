@@ -250,7 +250,8 @@ static int set_shards(struct reading *r, enum config_id id, const char *value)
 static int set_chooser(struct reading *r, enum config_id id, const char *value)
 {
     struct sgp_error why = {0};
-    if (sgp_chooser_parse(value, &why, field_of(&r->config, &config_keys[id])) < 0)
+    const struct config_key *key = &config_keys[id];
+    if (sgp_chooser_parse(value, key->words, &why, field_of(&r->config, key)) < 0)
         return config_fail(&r->config, id, &r->own, SGP_E_CONFIG, "%s", why.text);
     return 0;
 }

@@ -52,8 +52,10 @@ struct sgp_chooser {
     char word[SGP_CHOOSER_WORD_BYTES];
 };
 
-/* Read one of SGP_CHOOSER_WORDS. Returns 0, or SGP_E_CONFIG with a clause for people in *error. */
-int sgp_chooser_parse(const char *text, struct sgp_error *error, struct sgp_chooser *ret_chooser);
+/* Read one of SGP_CHOOSER_WORDS. Returns 0, or SGP_E_CONFIG with a clause for people in *error. The
+ * clause names `words` to choose from: SGP_CHOOSER_WORDS or SGP_CHOOSER_COPY_WORDS. */
+int sgp_chooser_parse(
+    const char *text, const char *words, struct sgp_error *error, struct sgp_chooser *ret_chooser);
 
 /* Whether the chooser is for updates alone, because it leaves out too much of an estimate. */
 bool sgp_chooser_is_of_updates(const struct sgp_chooser *chooser);

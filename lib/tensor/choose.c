@@ -53,40 +53,42 @@ static int parse_part(const char *text, struct sgp_error *error, struct sgp_choo
         text);
 }
 
-static int parse_whole(const char *text, struct sgp_error *error, struct sgp_chooser *chooser)
+/* Words without a number. Returns whether this is one. */
+static bool parse_whole(const char *text, struct sgp_chooser *chooser)
 {
     int compressor = sgp_compressor_of(text);
     if (compressor >= 0 && compressor != SGP_COMPRESSOR_SPARSE)
         chooser->compressor = (enum sgp_compressor)compressor;
     else if (strcmp(text, "terngrad") == 0)
-        return parse_levels("1", error, chooser);
+        return parse_levels("1", NULL, chooser) == 0;
     else if (strcmp(text, "adacomp") == 0)
         *chooser = (struct sgp_chooser){SGP_CHOICE_ADAPTIVE, SGP_COMPRESSOR_SPARSE, 0, ""};
     else
-        return sgp_fail(error, SGP_E_CONFIG,
-            "\"%.80s\" does not exist; choose one of " SGP_CHOOSER_WORDS, text);
-    return 0;
+        return false;
+    return true;
 }
 
-int sgp_chooser_parse(const char *text, struct sgp_error *error, struct sgp_chooser *ret_chooser)
+int sgp_chooser_parse(
+    const char *text, const char *words, struct sgp_error *error, struct sgp_chooser *ret_chooser)
 {
     static const struct {
         const char *name;
         int (*parse)(const char *, struct sgp_error *, struct sgp_chooser *);
     } with_number[] = {{"qsgd:", parse_levels}, {"top:", parse_part}, {"dgc:", parse_part}};
     struct sgp_chooser chooser = {0};
-    int (*parse)(const char *, struct sgp_error *, struct sgp_chooser *) = parse_whole;
-    size_t length = 0;
-    bool fits = strlen(text) < sizeof chooser.word;
+    bool found = parse_whole(text, &chooser), fits = strlen(text) < sizeof chooser.word;
     for (size_t i = 0; i < sizeof with_number / sizeof *with_number && fits; i++) {
-        if (strncmp(text, with_number[i].name, strlen(with_number[i].name)) != 0)
+        size_t length = strlen(with_number[i].name);
+        if (strncmp(text, with_number[i].name, length) != 0)
             continue;
-        parse = with_number[i].parse;
-        length = strlen(with_number[i].name);
+        int code = with_number[i].parse(text + length, error, &chooser);
+        if (code < 0)
+            return code;
+        found = true;
     }
-    int code = parse(text + length, error, &chooser);
-    if (code < 0)
-        return code;
+    if (!found)
+        return sgp_fail(
+            error, SGP_E_CONFIG, "\"%.80s\" does not exist; choose one of %s", text, words);
     (void)snprintf(chooser.word, sizeof chooser.word, "%s", text);
     *ret_chooser = chooser;
     return 0;

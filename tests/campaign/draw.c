@@ -630,7 +630,7 @@ static void suit_bandwidth(struct campaign *campaign)
 
 static void code(struct campaign *campaign, const char *word, struct sgp_chooser *chooser)
 {
-    int code = sgp_chooser_parse(word, NULL, chooser);
+    int code = sgp_chooser_parse(word, SGP_CHOOSER_WORDS, NULL, chooser);
     sgp_assert(code == 0);
     bool coded = campaign->options.chooser.compressor != SGP_COMPRESSOR_NONE ||
                  campaign->options.copies.compressor != SGP_COMPRESSOR_NONE;

@@ -221,11 +221,11 @@ static bool take(struct request *request, const char *name, const char *value)
     }
     if (strcmp(name, "--compression") == 0) {
         request->codes = true;
-        return sgp_chooser_parse(value, NULL, &request->chooser) == 0;
+        return sgp_chooser_parse(value, SGP_CHOOSER_WORDS, NULL, &request->chooser) == 0;
     }
     if (strcmp(name, "--copies") == 0) {
         request->codes_copies = true;
-        return sgp_chooser_parse(value, NULL, &request->copies) == 0 &&
+        return sgp_chooser_parse(value, SGP_CHOOSER_COPY_WORDS, NULL, &request->copies) == 0 &&
                sgp_chooser_is_of_copies(&request->copies);
     }
     bool good = strcmp(name, "--nodes") == 0 && read_number(value, 2, CAMPAIGN_NODES_MAX, &nodes);

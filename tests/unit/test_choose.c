@@ -19,7 +19,8 @@ static struct sgp_chooser chooser_of(const char *word)
 {
     struct sgp_chooser chooser;
     struct sgp_error error = {0};
-    cr_assert(zero(int, sgp_chooser_parse(word, &error, &chooser)), "%s", error.text);
+    cr_assert(
+        zero(int, sgp_chooser_parse(word, SGP_CHOOSER_WORDS, &error, &chooser)), "%s", error.text);
     cr_assert(eq(str, chooser.word, (char *)(uintptr_t)word));
     return chooser;
 }
@@ -86,21 +87,28 @@ Test(choose, other_words_are_refused)
     struct sgp_chooser chooser;
     char text[64], told[160];
     struct sgp_error error = {0};
-    cr_assert(eq(int, sgp_chooser_parse("qsgd:15", &error, &chooser), SGP_E_CONFIG));
+    cr_assert(
+        eq(int, sgp_chooser_parse("qsgd:15", SGP_CHOOSER_WORDS, &error, &chooser), SGP_E_CONFIG));
     cr_assert(eq(str, error.text, (char *)(uintptr_t)levels));
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         struct sgp_error why = {0};
         (void)snprintf(text, sizeof text, "%s%s", i % 2 ? "top:" : "dgc:", parts[i]);
         (void)snprintf(told, sizeof told, "%s\"%s\"", part, parts[i]);
-        cr_assert(eq(int, sgp_chooser_parse(text, &why, &chooser), SGP_E_CONFIG), "%s", text);
+        cr_assert(eq(int, sgp_chooser_parse(text, SGP_CHOOSER_WORDS, &why, &chooser), SGP_E_CONFIG),
+            "%s", text);
         cr_assert(eq(str, why.text, told));
     }
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         struct sgp_error why = {0};
-        cr_assert(eq(int, sgp_chooser_parse(others[i], &why, &chooser), SGP_E_CONFIG));
+        cr_assert(
+            eq(int, sgp_chooser_parse(others[i], SGP_CHOOSER_WORDS, &why, &chooser), SGP_E_CONFIG));
         cr_assert(strstr(why.text, "choose one of none|fp16|bf16|int8|int6|int4|int4:64|int2|sign|"
                                    "qsgd:S|terngrad|top:F|dgc:F|adacomp") != NULL,
             "%s", why.text);
+        why.code = 0;
+        cr_assert(lt(int, sgp_chooser_parse(others[i], SGP_CHOOSER_COPY_WORDS, &why, &chooser), 0));
+        cr_assert(
+            strstr(why.text, "choose one of " SGP_CHOOSER_COPY_WORDS) != NULL, "%s", why.text);
     }
 }
 

@@ -330,7 +330,8 @@ Test(config, bad_words)
         "n.conf:12: [network] compression: \"int7\" does not exist; choose one of "
         "none|fp16|bf16|int8|int6|int4|int4:64|int2|sign|qsgd:S|terngrad|top:F|dgc:F|adacomp");
     expect_refusal("[network]\ncopies = int7\n",
-        "n.conf:12: [network] copies: \"int7\" does not exist; choose one of " SGP_CHOOSER_WORDS);
+        "n.conf:12: [network] copies: \"int7\" does not exist; choose one of "
+        "none|fp16|bf16|int8|int6|int4|int4:64|top:F");
     expect_refusal("[network]\ncompression = qsgd:3\n",
         "n.conf:12: [network] compression: qsgd:S has S = 1, 7, 31 or 127 levels, those of 2, 4, 6 "
         "and 8 bits, not \"3\"");

@@ -341,7 +341,7 @@ static void begin_updates(const char *word)
     struct sgp_chooser chooser;
     struct sgp_node_needs needs = {.snapshots = 2, .receives = 2};
     struct sgp_trainer *trainer = performer.trainer;
-    cr_assert(zero(int, sgp_chooser_parse(word, NULL, &chooser)));
+    cr_assert(zero(int, sgp_chooser_parse(word, SGP_CHOOSER_WORDS, NULL, &chooser)));
     cr_assert(zero(int, sgp_performer_reserve(&performer, &needs, VALUES, true)));
     cr_assert(zero(int, sgp_performer_choose(&performer, &chooser, 1, VALUES)));
     memset(performer.copy, 0, VALUES * sizeof *performer.copy);

@@ -234,7 +234,8 @@ static void begin_with(
     coded->options.rounds = STEPS;
     coded->options.local_steps = local_steps;
     coded->options.trainer = make_trainer;
-    cr_assert(zero(int, sgp_chooser_parse(word, &error, &coded->options.chooser)));
+    cr_assert(
+        zero(int, sgp_chooser_parse(word, SGP_CHOOSER_WORDS, &error, &coded->options.chooser)));
 }
 
 static void begin(struct coded *coded, const char *word, uint32_t local_steps, uint32_t parts)
@@ -319,7 +320,8 @@ Test(coded_owner, copies_follow_the_owner_by_coded_changes)
         struct coded coded = {0};
         float z[VALUES];
         begin(&coded, method->word, steps, parts);
-        cr_assert(zero(int, sgp_chooser_parse(copy->word, NULL, &coded.options.copies)));
+        cr_assert(zero(int,
+            sgp_chooser_parse(copy->word, SGP_CHOOSER_COPY_WORDS, NULL, &coded.options.copies)));
         struct sgp_sim_summary summary = run(&coded);
         cr_assert(eq(u64, summary.changes, parts * (STEPS - 1)));
         train_with(method, copy, steps, parts, z);
@@ -337,7 +339,8 @@ Test(coded_owner, an_owner_takes_outer_steps)
         struct coded coded = {0};
         float z[VALUES];
         begin(&coded, "int4", m / 2 ? 8 : 1, 1 + m % 2);
-        cr_assert(zero(int, sgp_chooser_parse("int4", NULL, &coded.options.copies)));
+        cr_assert(zero(
+            int, sgp_chooser_parse("int4", SGP_CHOOSER_COPY_WORDS, NULL, &coded.options.copies)));
         (void)run(&coded);
         train_with(&int4, &int4, m / 2 ? 8 : 1, 1 + m % 2, z);
         expect_model(&coded, z, "with an outer step");
@@ -429,7 +432,7 @@ Test(coded_owner, choosers_of_updates_are_for_files_with_owners)
     cr_assert(zero(int, sgp_generate(&family, &error, &topology)), "%s", error.text);
     sgp_sim_options_init(&options);
     options.trainer = make_trainer;
-    cr_assert(zero(int, sgp_chooser_parse("top:0.1", &error, &options.chooser)));
+    cr_assert(zero(int, sgp_chooser_parse("top:0.1", SGP_CHOOSER_WORDS, &error, &options.chooser)));
     cr_assert(eq(int, sgp_sim_create(topology, &options, &error, &sim), -EINVAL));
     cr_assert(eq(str, error.text, "compression top:0.1 is for files with owners"));
     sgp_topology_destroy(topology);
@@ -440,7 +443,7 @@ Test(coded_owner, choosers_of_updates_are_for_files_with_owners)
 static void begin_copies(struct coded *coded, const char *word, uint32_t parts)
 {
     begin(coded, "int8", 1, parts);
-    cr_assert(zero(int, sgp_chooser_parse(word, NULL, &coded->options.copies)));
+    cr_assert(zero(int, sgp_chooser_parse(word, SGP_CHOOSER_WORDS, NULL, &coded->options.copies)));
 }
 
 static void expect_one_model(const struct coded *coded)
