@@ -216,7 +216,8 @@ void prepared_warn_of_compression(struct prepared *p)
     if (compressor == SGP_COMPRESSOR_NONE || prepared_warn_of_parts(p))
         return;
     place_of(p, place);
-    if (exact && compressor > SGP_COMPRESSOR_BF16 && p->topology->node_count > CYCLE_NODES)
+    if (exact && sgp_compressor_error(compressor) > sgp_compressor_error(SGP_COMPRESSOR_BF16) &&
+        p->topology->node_count > CYCLE_NODES)
         prepared_warn(p,
             "%s: in exact cycles of more than %u nodes the error of %s adds up; fp16 is finer",
             place, CYCLE_NODES, config->compression.word);

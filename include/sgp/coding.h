@@ -21,6 +21,7 @@
 #define SGP_BLOCK_VALUES 256u
 
 enum sgp_coding { SGP_CODING_NONE = 0, SGP_CODING_FP16, SGP_CODING_BLOCKS };
+#define SGP_CODING_MOST SGP_CODING_BLOCKS /* the last of them */
 /* A set of codings has a bit for each number. NONE needs no bit, because every node reads it. */
 #define SGP_CODING_BIT(coding) (1u << (coding))
 #define SGP_CODINGS                                                                                \

@@ -13,7 +13,8 @@
  *             are is chosen before (sgp/choose.h)
  *
  * Numbers never change once released: ledgers store them. NONE is 0, so a record that leaves the
- * compressor out means NONE. Names only. Thread: any. */
+ * compressor out means NONE. What follows from a number is in one table (lib/base/coding.c), so a
+ * new compressor has the next number, whatever it is for. Pure. Thread: any. */
 #ifndef SGP_COMPRESSOR_H
 #define SGP_COMPRESSOR_H
 
@@ -32,16 +33,22 @@ enum sgp_compressor {
     SGP_COMPRESSOR_SPARSE = 9,
 };
 #define SGP_COMPRESSOR_MOST SGP_COMPRESSOR_SPARSE /* the last of them */
-/* Their names, in the same order. */
-#define SGP_COMPRESSOR_WORDS "none|fp16|bf16|int8|int6|int4|int4:64|int2|sign|sparse"
 
-/* The compressors of a share that has weight, which are the first of SGP_COMPRESSOR_WORDS. Below 4
- * bits the error of an estimate is too large. */
+/* The words of the compressors that a share with weight may use. */
 #define SGP_COMPRESSOR_SHARE_WORDS "none|fp16|bf16|int8|int6|int4|int4:64"
-#define SGP_COMPRESSOR_SHARE_MOST SGP_COMPRESSOR_INT4_64
-/* The word of a compressor: static storage. */
-const char *sgp_compressor_word(enum sgp_compressor compressor);
+
 /* The compressor of a word, or -1. */
 int sgp_compressor_of(const char *word);
+
+/* ---- properties; a compressor that does not exist is a programmer error ---- */
+
+/* Its word: static storage. */
+const char *sgp_compressor_word(enum sgp_compressor compressor);
+/* Whether a share with weight may use it. The others are for updates: below 4 bits the error of an
+ * estimate is too large. */
+bool sgp_compressor_is_of_shares(enum sgp_compressor compressor);
+/* The largest rounding error of a value, as a part of the largest magnitude of its block: from 0 to
+ * 1. Values that binary16 cannot hold are not considered. */
+double sgp_compressor_error(enum sgp_compressor compressor);
 
 #endif

@@ -16,7 +16,8 @@ static bool config_is_sound(const struct sgp_node_config *config)
            config->parameters <= SGP_PARAMETERS_MAX &&
            sgp_topology_check_owners(config->topology, config->parameters, NULL) == 0 &&
            config->rounds >= 0 && config->rounds < SGP_ROUND_MAX && config->local_steps > 0 &&
-           config->overlap <= SGP_OVERLAP_MAX && config->weight_least >= 0 &&
+           config->overlap <= SGP_OVERLAP_MAX && config->compressor <= SGP_COMPRESSOR_MOST &&
+           config->copies <= SGP_COMPRESSOR_MOST && config->weight_least >= 0 &&
            config->patience >= 0 && config->patience <= SGP_PATIENCE_MAX_NS &&
            config->weight_least <= SGP_NODES_MAX && config->weight_most >= 0 &&
            config->weight_most <= SGP_NODES_MAX &&

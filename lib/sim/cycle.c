@@ -81,18 +81,13 @@ void sgp_sim_enter_cycle(struct sgp_sim_host *host, const struct sgp_sim_job *jo
  * (compute.c), so this check finds only gross errors. */
 static double slack(const struct sgp_sim *sim, const struct sgp_sim_cycle *cycle)
 {
-    static const double steps[] = {[SGP_COMPRESSOR_FP16] = 0x1p-11,
-        [SGP_COMPRESSOR_BF16] = 0x1p-8,
-        [SGP_COMPRESSOR_INT8] = 1 / 254.0,
-        [SGP_COMPRESSOR_INT6] = 1 / 62.0,
-        [SGP_COMPRESSOR_INT4] = 1 / 14.0,
-        [SGP_COMPRESSOR_INT4_64] = 1 / 14.0};
+    enum sgp_compressor compressor = sim->options.chooser.compressor;
     double largest = 0;
-    if (sim->options.chooser.compressor == SGP_COMPRESSOR_NONE)
+    if (compressor == SGP_COMPRESSOR_NONE)
         return 0;
     for (uint64_t c = 0; c < sim->options.dimension; c++)
         largest = fmax(largest, cycle->size[c]);
-    return steps[sim->options.chooser.compressor] * 2 * largest;
+    return sgp_compressor_error(compressor) * 2 * largest;
 }
 
 /* Whether x[c] is as it must be. A relay ends with zero. */

@@ -88,25 +88,35 @@ static struct block_form form_of_fine(const float *values, uint32_t count)
     return (struct block_form){.layout = large ? BLOCK_BFLOAT : BLOCK_HALF};
 }
 
+/* The compressors whose blocks have all values. */
+static const struct {
+    enum block_layout layout;
+    uint32_t bits;
+} dense[SGP_COMPRESSOR_MOST + 1] = {
+    [SGP_COMPRESSOR_FP16] = {BLOCK_HALF, 0},
+    [SGP_COMPRESSOR_BF16] = {BLOCK_BFLOAT, 0},
+    [SGP_COMPRESSOR_INT8] = {BLOCK_DENSE, 8},
+    [SGP_COMPRESSOR_INT6] = {BLOCK_DENSE, 6},
+    [SGP_COMPRESSOR_INT4] = {BLOCK_DENSE, 4},
+    [SGP_COMPRESSOR_INT4_64] = {BLOCK_IN_QUARTERS, 4},
+    [SGP_COMPRESSOR_INT2] = {BLOCK_DENSE, 2},
+    [SGP_COMPRESSOR_SIGN] = {BLOCK_DENSE, 1},
+};
+
 static struct block_form form_of(
     enum sgp_compressor compressor, bool fine, const float *values, uint32_t count)
 {
-    static const uint8_t bits[] = {[SGP_COMPRESSOR_INT8] = 8,
-        [SGP_COMPRESSOR_INT6] = 6,
-        [SGP_COMPRESSOR_INT4] = 4,
-        [SGP_COMPRESSOR_INT4_64] = 4,
-        [SGP_COMPRESSOR_INT2] = 2,
-        [SGP_COMPRESSOR_SIGN] = 1};
-    sgp_assert(compressor > SGP_COMPRESSOR_NONE && compressor <= SGP_COMPRESSOR_SIGN);
+    sgp_assert(compressor <= SGP_COMPRESSOR_MOST && dense[compressor].layout != BLOCK_ZEROS);
     sgp_assert(count > 0 && count <= SGP_BLOCK_VALUES);
-    if (compressor == SGP_COMPRESSOR_FP16)
+    enum block_layout layout = dense[compressor].layout;
+    if (layout == BLOCK_HALF)
         return (struct block_form){.layout = BLOCK_HALF};
     if (fine)
         return form_of_fine(values, count);
-    if (compressor == SGP_COMPRESSOR_BF16)
+    if (layout == BLOCK_BFLOAT)
         return (struct block_form){.layout = BLOCK_BFLOAT};
-    bool quarters = compressor == SGP_COMPRESSOR_INT4_64 && count > BLOCK_QUARTER;
-    return form_of_integers(bits[compressor], quarters ? BLOCK_QUARTERS : 1, values, count);
+    bool quarters = layout == BLOCK_IN_QUARTERS && count > BLOCK_QUARTER;
+    return form_of_integers(dense[compressor].bits, quarters ? BLOCK_QUARTERS : 1, values, count);
 }
 
 /* ---- projecting ---- */

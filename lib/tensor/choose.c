@@ -96,7 +96,8 @@ int sgp_chooser_parse(
 
 bool sgp_chooser_is_of_updates(const struct sgp_chooser *chooser)
 {
-    return chooser->choice != SGP_CHOICE_NEAREST || chooser->compressor > SGP_COMPRESSOR_SHARE_MOST;
+    return chooser->choice != SGP_CHOICE_NEAREST ||
+           !sgp_compressor_is_of_shares(chooser->compressor);
 }
 
 bool sgp_chooser_is_coarse(const struct sgp_chooser *chooser)

@@ -117,7 +117,7 @@ static const struct sgp_schema_field share_fields[] = {
     FIELD("rate", share.rate, 0, SGP_RATE_MAX),
     FIELD("heavy", share.heavy, LABEL),
     FIELD("light", share.light, LABEL),
-    FIELD("coding", share.coding, SGP_CODING_NONE, SGP_CODING_BLOCKS),
+    FIELD("coding", share.coding, SGP_CODING_NONE, SGP_CODING_MOST),
     END,
 };
 
@@ -149,7 +149,7 @@ static const struct sgp_schema_field estimate_fields[] = {
     FIELD("weight", estimate.weight, 0, UINT64_MAX),
     FIELD("payload_bytes", estimate.payload_bytes, 4, sizeof(float) * SGP_PARAMETERS_MAX),
     PART(estimate.slice, &slice_schema),
-    FIELD("coding", estimate.coding, SGP_CODING_NONE, SGP_CODING_BLOCKS),
+    FIELD("coding", estimate.coding, SGP_CODING_NONE, SGP_CODING_MOST),
     FIELD("since", estimate.since, LABEL),
     END,
 };

@@ -668,9 +668,12 @@ static void draw_compression(struct campaign *campaign)
 {
     if (!chance(campaign, campaign->exact ? 0.75 : 0.25))
         return;
-    enum sgp_compressor drawn =
-        (enum sgp_compressor)(1 + below(campaign, SGP_COMPRESSOR_SHARE_MOST));
-    campaign_code(campaign, sgp_compressor_word(drawn));
+    enum sgp_compressor of_shares[SGP_COMPRESSOR_MOST];
+    uint32_t count = 0;
+    for (int c = SGP_COMPRESSOR_NONE + 1; c <= SGP_COMPRESSOR_MOST; c++)
+        if (sgp_compressor_is_of_shares((enum sgp_compressor)c))
+            of_shares[count++] = (enum sgp_compressor)c;
+    campaign_code(campaign, sgp_compressor_word(of_shares[below(campaign, count)]));
     if (chance(campaign, 0.25) && campaign->options.dimension == CAMPAIGN_CODED)
         campaign->options.dimension = CAMPAIGN_BLOCKS;
 }

@@ -64,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t piece = 1 + (size_t)data[2];
     data += 3;
     size -= 3;
-    for (enum sgp_coding coding = SGP_CODING_FP16; coding <= SGP_CODING_BLOCKS; coding++) {
+    for (enum sgp_coding coding = SGP_CODING_FP16; coding <= SGP_CODING_MOST; coding++) {
         if (count == 0 || size > 4 * count || !sgp_coding_may_have(coding, count, size))
             continue;
         float *whole = malloc(count * sizeof *whole), *parts = malloc(count * sizeof *parts);

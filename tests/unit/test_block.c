@@ -95,6 +95,34 @@ Test(block, known_bytes)
     }
 }
 
+/* The largest error of 25,600 values, in parts of the largest magnitude of their block. */
+static double error_of(enum sgp_compressor compressor)
+{
+    float values[SGP_BLOCK_VALUES], projected[SGP_BLOCK_VALUES];
+    double most = 0;
+    for (uint32_t block = 0; block < 100; block++) {
+        plain_fill(values, SGP_BLOCK_VALUES, block, 1);
+        sgp_block_project(projected, compressor, false, values, SGP_BLOCK_VALUES);
+        float error = greatest_error(projected, values, SGP_BLOCK_VALUES);
+        float largest = sgp_kernels_reference()->largest(values, SGP_BLOCK_VALUES);
+        most = fmax(most, (double)(error / largest));
+    }
+    return most;
+}
+
+/* SPARSE has no block of all values. A scale is rounded up, to a float32 whose low byte is 0. */
+Test(block, the_error_is_that_of_the_table_of_compressors)
+{
+    for (int c = SGP_COMPRESSOR_FP16; c <= (int)SGP_COMPRESSOR_MOST; c++) {
+        if (c == (int)SGP_COMPRESSOR_SPARSE)
+            continue;
+        double bound = sgp_compressor_error((enum sgp_compressor)c);
+        double error = error_of((enum sgp_compressor)c);
+        cr_assert(le(dbl, error, bound * (1 + 0x1p-14)), "compressor %d", c);
+        cr_assert(gt(dbl, error, bound / 2), "compressor %d", c);
+    }
+}
+
 static void check_bytes(enum sgp_compressor compressor, bool fine, const float *values,
     uint32_t count, const uint8_t *known, size_t size)
 {

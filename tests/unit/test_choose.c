@@ -112,6 +112,34 @@ Test(choose, other_words_are_refused)
     }
 }
 
+/* Whether the word is one of these, which are separated by '|'. */
+static bool is_among(const char *words, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = words; at != NULL; at = strchr(at, '|')) {
+        at += *at == '|';
+        if (strncmp(at, word, length) == 0 && (at[length] == '|' || at[length] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+/* A compressor is for shares by its property, and not by the place of its number. */
+Test(choose, each_compressor_is_for_shares_or_for_updates)
+{
+    for (int c = SGP_COMPRESSOR_NONE; c <= (int)SGP_COMPRESSOR_MOST; c++) {
+        struct sgp_chooser chooser = {SGP_CHOICE_NEAREST, (enum sgp_compressor)c, 0, ""};
+        const char *word = sgp_compressor_word(chooser.compressor);
+        bool of_shares = sgp_compressor_is_of_shares(chooser.compressor);
+        cr_assert(eq(int, sgp_compressor_of(word), c));
+        cr_assert(eq(int, sgp_chooser_is_of_updates(&chooser), !of_shares), "%s", word);
+        cr_assert(eq(int, sgp_chooser_is_of_copies(&chooser), of_shares), "%s", word);
+        cr_assert(eq(int, is_among(SGP_COMPRESSOR_SHARE_WORDS, word), of_shares), "%s", word);
+        cr_assert(eq(int, is_among(SGP_CHOOSER_COPY_WORDS, word), of_shares), "%s", word);
+        cr_assert(eq(int, is_among(SGP_CHOOSER_WORDS, word), c != (int)SGP_COMPRESSOR_SPARSE));
+    }
+}
+
 /* ---- known numbers ---- */
 
 Test(choose, sign_is_the_mean_magnitude)

@@ -47,6 +47,20 @@ static void expect_share(struct desk *desk, uint32_t peer, enum sgp_coding codin
     cr_assert(eq(dbl, share->weight, 0.25));
 }
 
+/* A journal may name any number. */
+Test(coding, a_compressor_that_does_not_exist_is_refused)
+{
+    struct sgp_topology *topology = beside_two(3);
+    for (int of_copies = 0; of_copies < 2; of_copies++) {
+        struct sgp_node_config config = config_of(topology);
+        struct sgp_node *node;
+        *(of_copies ? &config.copies : &config.compressor) =
+            (enum sgp_compressor)(SGP_COMPRESSOR_MOST + 1);
+        cr_assert(eq(int, sgp_node_create(&config, &node), -EINVAL));
+    }
+    sgp_topology_destroy(topology);
+}
+
 Test(coding, shares_are_coded_if_all_targets_decode_them)
 {
     for (int decodes = 0; decodes < 2; decodes++) {
