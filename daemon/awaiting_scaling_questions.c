@@ -3,7 +3,7 @@
 #include "awaiting_scaling.h"
 
 #include "awaiting_scaling_inside.h"
-#include "setup/keys.h"
+#include "setup/peer_keys.h"
 
 static void on_asking(uv_timer_t *timer)
 {
@@ -20,13 +20,13 @@ static enum sgp_tls tls_dialling(
 {
     const struct awaiting_scaling *awaiting = context;
     (void)peer;
-    return keys_dialling(&awaiting->place, ret_settings);
+    return peer_keys_dialling(&awaiting->place, ret_settings);
 }
 
 static enum sgp_tls tls_listening(void *context, struct sgp_cipher_settings *ret_settings)
 {
     struct awaiting_scaling *awaiting = context;
-    return keys_listening(&awaiting->place, ret_settings);
+    return peer_keys_listening(&awaiting->place, ret_settings);
 }
 
 static bool expects(void *context, const struct sockaddr *address)
@@ -39,8 +39,8 @@ static int64_t admits(
     void *context, const struct link *link, const char *source, char text[SGP_TEXT_BYTES])
 {
     const struct awaiting_scaling *awaiting = context;
-    const int64_t node = keys_find(&awaiting->place, source, text);
-    return node >= 0 && keys_allow(&awaiting->place, link, (uint32_t)node, text) ? node : -1;
+    const int64_t node = peer_keys_find(&awaiting->place, source, text);
+    return node >= 0 && peer_keys_allow(&awaiting->place, link, (uint32_t)node, text) ? node : -1;
 }
 
 static void on_changed(void *context, enum sgp_subject subject)

@@ -5,7 +5,7 @@
 
 #include "kept.h"
 #include "reports.h"
-#include "setup/keys.h"
+#include "setup/peer_keys.h"
 #include "setup/scaling.h"
 #include "trust.h"
 
@@ -15,7 +15,7 @@ static int64_t admits(
     void *context, const struct link *link, const char *source, char text[SGP_TEXT_BYTES])
 {
     struct daemon *daemon = context;
-    const int64_t node = keys_find(daemon->prepared, source, text);
+    const int64_t node = peer_keys_find(daemon->prepared, source, text);
     return node >= 0 && trust_is(daemon, link, (uint32_t)node, text) ? node : -1;
 }
 

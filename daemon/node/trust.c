@@ -7,7 +7,7 @@
 #include "edges.h"
 #include "net/listener.h"
 #include "notes.h"
-#include "setup/keys.h"
+#include "setup/peer_keys.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 enum sgp_tls trust_listening(void *context, struct sgp_cipher_settings *ret_settings)
 {
     struct daemon *daemon = context;
-    return keys_listening(daemon->prepared, ret_settings);
+    return peer_keys_listening(daemon->prepared, ret_settings);
 }
 
 bool trust_expects(void *context, const struct sockaddr *address)
@@ -36,7 +36,7 @@ static bool was_ciphered(struct daemon *daemon, uint32_t peer)
 enum sgp_tls trust_dialling(void *context, uint32_t peer, struct sgp_cipher_settings *ret_settings)
 {
     struct daemon *daemon = context;
-    const enum sgp_tls tls = keys_dialling(daemon->prepared, ret_settings);
+    const enum sgp_tls tls = peer_keys_dialling(daemon->prepared, ret_settings);
     return tls == SGP_TLS_OFFER && was_ciphered(daemon, peer) ? SGP_TLS_REQUIRE : tls;
 }
 
@@ -48,7 +48,7 @@ bool trust_is(
     const struct sgp_topology *topology = daemon->prepared->topology;
     const char *name = topology->nodes[source].name;
     if (link->cipher != NULL || topology->tls != SGP_TLS_OFFER || !was_ciphered(daemon, source))
-        return keys_allow(daemon->prepared, link, source, text);
+        return peer_keys_allow(daemon->prepared, link, source, text);
     (void)snprintf(text, SGP_TEXT_BYTES,
         "it is called %s and speaks without TLS, and %s spoke with it before; that is believed "
         "only "

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys of the topology file beside keys that peers show; see keys.h. */
-#include "keys.h"
+/* Keys of the topology file beside keys that peers show; see peer_keys.h. */
+#include "peer_keys.h"
 
 #include "net/listener.h"
 
@@ -19,7 +19,8 @@ static const char *object_to_caller(void *context, const char *hash)
     return text;
 }
 
-enum sgp_tls keys_listening(struct prepared *prepared, struct sgp_cipher_settings *ret_settings)
+enum sgp_tls peer_keys_listening(
+    struct prepared *prepared, struct sgp_cipher_settings *ret_settings)
 {
     *ret_settings = (struct sgp_cipher_settings){
         .key = prepared->key, .objection = object_to_caller, .context = prepared};
@@ -39,14 +40,14 @@ static const char *object_to_peer(void *context, const char *hash)
     return text;
 }
 
-enum sgp_tls keys_dialling(
+enum sgp_tls peer_keys_dialling(
     const struct prepared *prepared, struct sgp_cipher_settings *ret_settings)
 {
     *ret_settings = (struct sgp_cipher_settings){.key = prepared->key, .objection = object_to_peer};
     return prepared->topology->tls;
 }
 
-bool keys_allow(const struct prepared *prepared, const struct link *link, uint32_t source,
+bool peer_keys_allow(const struct prepared *prepared, const struct link *link, uint32_t source,
     char text[SGP_TEXT_BYTES])
 {
     const struct sgp_topology *topology = prepared->topology;
@@ -68,7 +69,8 @@ bool keys_allow(const struct prepared *prepared, const struct link *link, uint32
     return false;
 }
 
-int64_t keys_find(const struct prepared *prepared, const char *source, char text[SGP_TEXT_BYTES])
+int64_t peer_keys_find(
+    const struct prepared *prepared, const char *source, char text[SGP_TEXT_BYTES])
 {
     const int64_t node = sgp_topology_find(prepared->topology, source);
     if (node < 0)
