@@ -198,9 +198,9 @@ void link_receive(struct link *link, float *into);
  * owner's, and used until the payload is complete or the link is closed. NULL: stop folding. */
 void link_fold(struct link *link, struct sgp_fold_work *fold);
 
-/* For link.c: so many bytes more of the payload are in their place (incoming.c). Returns LINK_MORE
- * if others must follow. Else the code with which the payload is complete, or SGP_E_PROTOCOL: it
- * does not have the announced form. */
+/* For link.c: so many bytes more of the payload are in their place (incoming_payload.c). Returns
+ * LINK_MORE if others must follow. Else the code with which the payload is complete, or
+ * SGP_E_PROTOCOL: it does not have the announced form. */
 #define LINK_MORE 1
 int link_look_at(struct link *link, size_t bytes);
 /* For link.c: the connection is established. Record the remote address, and set the link's socket
