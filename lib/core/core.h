@@ -21,7 +21,8 @@
  *
  *   leave.c        leaving for good, and the end of a process
  *
- *   pending.c      a second connection of a source whose first one still exists
+ *   pending_connection.c
+ *                  a second connection of a source whose first one still exists
  *
  *   message.c      calls the file that handles each message
  *   grant.c        which source gets a receive buffer
@@ -682,7 +683,7 @@ bool sgp_core_seeks(struct sgp_node *node);                 /* true: do not star
 sgp_time sgp_core_answered_by(const struct sgp_node *node); /* when the next source is asked */
 void sgp_core_seek(struct sgp_node *node);
 
-/* pending.c */
+/* pending_connection.c */
 /* an event of a connection that no link has */
 void sgp_core_pending(struct sgp_node *node, const struct sgp_event *event);
 void sgp_core_let_in(struct sgp_node *node, struct sgp_core_link *link); /* if the time has come */

@@ -252,7 +252,7 @@ struct sgp_core_link {
         sgp_round heavy, light; /* those counts; SGP_ROUND_NONE: never told */
     } news;
 
-    struct sgp_pending pending; /* IN: pending.c; link.c: the caller */
+    struct sgp_pending pending; /* IN: pending_connection.c; link.c: the caller */
 };
 
 /* The share for one neighbour in this turn. */

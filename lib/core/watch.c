@@ -82,8 +82,8 @@ static bool receives(const struct sgp_core_link *link)
     return link->receiving.filling || link->question.filling;
 }
 
-/* A target may keep a source waiting for SGP_SILENCE_MIN_NS (pending.c) before it gives its
- * reason. */
+/* A target may keep a source waiting for SGP_SILENCE_MIN_NS before it gives its reason
+ * (pending_connection.c). */
 static sgp_time greeting_end(const struct sgp_core_link *link)
 {
     sgp_time more = link->direction == SGP_OUT ? SGP_BEAT_NS : 0;

@@ -128,7 +128,7 @@ LAYERS = {
         "outgoing greet inquiry record estimate",
         "link",
         "message seek grant",
-        "pending",
+        "pending_connection",
         "leave",
         "round watch",
         "role",
