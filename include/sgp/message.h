@@ -201,7 +201,7 @@ struct sgp_share {
     double rate; /* the learning rate of that update; 0: not given. At most SGP_RATE_MAX */
     /* The number of rounds for which the source, and every member of which it has heard, has had
      * more than its part of the greatest possible weight, or less than its least weight
-     * (lib/core/total.c). Otherwise 0. */
+     * (lib/core/wrong_total.c). Otherwise 0. */
     sgp_round heavy;
     sgp_round light;
     /* The coding of the payload. The source has given the decoded values (sgp/codec.h). A bequest

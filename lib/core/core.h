@@ -50,7 +50,7 @@
  *   accounts.c     what an heir answers for, and how it is handed over
  *   check.c        invariants that hold between two steps
  *   fold.c         a share that is added to x while it arrives
- *   total.c        weight that a member created or lost
+ *   wrong_total.c  weight that a member created or lost
  *
  *   owed.c         the shares that a link owes: how they return, or are forgotten
  *
@@ -537,7 +537,7 @@ void sgp_core_forget_owed(struct sgp_node *node, struct sgp_core_link *link);
 void sgp_core_forget_unsent(struct sgp_node *node, struct sgp_core_link *link);
 void sgp_core_take_back(struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason);
 
-/* total.c */
+/* wrong_total.c */
 void sgp_core_total_hears(struct sgp_node *node, struct sgp_core_link *link);
 void sgp_core_shed(struct sgp_node *node); /* reduce the weight to the most that a node can have */
 void sgp_core_keep_total(struct sgp_node *node); /* called before each round */

@@ -115,7 +115,7 @@ static double fraction_most(
 }
 
 /* Whether the share can be what its source says, and its accounts find room. If this node has too
- * much weight already, that is not the source's fault: the node sheds the excess (total.c). */
+ * much weight, that is not the source's fault: the node sheds the excess (wrong_total.c). */
 static bool has_room(
     struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_share *share)
 {

@@ -247,7 +247,7 @@ struct sgp_core_link {
         uint32_t unlike; /* consecutive times that this node had no such learning rate recently */
     } likeness;
 
-    struct {                    /* IN: total.c */
+    struct {                    /* IN: wrong_total.c */
         sgp_round round;        /* this node's round when the source last told its counts */
         sgp_round heavy, light; /* those counts; SGP_ROUND_NONE: never told */
     } news;
@@ -566,7 +566,7 @@ struct sgp_node {
         double due;
     } mass;
 
-    struct {                 /* total.c; outgoing.c: kept */
+    struct {                 /* wrong_total.c; outgoing.c: kept */
         bool excess;         /* a member created weight, and this node removes the excess */
         sgp_round calm_from; /* the round since which the node has scaled nothing */
         sgp_round counted;   /* the round that was counted last */

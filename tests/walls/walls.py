@@ -121,7 +121,7 @@ LAYERS = {
         "receive patience",
         "epoch role_cycle role_gossip role_owner role_worker",
         "owed",
-        "accounts check fold total",
+        "accounts check fold wrong_total",
         "cycle",
         "publish role_token handing",
         "share agree outdated",
