@@ -35,7 +35,8 @@
  *   host.c           the configuration of a host's core
  *   entry.c          entries of the queue
  *   failure.c        how a run fails
- *   sum.c            sums without loss of precision
+ *   compensated_sum.c
+ *                    sums without loss of precision
  *
  * A file calls only files below it in this list. It calls upward only through the table of
  * operations and the queue. An operation never posts an event: all that it causes becomes an entry
@@ -458,7 +459,7 @@ sgp_time sgp_sim_span(double nanoseconds);
 void sgp_sim_push(
     struct sgp_sim *sim, sgp_time time, enum sgp_sim_kind kind, uint32_t detail, uint32_t index);
 
-/* sum.c */
+/* compensated_sum.c */
 void sgp_sim_add(struct sgp_sim_sum *sum, double value);
 double sgp_sim_total(const struct sgp_sim_sum *sum);
 double sgp_sim_weight(const struct sgp_sim *sim); /* of all hosts, including weight in transit */
