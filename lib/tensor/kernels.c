@@ -3,7 +3,7 @@
  *
  * There is no twin for AVX-512, because these kernels wait for memory. Vectors of 64 bytes were
  * measured to be no faster than those of 32, in the cache and out of it. */
-#include "twins.h"
+#include "kernels_tables.h"
 
 #include <math.h>
 #include <stdatomic.h>

@@ -3,7 +3,7 @@
  * not for speed. Any thread; no state. */
 #include "bfloat.h"
 #include "half.h"
-#include "twins.h"
+#include "kernels_tables.h"
 
 #include "sgp/status.h"
 

@@ -9,7 +9,7 @@
  * zeros. Any thread; no state. */
 #include "bfloat.h"
 #include "bits.h"
-#include "twins.h"
+#include "kernels_tables.h"
 
 #include <string.h>
 

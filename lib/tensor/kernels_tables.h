@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of kernels from which kernels.c chooses; see sgp/kernels.h for what each kernel
  * does. */
-#ifndef SGP_TENSOR_TWINS_H
-#define SGP_TENSOR_TWINS_H
+#ifndef SGP_TENSOR_KERNELS_TABLES_H
+#define SGP_TENSOR_KERNELS_TABLES_H
 
 #include "sgp/kernels.h"
 
