@@ -71,12 +71,12 @@ void sgp_core_end_debt(struct sgp_node *node, uint32_t index, enum sgp_posting e
 {
     struct sgp_core_account *entry = &node->accounts.entries[index];
     double weight = entry->account.weight;
-    if (end == SGP_MASS_TAKE_HOME && node->role->collective)
+    if (end == SGP_MASS_RETURN_DEBT && node->role->collective)
         end = SGP_MASS_VOID_DEBT; /* in an exact cycle only the file gives weight */
-    if (end == SGP_MASS_TAKE_HOME) {
+    if (end == SGP_MASS_RETURN_DEBT) {
         uint32_t slot = entry->slot;
         entry->slot = SGP_SLOT_NONE;
-        sgp_core_come_home(node, slot,
+        sgp_core_restore_share(node, slot,
             &(struct sgp_share){.fraction = entry->fraction,
                 .compressor = entry->compressor,
                 .weight = weight,
@@ -547,7 +547,7 @@ void sgp_core_restore_accounts(struct sgp_node *node, const struct sgp_record *r
 void sgp_core_move_accounts(
     struct sgp_node *node, const struct sgp_topology *topology, const uint32_t *index)
 {
-    double home = 0;
+    double returned = 0;
     bool frozen = sgp_core_has_gone(node) && sgp_core_bequest(node) != NULL;
     for (uint32_t i = node->accounts.count;
          i-- > 0;) { /* debts without a snapshot cause one SCALE at most */
@@ -565,13 +565,13 @@ void sgp_core_move_accounts(
             continue;
         }
         if (entry->slot != SGP_SLOT_NONE) {
-            sgp_core_end_debt(node, i, SGP_MASS_TAKE_HOME);
+            sgp_core_end_debt(node, i, SGP_MASS_RETURN_DEBT);
             continue;
         }
-        home += entry->account.weight;
+        returned += entry->account.weight;
         drop(node, i);
     }
-    sgp_core_grow(node, home);
-    sgp_mass_post(node, SGP_MASS_TAKE_HOME, home);
+    sgp_core_scale_for_return(node, returned);
+    sgp_mass_post(node, SGP_MASS_RETURN_DEBT, returned);
     node->inquiry.whom = SGP_SLOT_NONE; /* a reload may give its index to another node */
 }

@@ -161,8 +161,8 @@ enum sgp_posting {
     SGP_MASS_RETURN, /* owed to here: the target did not accept it */
     /* owed to debt: the target is gone or has another incarnation, and may have accepted it */
     SGP_MASS_DISPUTE,
-    SGP_MASS_PAY,       /* debt to outside: it was accepted, or is handed to an heir */
-    SGP_MASS_TAKE_HOME, /* debt to here: it was not accepted */
+    SGP_MASS_PAY,         /* debt to outside: it was accepted, or is handed to an heir */
+    SGP_MASS_RETURN_DEBT, /* debt to here: it was not accepted */
     SGP_MASS_TAKE_DEBT, /* outside to debt: taken over from a leaver, or from an earlier process */
     SGP_MASS_OWE_STILL, /* outside to owed: taken over from an earlier process */
     SGP_MASS_DISSOLVE,  /* here to outside: mass that a leaver bequeathed */
@@ -525,10 +525,10 @@ double sgp_core_distance(
     const struct sgp_node *node, const struct sgp_core_link *link, double *ret_relative);
 
 /* owed.c */
-void sgp_core_grow(struct sgp_node *node, double weight);
+void sgp_core_scale_for_return(struct sgp_node *node, double weight);
 /* Add to x what a share took from the snapshot. */
 void sgp_core_put_back(struct sgp_node *node, uint32_t slot, const struct sgp_share *share);
-void sgp_core_come_home(struct sgp_node *node, uint32_t slot, const struct sgp_share *share);
+void sgp_core_restore_share(struct sgp_node *node, uint32_t slot, const struct sgp_share *share);
 bool sgp_core_is_of_cycle(const struct sgp_node *node, const struct sgp_share *share);
 /* owe_next: the share that is owed first is settled. forget_owed: it is forgotten, whatever becomes
  * of it. forget_unsent: all shares that have not been sent are forgotten. */

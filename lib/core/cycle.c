@@ -62,7 +62,7 @@ void sgp_core_void_former(struct sgp_node *node)
 }
 
 /* A node that has given everything away takes one share back, in order to have an estimate. */
-static void take_one_home(struct sgp_node *node)
+static void take_one_back(struct sgp_node *node)
 {
     for (uint32_t i = 0; node->mass.weight <= 0 && i < node->layout.out_count; i++) {
         struct sgp_owed *owed = &node->layout.links[i].owed[0];
@@ -137,7 +137,7 @@ static void begin_again(struct sgp_node *node, sgp_round start, sgp_round epoch_
     if (node->exact.begun)
         go_back(node);
     node->exact.begun = false;
-    take_one_home(node);
+    take_one_back(node);
     sgp_core_void_former(node);
     take_weight(node);
     sgp_core_set_round(node, start);

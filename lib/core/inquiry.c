@@ -188,7 +188,7 @@ static void settle(struct sgp_node *node, const struct subject *subject, bool ac
     } else {
         uint32_t index = (uint32_t)(subject->debt - node->accounts.entries);
         double weight = subject->debt->account.weight;
-        sgp_core_end_debt(node, index, accepted ? SGP_MASS_PAY : SGP_MASS_TAKE_HOME);
+        sgp_core_end_debt(node, index, accepted ? SGP_MASS_PAY : SGP_MASS_RETURN_DEBT);
         tell(node, subject->target, weight, reason);
     }
     node->again = true;

@@ -22,7 +22,7 @@ static const struct {
     [SGP_MASS_RETURN] = {.owed = -1, .here = 1},
     [SGP_MASS_DISPUTE] = {.owed = -1, .debt = 1},
     [SGP_MASS_PAY] = {.debt = -1},
-    [SGP_MASS_TAKE_HOME] = {.debt = -1, .here = 1},
+    [SGP_MASS_RETURN_DEBT] = {.debt = -1, .here = 1},
     [SGP_MASS_TAKE_DEBT] = {.debt = 1},
     [SGP_MASS_OWE_STILL] = {.owed = 1},
     [SGP_MASS_DISSOLVE] = {.here = -1},

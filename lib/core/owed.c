@@ -8,7 +8,7 @@
 
 /* The mass of a share of an earlier process, whose snapshot is lost, returns at the node's present
  * estimate: x is scaled with w. If no weight is left, there is no estimate to scale. */
-void sgp_core_grow(struct sgp_node *node, double weight)
+void sgp_core_scale_for_return(struct sgp_node *node, double weight)
 {
     if (node->mass.weight > 0 && weight > 0) {
         double factor = (node->mass.weight + weight) / node->mass.weight;
@@ -29,14 +29,14 @@ void sgp_core_put_back(struct sgp_node *node, uint32_t slot, const struct sgp_sh
 
 /* The share returns from its snapshot, which is in use until the RESTORE job is done. Without a
  * snapshot it returns by weight, at the present estimate. */
-void sgp_core_come_home(struct sgp_node *node, uint32_t slot, const struct sgp_share *share)
+void sgp_core_restore_share(struct sgp_node *node, uint32_t slot, const struct sgp_share *share)
 {
-    if (node->role->come_home != NULL) {
-        node->role->come_home(node, slot);
+    if (node->role->restore_share != NULL) {
+        node->role->restore_share(node, slot);
     } else if (slot != SGP_SLOT_NONE) {
         sgp_core_put_back(node, slot, share);
     } else {
-        sgp_core_grow(node, share->weight);
+        sgp_core_scale_for_return(node, share->weight);
     }
 }
 
@@ -91,7 +91,7 @@ void sgp_core_take_back(struct sgp_node *node, struct sgp_core_link *link, enum 
         sgp_core_end_epoch(node, &node->exact.epoch);
     } else {
         if (owed.slot != SGP_SLOT_NONE || owed.lost)
-            sgp_core_come_home(node, owed.slot, &owed.share);
+            sgp_core_restore_share(node, owed.slot, &owed.share);
         sgp_mass_post(node, SGP_MASS_RETURN, owed.share.weight);
         sgp_core_owe_next(node, link);
     }

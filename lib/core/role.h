@@ -65,7 +65,7 @@ struct sgp_role {
     void (*absorb)(struct sgp_node *node, struct sgp_receive *receive);
     /* A share of this node returns. `slot` is its snapshot, or NONE. NULL: the share returns to
      * x. */
-    void (*come_home)(struct sgp_node *node, uint32_t slot);
+    void (*restore_share)(struct sgp_node *node, uint32_t slot);
     /* Called when a higher epoch was heard of. NULL: cycles are renewed (cycle.c). */
     void (*renew)(struct sgp_node *node);
     /* The round that follows this one, which is complete. NULL: the next number. */

@@ -408,7 +408,7 @@ bool sgp_core_offers_last(struct sgp_node *node)
 
 /* The token was refused, or its target is gone. x is the token plus this node's updates since. If
  * the snapshot is lost, x is an older copy, or a guess, and other nodes may know greater labels. */
-static void come_home(struct sgp_node *node, uint32_t slot)
+static void restore_token(struct sgp_node *node, uint32_t slot)
 {
     forget_offered(node);
     node->token.slot = slot; /* the link's snapshot is the token again */
@@ -552,7 +552,7 @@ const struct sgp_role sgp_role_token = {
     .may_absorb = may_absorb,
     .absorb = absorb,
     .renew = renew,
-    .come_home = come_home,
+    .restore_share = restore_token,
     .awaited = awaited,
     .promise = promise,
 };

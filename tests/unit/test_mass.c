@@ -54,7 +54,7 @@ Test(mass, each_posting_takes_from_one_account_and_adds_to_another)
         {SGP_MASS_RETURN, {.owed = -0.25, .weight = 0.25}},
         {SGP_MASS_DISPUTE, {.owed = -0.25, .debt = 0.25}},
         {SGP_MASS_PAY, {.debt = -0.25, .due = -0.25}},
-        {SGP_MASS_TAKE_HOME, {.debt = -0.25, .weight = 0.25}},
+        {SGP_MASS_RETURN_DEBT, {.debt = -0.25, .weight = 0.25}},
         {SGP_MASS_TAKE_DEBT, {.debt = 0.25, .due = 0.25}},
         {SGP_MASS_OWE_STILL, {.owed = 0.25, .due = 0.25}},
         {SGP_MASS_DISSOLVE, {.weight = -0.25, .due = -0.25}},
@@ -129,7 +129,7 @@ Test(mass, a_posting_that_is_left_out_is_named)
         {SGP_MASS_RETURN, &owed},
         {SGP_MASS_DISPUTE, &owed},
         {SGP_MASS_PAY, &debt},
-        {SGP_MASS_TAKE_HOME, &debt},
+        {SGP_MASS_RETURN_DEBT, &debt},
         {SGP_MASS_TAKE_DEBT, &debt},
         {SGP_MASS_OWE_STILL, &owed},
         {SGP_MASS_DROP, &held},
@@ -242,7 +242,7 @@ static void open_debtor(struct desk *desk, const struct sgp_role *role)
 
 static void take_home(struct sgp_node *node)
 {
-    sgp_core_end_debt(node, 0, SGP_MASS_TAKE_HOME);
+    sgp_core_end_debt(node, 0, SGP_MASS_RETURN_DEBT);
 }
 
 static void reload(struct sgp_node *node)

@@ -204,7 +204,7 @@ Test(leave, a_leaver_that_is_still_there_says_what_its_heir_has_forgotten)
  * n2 leaves to n0. The record of n0 is put back from before the bequest, and n2 begins again as a new
  * member. Now no node knows of the two shares, and both come home. `away` is how long n0 is dead: n2
  * is still there then, or is not. */
-static void check_that_both_come_home(sgp_time away)
+static void check_that_both_return(sgp_time away)
 {
     static const uint32_t island[] = {0, 2};
     static const struct sgp_sim_cut cut = {island, 2, SGP_SECOND, 100 * SGP_SECOND};
@@ -238,8 +238,8 @@ static void check_that_both_come_home(sgp_time away)
 
 Test(leave, an_heir_that_was_put_back_knows_nothing_of_what_its_leaver_accepted)
 {
-    check_that_both_come_home(30 * SGP_MILLISECOND);
-    check_that_both_come_home(2 * SGP_SECOND);
+    check_that_both_return(30 * SGP_MILLISECOND);
+    check_that_both_return(2 * SGP_SECOND);
 }
 
 /* n0 and n2 are cut off from n1 and n3, as above, and the record of n0 is put back from before the
