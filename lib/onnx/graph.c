@@ -169,54 +169,51 @@ const char *sgp_onnx_apply(
 
 /* ---- attributes ---- */
 
-static SgpOnnx__AttributeProto *attribute(struct sgp_onnx_graph *graph, SgpOnnx__NodeProto *node,
-    const char *name, SgpOnnx__AttributeProto__AttributeType type)
+/* What every attribute has; a function adds its value. */
+static SgpOnnx__AttributeProto attribute_of(SgpOnnx__AttributeProto__AttributeType type)
 {
-    SgpOnnx__AttributeProto *made = allocate(graph, 1, sizeof *made);
-    char *text = copy_text(graph, name);
-    if (graph->failed)
-        return NULL;
-    sgp_onnx__attribute_proto__init(made);
-    made->name = text;
-    made->has_type = true;
-    made->type = type;
+    SgpOnnx__AttributeProto made = SGP_ONNX__ATTRIBUTE_PROTO__INIT;
+    made.has_type = true;
+    made.type = type;
+    return made;
+}
+
+static void add_attribute(struct sgp_onnx_graph *graph, SgpOnnx__NodeProto *node, const char *name,
+    SgpOnnx__AttributeProto attribute)
+{
+    attribute.name = copy_text(graph, name);
+    SgpOnnx__AttributeProto *made = copy(graph, &attribute, 1, sizeof attribute);
+    if (!made)
+        return;
     sgp_assert(node->n_attribute < SGP_ONNX_ATTRIBUTES_MAX);
     node->attribute[node->n_attribute++] = made;
-    return made;
 }
 
 void sgp_onnx_set_float(
     struct sgp_onnx_graph *graph, SgpOnnx__NodeProto *node, const char *name, float value)
 {
-    SgpOnnx__AttributeProto *made =
-        attribute(graph, node, name, SGP_ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
-    if (made) {
-        made->has_f = true;
-        made->f = value;
-    }
+    SgpOnnx__AttributeProto made = attribute_of(SGP_ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
+    made.has_f = true;
+    made.f = value;
+    add_attribute(graph, node, name, made);
 }
 
 void sgp_onnx_set_int(
     struct sgp_onnx_graph *graph, SgpOnnx__NodeProto *node, const char *name, int64_t value)
 {
-    SgpOnnx__AttributeProto *made =
-        attribute(graph, node, name, SGP_ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
-    if (made) {
-        made->has_i = true;
-        made->i = value;
-    }
+    SgpOnnx__AttributeProto made = attribute_of(SGP_ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
+    made.has_i = true;
+    made.i = value;
+    add_attribute(graph, node, name, made);
 }
 
 void sgp_onnx_set_ints(struct sgp_onnx_graph *graph, SgpOnnx__NodeProto *node, const char *name,
     const int64_t *values, size_t count)
 {
-    SgpOnnx__AttributeProto *made =
-        attribute(graph, node, name, SGP_ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
-    int64_t *ints = copy(graph, values, count, sizeof *values);
-    if (ints) {
-        made->ints = ints;
-        made->n_ints = count;
-    }
+    SgpOnnx__AttributeProto made = attribute_of(SGP_ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
+    made.ints = copy(graph, values, count, sizeof *values);
+    made.n_ints = count;
+    add_attribute(graph, node, name, made);
 }
 
 /* Texts as protobuf's bytes; NULL without memory. */
@@ -233,13 +230,10 @@ static ProtobufCBinaryData *copy_texts(
 void sgp_onnx_set_strings(struct sgp_onnx_graph *graph, SgpOnnx__NodeProto *node, const char *name,
     const char *const *values, size_t count)
 {
-    SgpOnnx__AttributeProto *made =
-        attribute(graph, node, name, SGP_ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS);
-    ProtobufCBinaryData *texts = copy_texts(graph, values, count);
-    if (texts) {
-        made->strings = texts;
-        made->n_strings = count;
-    }
+    SgpOnnx__AttributeProto made = attribute_of(SGP_ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS);
+    made.strings = copy_texts(graph, values, count);
+    made.n_strings = count;
+    add_attribute(graph, node, name, made);
 }
 
 const char *sgp_onnx_cast(
@@ -351,7 +345,7 @@ const char **sgp_onnx_list(struct sgp_onnx_graph *graph, size_t count)
 
 /* ---- the model ---- */
 
-/* One of inputs or outputs: its messages lie in one piece of memory. */
+/* An input, an output or a declared value: its messages lie in one piece of memory. */
 struct information {
     SgpOnnx__ValueInfoProto info;
     SgpOnnx__TypeProto type;
@@ -392,31 +386,34 @@ static SgpOnnx__ValueInfoProto *information(struct sgp_onnx_graph *graph, const 
     return &made->info;
 }
 
+/* Add it to one of the lists of the graph, which has room for `capacity` of them. */
+static void add_information(struct sgp_onnx_graph *graph, SgpOnnx__ValueInfoProto **list,
+    size_t *count, SgpOnnx__ValueInfoProto *made)
+{
+    sgp_assert(*count < graph->capacity);
+    if (made)
+        list[(*count)++] = made;
+}
+
 void sgp_onnx_input(struct sgp_onnx_graph *graph, const char *name, sgp_onnx_type type,
     uint32_t columns, const char *text)
 {
-    SgpOnnx__ValueInfoProto *made = information(graph, name, type, columns, text);
-    sgp_assert(graph->graph.n_input < graph->capacity);
-    if (made)
-        graph->graph.input[graph->graph.n_input++] = made;
+    add_information(graph, graph->graph.input, &graph->graph.n_input,
+        information(graph, name, type, columns, text));
 }
 
 void sgp_onnx_output(struct sgp_onnx_graph *graph, const char *name, sgp_onnx_type type,
     uint32_t columns, const char *text)
 {
-    SgpOnnx__ValueInfoProto *made = information(graph, name, type, columns, text);
-    sgp_assert(graph->graph.n_output < graph->capacity);
-    if (made)
-        graph->graph.output[graph->graph.n_output++] = made;
+    add_information(graph, graph->graph.output, &graph->graph.n_output,
+        information(graph, name, type, columns, text));
 }
 
 void sgp_onnx_declare(
     struct sgp_onnx_graph *graph, const char *name, sgp_onnx_type type, uint32_t columns)
 {
-    SgpOnnx__ValueInfoProto *made = information(graph, name, type, columns, "");
-    sgp_assert(graph->graph.n_value_info < graph->capacity);
-    if (made)
-        graph->graph.value_info[graph->graph.n_value_info++] = made;
+    add_information(graph, graph->graph.value_info, &graph->graph.n_value_info,
+        information(graph, name, type, columns, ""));
 }
 
 void sgp_onnx_tag(struct sgp_onnx_graph *graph, const char *key, const char *value)
