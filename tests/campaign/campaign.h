@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Campaigns: from a seed a fleet, a topology and a mix of every fault, then a verdict.
  *
- *   draw.c    what a seed means
+ *   draw.c    what a seed means, by fleet.c and faults.c
  *   judge.c   the run, and what must hold whatever happened
  *   plants.c  bugs put in on purpose, between the driver and the simulator's operations
  *   main.c    the command line
