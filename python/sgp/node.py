@@ -42,11 +42,9 @@ class Tally:
     parts: float = 0.0  # what the losses are divided by
     losses: float = 0.0
 
-    def add(self, loss: Optional[SupportsFloat], rows: Optional[int]) -> None:
+    def plus(self, loss: Optional[SupportsFloat], rows: Optional[int]) -> Tally:
         part = 1 if rows is None else rows
-        self.rows += rows or 0
-        self.parts += part
-        self.losses += math.nan if loss is None else real(loss) * part
+        return Tally(self.rows + (rows or 0), self.parts + part, self.losses + (math.nan if loss is None else real(loss) * part))
 
     def loss(self) -> Optional[float]:
         """The mean over rows, or None."""
@@ -92,6 +90,7 @@ class Node:
         self._skipped_steps = self._skipped_told = 0
         self._use_scaler(scaler)
         self._tally = Tally()
+        self._told = False  # the figures of a call that has not ended are in the tally
         self._silent = 0  # how many accumulate() are open
         self._rows = self._step_rows = 0  # of all steps, and of the last one
         self._passes = 0.0  # over the rows of `_sampler`
@@ -227,24 +226,38 @@ class Node:
 
         torch.profiler shows the call as "sgp.mix", and in it the wait for daemon and neighbours as "sgp.wait".
 
-        Ctrl-C raises KeyboardInterrupt; the next call continues what was interrupted, and the step counts once.
+        Ctrl-C raises KeyboardInterrupt. The next call continues what was interrupted: the step and its rows count once, and the
+        arguments of that call are not used.
         Raises Disconnected, ViewsLost, NotFinite, and Refused if a daemon that was restarted refuses this program."""
         self._check_owner()
         self._look_at_scale()
-        self._tally.add(loss, rows)
-        if self._silent:
-            return Mixed(self.round, self.weight, stop=self.stopped)
-        with marked("sgp.mix"):
-            return self._go_ahead() if self._ahead and not self.stopped else self._hand_back(assigned=False)
+        with self._telling(loss, rows):
+            if self._silent:
+                return Mixed(self.round, self.weight, stop=self.stopped)
+            with marked("sgp.mix"):
+                return self._go_ahead() if self._ahead and not self.stopped else self._hand_back(assigned=False)
+
+    @contextlib.contextmanager
+    def _telling(self, loss: Optional[SupportsFloat], rows: Optional[int]) -> Iterator[None]:
+        """Add the figures of a call to the tally, unless the call continues one that Ctrl-C has interrupted."""
+        if not self._told:
+            self._tally, self._told = self._tally.plus(loss, rows), True
+        try:
+            yield
+        except Exception:
+            self._told = False
+            raise
+        self._told = False
 
     def _hand_back(self, assigned: bool, renews: Optional[int] = None) -> Mixed:
         """Give the memory to the daemon, and take it again with the next turn."""
         if self._has_turn() and self._model is not None:
             self._model.gather(assigned)
         step = self._step(assigned, renews)
-        with self._restored(), marked("sgp.wait"):
-            mixed = self._fleet.mix(step)
-        return self._follow(mixed)
+        with self._counted():
+            with self._restored(), marked("sgp.wait"):
+                mixed = self._fleet.mix(step)
+            return self._follow(mixed)
 
     def _has_turn(self) -> bool:
         """Whether the program has the memory, and the model what came with it."""
@@ -256,7 +269,8 @@ class Node:
         if not mixed.stop and self._model is not None and isinstance(self._fleet, Attachment):
             self._model.advance(self._owes)
             self._owes = True
-            self._fleet.hand_back(self._step())
+            with self._counted():
+                self._fleet.hand_back(self._step())
         return mixed
 
     def _land(self, timeout: Optional[float] = None) -> Mixed:
@@ -281,13 +295,27 @@ class Node:
 
     def _step(self, assigned: bool = False, renews: Optional[int] = None) -> Step:
         """The figures of the steps since a turn was handed back."""
-        self._rows += self._tally.rows
-        self._step_rows = self._tally.rows
-        self._passes += self._tally.rows / len(self._sampler) if self._sampler else 0
-        step = Step(self._tally.rows, self._tally.loss(), self.epoch, self._learning_rate(), assigned,
-                    overflowed=self._skipped_steps > self._skipped_told, renews=renews)
-        self._tally, self._skipped_told = Tally(), self._skipped_steps
-        return step
+        return Step(self._tally.rows, self._tally.loss(), math.nan if self._sampler is None else self._passes_told(),
+                    self._learning_rate(), assigned, overflowed=self._skipped_steps > self._skipped_told, renews=renews)
+
+    def _passes_told(self) -> float:
+        """Over the rows of the sampler, with those of the tally."""
+        return self._passes + (self._tally.rows / len(self._sampler) if self._sampler else 0)
+
+    @contextlib.contextmanager
+    def _counted(self) -> Iterator[None]:
+        """The figures of a step count when its call ends. After Ctrl-C it is the next call that ends the step."""
+        try:
+            yield
+        except Exception:
+            self._count()
+            raise
+        self._count()
+
+    def _count(self) -> None:
+        rows = self._tally.rows
+        self._rows, self._step_rows, self._passes, self._tally, self._skipped_told = (
+            self._rows + rows, rows, self._passes_told(), Tally(), self._skipped_steps)
 
     @contextlib.contextmanager
     def _restored(self) -> Iterator[None]:

@@ -426,20 +426,21 @@ class AttachTest(unittest.TestCase):
         import numpy, sgp, sys
         model = {"a": numpy.zeros(4, numpy.float32)}
         node = sgp.attach(model, name=sys.argv[1])
+        own = len(node.sampler(range(64)))
         for value in range(3):
             model["a"] += 1
             print("step", flush=True)
             try:
-                mixed = node.mix()
+                mixed = node.mix(loss=value, rows=4)
             except KeyboardInterrupt:
                 print("interrupted", flush=True)
-                mixed = node.mix()
-            print(mixed.round, model["a"][0], flush=True)
+                mixed = node.mix(loss=value, rows=4)
+            print(mixed.round, model["a"][0], round(node.epoch * own), flush=True)
         node.detach()
     """
 
     def test_ctrl_c_while_it_waits(self):
-        """The daemon answers only after the interrupt: the step counts, once."""
+        """The daemon answers only after the interrupt: the step and its rows count, once."""
         def hold(daemon, frame):
             held.set()
             gone.wait(common.PATIENCE)
@@ -451,14 +452,14 @@ class AttachTest(unittest.TestCase):
         program = common.start(self.WAITS, daemon.path)
         self.addCleanup(program.kill)
         line = program.stdout.readline
-        self.assertEqual((line(), line(), line()), ("step\n", "1 1.0\n", "step\n"))
+        self.assertEqual((line(), line(), line()), ("step\n", "1 1.0 4\n", "step\n"))
         self.assertTrue(held.wait(common.PATIENCE))
         program.send_signal(signal.SIGINT)
         self.assertEqual(line(), "interrupted\n")
         gone.set()
-        self.assertEqual(program.stdout.read(), "2 2.0\nstep\n3 3.0\n")
+        self.assertEqual(program.stdout.read(), "2 2.0 8\nstep\n3 3.0 12\n")
         program.communicate(timeout=common.PATIENCE)
-        self.assertEqual(len(daemon.of(DONE)), 3)
+        self.assertEqual([(done["rows"], done["loss"]) for done in daemon.of(DONE)], [(4, 0.0), (4, 1.0), (4, 2.0)])
 
     def test_ctrl_c_while_attaching(self):
         daemon = self.daemon()

@@ -594,9 +594,11 @@ class InterruptTest(DeviceTest):
     COPIES = ("part_of", "copy_all", "values_of")  # in each of which Ctrl-C comes once
 
     def run_with(self, when, kind, overlap):
-        """Six steps of 1, with Ctrl-C in the copy of number `when`: whether it came, and what x and the model are."""
+        """Six steps of 1, with Ctrl-C in the copy of number `when`: whether it came, the rows that the daemon and the program
+        count, and what x and the model are."""
         model = nn.ParameterDict({name: nn.Parameter(torch.ones(1, dtype=kind)) for name in ("a", "b")})
         node = self.attach(model, daemon={"drift": 0.125}, overlap=overlap)
+        own = len(node.sampler(range(64)))
         count = 0
 
         def counted(work):
@@ -623,9 +625,10 @@ class InterruptTest(DeviceTest):
                 with torch.no_grad():
                     for parameter in model.values():
                         parameter += 1
-                patiently(node.mix)
+                patiently(lambda: node.mix(rows=2))
             patiently(node.finish)
-        return interrupts, self.fake.x.tolist(), [parameter.item() for parameter in model.values()]
+        told = sum(frame["rows"] for frame in self.fake.of(fake_daemon.DONE)), round(node.epoch * own)
+        return interrupts, told, self.fake.x.tolist(), [parameter.item() for parameter in model.values()]
 
     def test_in_each_copy(self):
         for kind, overlap in ((FP32, True), (BF16, True), (BF16, False)):
@@ -633,9 +636,10 @@ class InterruptTest(DeviceTest):
             while came:
                 when += 1
                 with self.subTest(kind=kind, overlap=overlap, when=when):
-                    came, x, z = self.run_with(when, kind, overlap)
+                    came, told, x, z = self.run_with(when, kind, overlap)
                     self.assertEqual(x, [7.75] * 2, "1, six steps, six shares of 1/8")
                     self.assertEqual(z, x)
+                    self.assertEqual(told, (12, 12))
                     self.fake.close()
             self.assertGreater(when, 20)
 
