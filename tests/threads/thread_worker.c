@@ -166,16 +166,16 @@ static void short_and_long(void)
 
 /* ---- a long job that lets others in ---- */
 
-enum { LONG, LOOK, LOOK_AGAIN, CHANGE, LOOK_LATER, GUESTS };
+enum { LONG, LOOK, LOOK_AGAIN, CHANGE, LOOK_LATER, QUEUED };
 
-static struct job guests[GUESTS];
-static int run_as[GUESTS]; /* in which turn each ran; the compute thread's, until all are done */
+static struct job queued[QUEUED];
+static int run_as[QUEUED]; /* in which turn each ran; the compute thread's, until all are done */
 static int run_count;
-static int guests_done; /* the loop thread's */
+static int queued_done; /* the loop thread's */
 
-static void run_guest(struct job *job)
+static void run_in_turn(struct job *job)
 {
-    run_as[job - guests] = run_count++;
+    run_as[job - queued] = run_count++;
 }
 
 /* Until both that look have been let in, but never what changes something, and nobody past that. */
@@ -185,14 +185,14 @@ static void run_long(struct job *job)
         worker_let_in(&worker);
     for (int i = 0; i < 100; i++)
         worker_let_in(&worker);
-    run_guest(job);
+    run_in_turn(job);
 }
 
-static void on_guest(struct job *job, bool was_cancelled)
+static void on_queued(struct job *job, bool was_cancelled)
 {
     (void)job;
     sgp_assert(!was_cancelled);
-    if (++guests_done == GUESTS)
+    if (++queued_done == QUEUED)
         uv_stop(worker.async.loop);
 }
 
@@ -201,15 +201,15 @@ static void lets_in(void)
     uv_loop_t loop;
     sgp_assert(uv_loop_init(&loop) == 0);
     sgp_assert(worker_start(&worker, &loop) == 0);
-    for (int i = 0; i < GUESTS; i++) {
-        guests[i] = (struct job){.run = i == LONG ? run_long : run_guest,
-            .done = on_guest,
+    for (int i = 0; i < QUEUED; i++) {
+        queued[i] = (struct job){.run = i == LONG ? run_long : run_in_turn,
+            .done = on_queued,
             .reads = i == LOOK || i == LOOK_AGAIN || i == LOOK_LATER};
-        worker_push(&worker, &guests[i]);
+        worker_push(&worker, &queued[i]);
     }
     (void)uv_run(&loop, UV_RUN_DEFAULT);
-    static const int expected[GUESTS] = {2, 0, 1, 3, 4};
-    for (int i = 0; i < GUESTS; i++)
+    static const int expected[QUEUED] = {2, 0, 1, 3, 4};
+    for (int i = 0; i < QUEUED; i++)
         sgp_assert(run_as[i] == expected[i]);
     worker_stop(&worker);
     (void)uv_run(&loop, UV_RUN_DEFAULT);

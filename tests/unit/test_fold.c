@@ -117,7 +117,7 @@ Test(fold, x_that_is_not_at_rest_is_let_alone)
 }
 
 /* It began to come before the snapshot was made. */
-Test(fold, one_that_is_on_its_way_is_from_the_moment_that_x_rests)
+Test(fold, a_share_that_is_arriving_is_folded_from_the_moment_that_x_rests)
 {
     struct desk desk;
     open_pair(&desk);
@@ -130,7 +130,7 @@ Test(fold, one_that_is_on_its_way_is_from_the_moment_that_x_rests)
     close_desk(&desk);
 }
 
-Test(fold, one_of_a_later_round_waits_for_that)
+Test(fold, a_share_of_a_later_round_is_not_folded)
 {
     struct desk desk;
     open_pair(&desk);
@@ -142,7 +142,7 @@ Test(fold, one_of_a_later_round_waits_for_that)
 }
 
 /* Sums have an order: by source. */
-Test(fold, only_the_first_of_the_sources_is)
+Test(fold, only_the_share_of_the_first_source_is_folded)
 {
     struct desk desk;
     open_three(&desk);
@@ -166,7 +166,7 @@ Test(fold, only_the_first_of_the_sources_is)
     close_desk(&desk);
 }
 
-Test(fold, what_is_damaged_or_refused_is_dropped)
+Test(fold, a_damaged_or_refused_share_is_dropped)
 {
     const int codes[] = {SGP_E_CHECKSUM, SGP_E_NOT_FINITE, SGP_E_OUTSIZED};
     for (size_t i = 0; i < 3; i++) {
@@ -182,7 +182,7 @@ Test(fold, what_is_damaged_or_refused_is_dropped)
     }
 }
 
-Test(fold, it_ends_with_its_connection_and_x_rests_for_the_next)
+Test(fold, a_fold_ends_with_its_connection_and_x_rests_for_the_next)
 {
     struct desk desk;
     begin_fold(&desk);
@@ -195,7 +195,7 @@ Test(fold, it_ends_with_its_connection_and_x_rests_for_the_next)
 }
 
 /* What a target refuses comes home, which changes x: so it waits. */
-Test(fold, what_was_given_and_refused_comes_home_after_it)
+Test(fold, a_refused_share_returns_after_the_fold)
 {
     struct desk desk;
     begin_fold(&desk);
@@ -238,7 +238,7 @@ Test(fold, a_refusal_is_forgotten_when_its_connection_ends)
 }
 
 /* A target that would not have the share ends its connection: that comes home at once, and what came is of no use. */
-Test(fold, over_an_x_that_has_changed_it_is_refused)
+Test(fold, a_fold_over_an_x_that_has_changed_is_refused)
 {
     struct desk desk;
     begin_fold(&desk);
@@ -252,7 +252,7 @@ Test(fold, over_an_x_that_has_changed_it_is_refused)
 }
 
 /* A clean stop absorbs what is held, so that its last checkpoint is exact; what is still coming goes home. */
-Test(fold, a_stop_does_not_wait_for_it)
+Test(fold, a_stop_does_not_wait_for_a_fold)
 {
     struct desk desk;
     open_three(&desk);
@@ -272,7 +272,7 @@ Test(fold, a_stop_does_not_wait_for_it)
 }
 
 /* It is one of those without whom a round may go on: then what came of it would be of no use. */
-Test(fold, nobody_is_where_a_round_may_go_on_without_him)
+Test(fold, no_share_is_folded_where_a_round_may_go_on_without_its_source)
 {
     struct desk desk;
     struct sgp_topology *topology = two_sources();
@@ -290,7 +290,7 @@ Test(fold, nobody_is_where_a_round_may_go_on_without_him)
 }
 
 /* x changes while it comes: the snapshot is let go of at once, and the rest of the share is not folded. */
-Test(fold, it_is_given_up_as_soon_as_x_changes)
+Test(fold, a_fold_is_given_up_as_soon_as_x_changes)
 {
     struct desk desk;
     begin_fold(&desk);
@@ -302,7 +302,7 @@ Test(fold, it_is_given_up_as_soon_as_x_changes)
 }
 
 /* Where each has its own pace, and where the steps come after the publishing, x is never at rest. */
-Test(fold, methods_that_do_not_rest_do_not)
+Test(fold, methods_whose_x_does_not_rest_fold_no_share)
 {
     const char *const names[] = {"osgp", "agp"};
     for (size_t i = 0; i < 2; i++) {

@@ -91,7 +91,7 @@ static size_t size_of_file(void)
     return (size_t)info.st_size;
 }
 
-Test(ledger, what_was_committed_is_found)
+Test(ledger, a_committed_record_is_found)
 {
     cr_assert(eq(u64, commit_and_vanish(), 2));
     for (int i = 0; i < 3; i++) { /* opening changes nothing */
@@ -108,7 +108,7 @@ Test(ledger, what_was_committed_is_found)
     }
 }
 
-Test(ledger, one_that_was_opened_and_never_written_is_no_loss)
+Test(ledger, a_ledger_that_was_opened_and_never_written_is_not_damaged)
 {
     struct ledger ledger = opened();
     ledger_close(&ledger);
@@ -119,7 +119,7 @@ Test(ledger, one_that_was_opened_and_never_written_is_no_loss)
     ledger_close(&ledger);
 }
 
-Test(ledger, one_that_was_damaged_stays_so_until_the_first_commit)
+Test(ledger, a_damaged_ledger_stays_damaged_until_the_first_commit)
 {
     (void)commit_and_vanish();
     spoil(0, size_of_file());
@@ -159,7 +159,7 @@ Test(ledger, it_grows_with_what_is_in_it)
     ledger_close(&ledger);
 }
 
-Test(ledger, what_cannot_grow_stays_as_it_was)
+Test(ledger, a_ledger_that_cannot_grow_stays_as_it_was)
 {
     struct ledger ledger = opened();
     struct sgp_error error = {0};
@@ -203,7 +203,7 @@ Test(ledger, a_sound_one_goes_on_where_no_second_file_can_be_made)
 }
 
 /* Links that the topology does not name any more need room beside those that it names. */
-Test(ledger, one_that_has_no_room_for_the_links_of_today_is_written_anew)
+Test(ledger, a_ledger_without_room_for_the_present_links_is_written_anew)
 {
     (void)commit_and_vanish();
     size_t size = size_of_file();
@@ -217,7 +217,7 @@ Test(ledger, one_that_has_no_room_for_the_links_of_today_is_written_anew)
 }
 
 /* A store to a page that the disk has no room for would end the process. */
-Test(ledger, one_with_holes_is_filled_before_it_is_used)
+Test(ledger, a_ledger_file_with_holes_is_filled_before_it_is_used)
 {
     struct ledger ledger;
     struct sgp_error error = {0};
@@ -458,7 +458,7 @@ Test(ledger, one_that_cannot_be_read_is_not_replaced)
 }
 
 /* Written whole, with its checksum; nothing of what it says is believed then. */
-Test(ledger, one_whose_values_cannot_be_is_damaged_and_none_of_them_is_kept)
+Test(ledger, a_ledger_with_impossible_values_is_damaged_and_none_of_them_is_kept)
 {
     const double values[] = {NAN, INFINITY, -1, SGP_NODES_MAX + 1.0};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {

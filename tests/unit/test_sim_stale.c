@@ -146,13 +146,13 @@ Test(stale, an_update_is_added_as_it_came)
     expect_reference((struct sgp_staleness){.most = 0}, 5, 1.5);
 }
 
-Test(stale, it_is_divided_by_its_staleness)
+Test(stale, a_stale_update_is_divided_by_its_staleness)
 {
     expect_reference((struct sgp_staleness){.damping = SGP_DAMPING_DIVIDE}, 1, 4);
     expect_reference((struct sgp_staleness){.damping = SGP_DAMPING_DIVIDE, .most = 4}, 3, 2);
 }
 
-Test(stale, it_is_compensated_for_what_was_added_since)
+Test(stale, a_stale_update_is_compensated_for_the_updates_added_since)
 {
     struct sgp_staleness staleness = {.damping = SGP_DAMPING_COMPENSATE, .compensation = 2};
     expect_reference(staleness, 1, 4);
