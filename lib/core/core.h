@@ -67,7 +67,8 @@
  *
  *   emit.c         effects, notes, messages, states
  *   pace.c         how fast the node is compared with its neighbours
- *   notice.c       which links a change of the node concerns
+ *   notice.c       which links a change of the node concerns, and which peers must show that they
+ *                  are alive
  *
  *   facts.c        what follows from the state of a node and its links
  *   layout.c       the links and the number of buffers under a topology
@@ -368,8 +369,11 @@ void sgp_core_layout_needs(const struct sgp_layout *layout, struct sgp_node_need
 void sgp_core_swap_layout(struct sgp_node *node, struct sgp_layout *layout);
 
 /* notice.c */
-/* mark the links dirty that a change of the facts concerns */
+/* Mark the links dirty that a change of the facts concerns. A node that has become active probes
+ * its inactive peers. */
 void sgp_core_notice(struct sgp_node *node);
+/* From now on the peer must show that it is alive on this link, even if both nodes are inactive. */
+void sgp_core_probe(struct sgp_node *node, struct sgp_core_link *link);
 
 /* pace.c */
 void sgp_core_pace_begin(struct sgp_node *node);
@@ -660,8 +664,6 @@ struct sgp_verdict sgp_core_hear(struct sgp_node *node, struct sgp_core_link *li
     const struct sgp_pulse *pulse); /* NULL: a part of a payload arrived */
 void sgp_core_hang_up(
     struct sgp_node *node, struct sgp_core_link *link, int code, enum sgp_reason reason);
-/* From now on the peer must show that it is alive on this link, even if both nodes are inactive. */
-void sgp_core_probe(struct sgp_node *node, struct sgp_core_link *link);
 /* Reject a peer, which then counts as never heard. */
 void sgp_core_refuse(
     struct sgp_node *node, struct sgp_core_link *link, int code, enum sgp_reason reason);

@@ -41,14 +41,6 @@ void sgp_core_refuse(
     sgp_core_hang_up(node, link, code, reason);
 }
 
-void sgp_core_probe(struct sgp_node *node, struct sgp_core_link *link)
-{
-    if (link->liveness.probed != SGP_TIME_NEVER)
-        return;
-    link->liveness.probed = node->now;
-    sgp_core_mark_dirty(node, link);
-}
-
 /* A peer that greets may have lost its other connection as well. A peer that takes part again says
  * so on its other connection, too, if there is one. */
 static void expect_to_hear(struct sgp_node *node, const struct sgp_core_link *from)

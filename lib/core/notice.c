@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Noticing: which links a change of the node's own state concerns.
+/* Noticing: which links a change of the node's own state concerns, and which peers must then show
+ * that they are alive.
  *
  * The rule: docs/rules/silence.md */
 #include "core/core.h"
@@ -40,6 +41,23 @@ static void mark_promised(struct sgp_node *node)
             sgp_core_mark_dirty(node, &node->layout.links[i]);
 }
 
+void sgp_core_probe(struct sgp_node *node, struct sgp_core_link *link)
+{
+    if (link->liveness.probed != SGP_TIME_NEVER)
+        return;
+    link->liveness.probed = node->now;
+    sgp_core_mark_dirty(node, link);
+}
+
+/* This node has become active. Before, no heartbeats were due from inactive peers, so how long they
+ * have been silent says nothing. */
+static void probe_inactive(struct sgp_node *node)
+{
+    SGP_EACH_LINK (link, node)
+        if (!sgp_core_state_is_active(link->pulse.state))
+            sgp_core_probe(node, link);
+}
+
 /* A new round concerns only the neighbours in it. Every other change concerns all links. */
 void sgp_core_notice(struct sgp_node *node)
 {
@@ -57,5 +75,7 @@ void sgp_core_notice(struct sgp_node *node)
         mark_neighbours(node, former->from);
     if (facts.round != former->round)
         mark_promised(node);
+    if (sgp_core_state_is_active(facts.state) && !sgp_core_state_is_active(former->state))
+        probe_inactive(node);
     node->layout.link_index.facts = facts;
 }

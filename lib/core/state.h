@@ -81,8 +81,8 @@ struct sgp_core_link {
         uint32_t codings; /* OUT: those that the peer decodes, as it said last; greet.c */
     } connection;
 
-    /* link.c; watch.c: absent, and heard no more. The failure detector of this link alone: a
-     * message on one link of a peer proves nothing about the other link. */
+    /* link.c; notice.c: probed; watch.c: absent, and heard no more. The failure detector of this
+     * link alone: a message on one link of a peer proves nothing about the other link. */
     struct {
         sgp_time heard; /* SGP_TIME_NEVER: not heard yet, or no longer monitored */
         /* Since when the peer must show that it is alive, even if no heartbeats are due.

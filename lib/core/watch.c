@@ -90,15 +90,16 @@ static sgp_time greeting_end(const struct sgp_core_link *link)
     return link->connection.since + SGP_SILENCE_MIN_NS + more;
 }
 
-/* When a silence proves that the peer is away. If no heartbeats are due, the peer must have left
- * probes unanswered. */
+/* When a silence proves that the peer is away. An active peer always sends heartbeats. An inactive
+ * peer that is probed must have left probes unanswered, because before the probe no heartbeats may
+ * have been due. */
 static sgp_time silent_at(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     sgp_time at = link->liveness.heard + sgp_core_silence(link);
-    if (beats(link->pulse.state, sgp_core_state(node)))
+    if (sgp_core_state_is_active(link->pulse.state))
         return at;
     if (link->liveness.probed == SGP_TIME_NEVER)
-        return SGP_TIME_NEVER;
+        return beats(link->pulse.state, sgp_core_state(node)) ? at : SGP_TIME_NEVER;
     sgp_time answered = link->liveness.probed + SGP_QUIET_BEATS * SGP_BEAT_IDLE_NS + SGP_BEAT_NS;
     return answered > at ? answered : at;
 }

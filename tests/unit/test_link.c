@@ -725,6 +725,36 @@ Test(link, of_two_that_rest_one_that_answers_keeps_its_connection)
     close_desk(&desk);
 }
 
+/* While both rest no heartbeats are due, so the long silence proves nothing. */
+Test(link, a_node_that_is_resumed_judges_a_resting_peer_by_its_answer_alone)
+{
+    for (uint32_t answers = 0; answers < 2; answers++) {
+        struct desk desk;
+        open_pair_at_rest(&desk);
+        sgp_time from = desk.now;
+        struct sgp_pulse rests = pulse_at(0, SGP_ROUND_NONE);
+        rests.state = SGP_NODE_PAUSED;
+        post_type(&desk, SGP_EVENT_RESUME);
+        cr_assert_null(find_note(&desk, SGP_NOTE_ABSENT));
+        cr_assert_not_null(find_sent(&desk, SGP_BEAT, 1));
+        cr_assert_null(find(&desk, SGP_EFFECT_HANG_UP));
+        if (answers)
+            say_pulses(&desk, 1, rests);
+        while (desk.now < from + SGP_SILENCE_MIN_NS - 1) {
+            cr_assert_null(find_note(&desk, SGP_NOTE_ABSENT));
+            sgp_time due = sgp_node_deadline(desk.node);
+            cr_assert(gt(i64, due, desk.now));
+            desk.now = due < from + SGP_SILENCE_MIN_NS ? due : from + SGP_SILENCE_MIN_NS - 1;
+            post_type(&desk, SGP_EVENT_TICK);
+            if (find_note(&desk, SGP_NOTE_ABSENT) != NULL)
+                break;
+        }
+        cr_assert(eq(int, find_note(&desk, SGP_NOTE_ABSENT) != NULL, !answers));
+        cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP) != NULL, !answers));
+        close_desk(&desk);
+    }
+}
+
 /* The other end of the same: two heartbeats are answered once, so that two at rest do not keep each other awake, however long an
  * answer is under way. */
 Test(link, one_that_rests_answers_the_second_heartbeat_of_another)

@@ -131,6 +131,34 @@ Test(faults, a_fleet_at_rest_is_silent_however_long_a_message_takes)
     fleet_destroy(fleet);
 }
 
+/* All nodes rest for long, n0 goes on first, and the others follow. Later n7 is paused until the others have finished. */
+Test(faults, a_node_that_goes_on_after_a_long_rest_takes_no_living_neighbour_for_absent)
+{
+    enum { NODES = 8 };
+    struct fleet *fleet = eight();
+    fleet->options.rounds = 400;
+    fleet_open(fleet);
+    for (uint32_t i = 0; i < NODES; i++) {
+        sgp_time resumed = (100 + 2 * i) * SGP_SECOND;
+        cr_assert(zero(int, sgp_sim_command(fleet->sim, SGP_SECOND, i, SGP_EVENT_PAUSE)));
+        cr_assert(zero(int, sgp_sim_command(fleet->sim, resumed, i, SGP_EVENT_RESUME)));
+    }
+    cr_assert(zero(int, sgp_sim_run(fleet->sim, 114 * SGP_SECOND + SGP_SECOND / 2, &fleet->error)));
+    cr_assert(eq(u64, fleet_summary(fleet).absences, 0));
+    cr_assert(zero(int, sgp_sim_command(fleet->sim, 115 * SGP_SECOND, 7, SGP_EVENT_PAUSE)));
+    cr_assert(zero(int, sgp_sim_command(fleet->sim, 300 * SGP_SECOND, 7, SGP_EVENT_RESUME)));
+    cr_assert(zero(int, sgp_sim_run(fleet->sim, 299 * SGP_SECOND, &fleet->error)));
+    struct sgp_node_status status;
+    sgp_node_status(sgp_sim_node(fleet->sim, 0), &status);
+    cr_assert(eq(int, status.state, SGP_NODE_FINISHED));
+    cr_assert(
+        zero(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error)), "%s", fleet->error.text);
+    struct sgp_sim_summary summary = fleet_summary(fleet);
+    cr_assert(eq(u32, summary.finished, NODES));
+    cr_assert(eq(u64, summary.absences, 0));
+    fleet_destroy(fleet);
+}
+
 /* n0 is paused while n1 ends its rounds, so no heartbeats are due. Then n0's machine loses its power and its state. */
 Test(faults, who_comes_back_to_one_at_rest_gets_in_beside_its_former_connection)
 {
