@@ -27,7 +27,7 @@ static const char help[] =
     "campaign --algorithm NAME [--nodes N] [--compression NAME] [--copies NAME] --seed S [--plant "
     "BUG] [--trace]\n"
     "campaign --algorithm sgp --exact ...\n"
-    "campaign --plants [--nodes N]\n"
+    "campaign --plants [--nodes N] [--seeds K]\n"
     "\n"
     "Runs fleets in virtual time, each drawn from its seed with faults of every kind, and judges "
     "them.\n"
@@ -41,8 +41,9 @@ static const char help[] =
     "  --seed S          this seed alone\n"
     "  --trace           what every step of every node did\n"
     "  --plant BUG       with this bug put in\n"
-    "  --plants          every bug in turn: each must be caught within 50 seeds, none without a "
-    "bug\n";
+    "  --plants          every bug in turn: each must be caught within 50 seeds, and none in K "
+    "(50) "
+    "without a bug\n";
 
 /* ---- one seed ---- */
 
@@ -150,13 +151,19 @@ static bool run_methods(const struct request *request)
 
 /* ---- planted bugs ---- */
 
+/* How many seeds are tried. A campaign without a bug goes through all of them. */
+static uint64_t seeds_of(const struct request *request, const struct campaign_plant *plant)
+{
+    return plant != NULL && !plant->harmless ? PLANT_SEEDS : request->seeds;
+}
+
 /* Whether a campaign of these seeds fails; says at which one and why. */
 static bool find_bug(struct request *request, struct campaign_plant *plant)
 {
     const struct sgp_method *method =
         sgp_method_find(plant && plant->method ? plant->method : "sgp");
     request->plant = plant;
-    for (uint64_t seed = 1; seed <= PLANT_SEEDS; seed++) {
+    for (uint64_t seed = 1; seed <= seeds_of(request, plant); seed++) {
         struct sgp_error error = {0};
         struct sgp_sim_summary summary;
         if (run_seed(request, method, seed, &error, &summary) == 0)
@@ -174,12 +181,14 @@ static bool run_plants(struct request *request)
     bool good = true;
     for (struct campaign_plant *plant = campaign_plants; plant->name; plant++, tests++) {
         bool right = find_bug(request, plant) != plant->harmless;
-        (void)printf("%s - %s %s %u seeds: %s\n", right ? "ok" : "not ok", plant->name,
-            plant->harmless ? "harms nobody in" : "is caught within", PLANT_SEEDS, plant->summary);
+        (void)printf("%s - %s %s %llu seeds: %s\n", right ? "ok" : "not ok", plant->name,
+            plant->harmless ? "harms nobody in" : "is caught within",
+            (unsigned long long)seeds_of(request, plant), plant->summary);
         good &= right;
     }
     bool found = find_bug(request, NULL);
-    (void)printf("%s - without a bug all %u seeds hold\n", found ? "not ok" : "ok", PLANT_SEEDS);
+    (void)printf("%s - without a bug all %llu seeds hold\n", found ? "not ok" : "ok",
+        (unsigned long long)seeds_of(request, NULL));
     (void)printf("1..%u\n", tests + 1);
     return good && !found;
 }
@@ -235,7 +244,7 @@ static bool take(struct request *request, const char *name, const char *value)
 
 int main(int argc, char **argv)
 {
-    struct request request = {.program = argv[0], .nodes = 16, .first = 1, .seeds = 100};
+    struct request request = {.program = argv[0], .nodes = 16, .first = 1};
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0)
             return fputs(help, stdout) < 0;
@@ -252,6 +261,8 @@ int main(int argc, char **argv)
         else
             i++;
     }
+    if (request.seeds == 0)
+        request.seeds = request.plants ? PLANT_SEEDS : 100;
     bool good;
     if (request.plants)
         good = run_plants(&request);
