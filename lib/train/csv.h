@@ -55,10 +55,13 @@ int sgp_csv_row(struct sgp_csv *csv, const struct sgp_csv_header *header, struct
 /* The reader of sgp_dataset_read_csv and of sgp_scaling_compute on open files. */
 int sgp_csv_read_dataset(FILE *file, const char *name, const struct sgp_csv_options *options,
     struct sgp_error *error, struct sgp_dataset **ret_dataset);
+/* Report that line `line` has a row too many for one dataset. Returns SGP_E_LIMIT. */
+int sgp_csv_too_many(const char *name, uint64_t line, struct sgp_error *error);
 /* Read the same rows in blocks of at most `block_rows`, and of at most 4 MiB of features. `take`
- * receives each block, and must not keep it. If `take` returns a negative code with *error filled,
- * the reading ends. */
-typedef int sgp_csv_take(void *context, const struct sgp_dataset *block, struct sgp_error *error);
+ * receives each block, which it must not keep, and the line of its last row. If `take` returns a
+ * negative code with *error filled, the reading ends. */
+typedef int sgp_csv_take(
+    void *context, const struct sgp_dataset *block, uint64_t line, struct sgp_error *error);
 int sgp_csv_read_blocks(FILE *file, const char *name, const struct sgp_csv_options *options,
     uint64_t block_rows, sgp_csv_take *take, void *context, struct sgp_error *error);
 int sgp_csv_compute_scaling(FILE *file, const char *name, const char *label, const char *ignore,

@@ -211,11 +211,13 @@ static void tell_progress(struct caching *caching)
         1e-6 * (double)caching->origin.source_bytes / (time - caching->begun));
 }
 
-static int take_block(void *context, const struct sgp_dataset *block, struct sgp_error *error)
+static int take_block(
+    void *context, const struct sgp_dataset *block, uint64_t line, struct sgp_error *error)
 {
     struct caching *caching = context;
     tell_progress(caching);
-    return sgp_rows_add(&caching->writer, block, error);
+    return sgp_rows_fit(&caching->writer, block) ? sgp_rows_add(&caching->writer, block, error)
+                                                 : sgp_csv_too_many(caching->table, line, error);
 }
 
 /* Read the table in blocks into the writer. */

@@ -53,6 +53,7 @@ struct reading {
     struct sgp_dataset parts;
     size_t float_capacity;
     size_t label_capacity;
+    uint64_t last_line;  /* where the last row begins that was kept */
     uint64_t block_rows; /* rows per block for `take`; 0: all rows are kept */
     sgp_csv_take *take;
     void *context;
@@ -511,15 +512,21 @@ static int label_read(struct reading *reading, uint32_t i, struct sgp_error *err
     return 0;
 }
 
+int sgp_csv_too_many(const char *name, uint64_t line, struct sgp_error *error)
+{
+    return sgp_fail(error, SGP_E_LIMIT,
+        "%s:%llu: more than %u rows or %llu bytes of numbers; split the table, and give each node "
+        "one part",
+        name, (unsigned long long)line, SGP_ROWS_MAX, (unsigned long long)SGP_DATA_BYTES_MAX);
+}
+
 /* Reserve memory for one more row. */
 static int row_reserve(struct reading *reading, struct sgp_error *error)
 {
     struct sgp_dataset *parts = &reading->parts;
     const uint64_t float_limit = SGP_DATA_BYTES_MAX / sizeof(float);
     if (parts->rows >= SGP_ROWS_MAX || parts->rows >= float_limit / parts->features)
-        return sgp_fail(error, SGP_E_LIMIT, "%s:%llu: more than %u rows or %llu bytes of numbers",
-            reading->csv.source.name, (unsigned long long)reading->csv.line, SGP_ROWS_MAX,
-            (unsigned long long)SGP_DATA_BYTES_MAX);
+        return sgp_csv_too_many(reading->csv.source.name, reading->csv.line, error);
     const size_t rows = (size_t)parts->rows + 1;
     const size_t targets = rows * reading->label_count;
     float *floats = sgp_grow(parts->floats, &reading->float_capacity, sizeof *floats,
@@ -531,9 +538,7 @@ static int row_reserve(struct reading *reading, struct sgp_error *error)
     if (targets == 0)
         return 0;
     if (targets > float_limit)
-        return sgp_fail(error, SGP_E_LIMIT, "%s:%llu: more than %llu bytes of label columns",
-            reading->csv.source.name, (unsigned long long)reading->csv.line,
-            (unsigned long long)SGP_DATA_BYTES_MAX);
+        return sgp_csv_too_many(reading->csv.source.name, reading->csv.line, error);
     void *labels = sgp_grow(parts->classes ? (void *)parts->labels : (void *)parts->values,
         &reading->label_capacity, sizeof(uint32_t), targets, float_limit);
     if (!labels)
@@ -558,7 +563,7 @@ static int block_give(struct reading *reading, struct sgp_error *error)
 {
     if (reading->parts.rows == 0)
         return 0;
-    int status = reading->take(reading->context, &reading->parts, error);
+    int status = reading->take(reading->context, &reading->parts, reading->last_line, error);
     reading->parts.rows = 0;
     return status;
 }
@@ -577,8 +582,10 @@ static int rows_read(struct reading *reading, struct sgp_error *error)
             status = feature_read(reading, &reading->bindings[i], features, error);
         if (status < 0)
             return status;
-        if (status == 0)
+        if (status == 0) {
             reading->parts.rows++;
+            reading->last_line = reading->csv.line;
+        }
         status = reading->parts.rows == reading->block_rows ? block_give(reading, error) : 0;
         if (status < 0)
             return status;

@@ -281,8 +281,10 @@ static int check_outputs(const struct run *run, const float *outputs, uint64_t r
     return 0;
 }
 
-static int take_block(void *context, const struct sgp_dataset *block, struct sgp_error *error)
+static int take_block(
+    void *context, const struct sgp_dataset *block, uint64_t line, struct sgp_error *error)
 {
+    (void)line;
     struct run *run = context;
     struct sgp_predictor *predictor = run->predictor;
     const struct sgp_model *model = &predictor->model;

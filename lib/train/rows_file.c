@@ -242,22 +242,25 @@ static int targets_keep(struct sgp_rows_writer *writer, const struct sgp_dataset
     return 0;
 }
 
+bool sgp_rows_fit(const struct sgp_rows_writer *writer, const struct sgp_dataset *block)
+{
+    const uint64_t most = SGP_DATA_BYTES_MAX / sizeof(float);
+    const uint64_t rows = writer->header.rows + block->rows;
+    return rows <= SGP_ROWS_MAX && rows <= most / block->features &&
+           (block->targets == 0 || rows <= most / block->targets);
+}
+
 int sgp_rows_add(
     struct sgp_rows_writer *writer, const struct sgp_dataset *block, struct sgp_error *error)
 {
     struct sgp_rows_header *header = &writer->header;
-    const uint64_t most = SGP_DATA_BYTES_MAX / sizeof(float);
-    const uint64_t rows = header->rows + block->rows;
-    if (rows > SGP_ROWS_MAX || rows > most / block->features ||
-        (block->targets > 0 && rows > most / block->targets))
-        return sgp_fail(error, SGP_E_LIMIT, "%s: more than %u rows or %llu bytes of numbers",
-            writer->file.path, SGP_ROWS_MAX, (unsigned long long)SGP_DATA_BYTES_MAX);
+    sgp_assert(sgp_rows_fit(writer, block));
     int status = header->rows == 0 ? columns_keep(writer, block) : 0;
     if (status == 0)
         status = targets_keep(writer, block);
     if (status < 0)
         return sgp_fail(error, status, "%s: out of memory", writer->file.path);
-    header->rows = rows;
+    header->rows += block->rows;
     body_write(writer, block->floats, (size_t)block->rows * block->features * sizeof(float));
     return writer->file.status == 0
                ? 0

@@ -74,7 +74,10 @@ struct sgp_rows_writer {
 int sgp_rows_begin(
     struct sgp_rows_writer *writer, const char *path, bool keep, struct sgp_error *error);
 
-/* Append the rows of a block, whose columns are those of the first block. SGP_E_LIMIT, -ENOMEM,
+/* Whether a dataset may have the rows of this block too. */
+bool sgp_rows_fit(const struct sgp_rows_writer *writer, const struct sgp_dataset *block);
+
+/* Append the rows of a block that fits, whose columns are those of the first block. -ENOMEM,
  * -errno: then writer->file.status says so, too. */
 int sgp_rows_add(
     struct sgp_rows_writer *writer, const struct sgp_dataset *block, struct sgp_error *error);

@@ -334,6 +334,25 @@ Test(csv_cache, impossible_rows_are_found)
         "its header is damaged"));
 }
 
+/* The file of rows is not what a user has to change, so the reader of the table reports the limit. */
+Test(csv_cache, rows_fit_up_to_the_limits_of_a_dataset)
+{
+    struct sgp_rows_writer writer = {.header.rows = SGP_ROWS_MAX - 2};
+    struct sgp_dataset block = {.rows = 2, .features = 1, .targets = 1};
+    cr_assert(sgp_rows_fit(&writer, &block));
+    block.rows = 3;
+    cr_assert(not(sgp_rows_fit(&writer, &block)), "rows");
+    writer.header.rows = 0;
+    block.rows = SGP_DATA_BYTES_MAX / sizeof(float) / 4096;
+    block.features = 4096;
+    cr_assert(sgp_rows_fit(&writer, &block));
+    block.rows++;
+    cr_assert(not(sgp_rows_fit(&writer, &block)), "bytes of features");
+    block.features = 1;
+    block.targets = 4096;
+    cr_assert(not(sgp_rows_fit(&writer, &block)), "bytes of targets");
+}
+
 Test(csv_cache, a_cut_of_power_leaves_the_former_file)
 {
     char path[128], bytes[256];

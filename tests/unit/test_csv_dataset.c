@@ -3,6 +3,50 @@
  * that is refused. */
 #include "test_csv_rows.h"
 
+struct blocks {
+    uint32_t count;
+    uint64_t lines[4];
+    uint64_t full_at; /* refuse a block whose last row is of this line */
+};
+
+static int take_block(
+    void *context, const struct sgp_dataset *block, uint64_t line, struct sgp_error *why)
+{
+    struct blocks *blocks = context;
+    cr_assert(ge(u64, block->rows, 1));
+    blocks->lines[blocks->count++] = line;
+    return line == blocks->full_at ? sgp_csv_too_many("t.csv", line, why) : 0;
+}
+
+static int read_blocks(const char *text, struct blocks *blocks)
+{
+    const struct sgp_csv_options options = {.label = "y"};
+    FILE *file = fmemopen((void *)(uintptr_t)text, strlen(text), "rb");
+    error = (struct sgp_error){.code = 0};
+    int status = sgp_csv_read_blocks(file, "t.csv", &options, 2, take_block, blocks, &error);
+    fclose(file);
+    return status;
+}
+
+Test(csv_dataset, a_block_comes_with_the_line_of_its_last_row)
+{
+    struct blocks blocks = {.count = 0};
+    cr_assert(eq(int, read_blocks("a,y\n1,1\n\n2,2\n3,3\n\n\n", &blocks), 0), "%s", error.text);
+    cr_assert(eq(u32, blocks.count, 2));
+    cr_assert(eq(u64, blocks.lines[0], 4));
+    cr_assert(eq(u64, blocks.lines[1], 5));
+}
+
+Test(csv_dataset, rows_beyond_the_limit_name_the_table_its_line_and_a_remedy)
+{
+    struct blocks blocks = {.full_at = 4};
+    cr_assert(eq(int, read_blocks("a,y\n1,1\n\n2,2\n3,3\n", &blocks), SGP_E_LIMIT));
+    cr_assert(eq(u32, blocks.count, 1));
+    cr_assert(eq(str, error.text,
+        "t.csv:4: more than 4294967295 rows or 68719476736 bytes of numbers; split the table, and "
+        "give each node one part"));
+}
+
 Test(csv_dataset, reads_numbers_for_regression)
 {
     struct sgp_dataset *dataset = expect_rows("a,y,b\n1,-2.5,3e2\n 4 ,+5,.5", &plain, 2, 2);
