@@ -6,6 +6,7 @@
 
 #include "sgp/kernels.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -253,8 +254,9 @@ static void after_publish(struct sgp_sim_host *host, const struct sgp_sim_job *j
 }
 
 /* Check the reported distance of a share's estimate from the node's own, in double precision. Only
- * where that is cheap. */
+ * where that is cheap, and where the squares, which kernels have in float32, do not underflow. */
 #define COMPARED_MOST 64u
+#define NORM_LEAST (COMPARED_MOST * (double)FLT_MIN / (double)FLT_EPSILON)
 static void check_distance(struct sgp_sim_host *host, const struct sgp_work *work)
 {
     const struct sgp_sim *sim = host->sim;
@@ -271,8 +273,10 @@ static void check_distance(struct sgp_sim_host *host, const struct sgp_work *wor
         difference += apart * apart;
         norm += z * z;
     }
-    double expected = norm > 0 ? sqrt(difference / norm) : 0;
-    if (norm > 0 && isfinite(expected) && fabs(told - expected) > 1e-3 * expected + 1e-5)
+    if (norm < NORM_LEAST)
+        return;
+    double expected = sqrt(difference / norm);
+    if (isfinite(expected) && fabs(told - expected) > 1e-3 * expected + 1e-5)
         sgp_sim_fail(host->sim, SGP_E_STATE, "%s finds a share %.9g away that is %.9g away",
             sgp_sim_name(sim, host->index), told, expected);
 }

@@ -124,6 +124,17 @@ static const struct sgp_lengths *lengths_of(const struct fleet *fleet, uint32_t 
     return &fleet->sim->hosts[node].performer.lengths;
 }
 
+/* So small are the values far along a ring of 512 nodes with one start that is not zero. */
+Test(sim_perform, the_distance_of_shares_is_not_judged_where_their_squares_underflow)
+{
+    struct fleet *fleet = fleet_generate("ring", 8, 0);
+    fleet->start[0][0] = 1e-20f;
+    fleet->options.rounds = 20;
+    fleet_run(fleet);
+    cr_assert(eq(u32, fleet_summary(fleet).finished, 8));
+    fleet_destroy(fleet);
+}
+
 Test(sim_perform, whoever_has_a_token_looks_at_it)
 {
     struct fleet *fleet = fleet_create();
