@@ -350,7 +350,7 @@ static int end_run(struct daemon *daemon)
     if (runs_end(daemon, &error) == 0)
         return DAEMON_AGAIN;
     sgp_log(&daemon->log->sink, SGP_LEVEL_ERROR, "event=error error=\"%s\"", error.text);
-    return 1;
+    return EXIT_STATUS_FAILED;
 }
 
 int daemon_run(const struct config *config, struct prepared *prepared, struct log *log,
@@ -371,7 +371,7 @@ int daemon_run(const struct config *config, struct prepared *prepared, struct lo
     int code = uv_loop_init(&daemon.loop);
     if (code < 0) {
         sgp_log(&log->sink, SGP_LEVEL_ERROR, "event=error error=\"%s\"", uv_strerror(code));
-        return 1;
+        return EXIT_STATUS_FAILED;
     }
     (void)signal(SIGPIPE, SIG_IGN);
     const struct sgp_dataset *judge =
@@ -400,13 +400,13 @@ int daemon_run(const struct config *config, struct prepared *prepared, struct lo
         early_stop_release();
     } else {
         sgp_log(&log->sink, SGP_LEVEL_ERROR, "event=error error=\"%s\"", error.text);
-        daemon.exit_status = 1;
+        daemon.exit_status = EXIT_STATUS_FAILED;
     }
     (void)uv_run(&daemon.loop, UV_RUN_DEFAULT);
     sgp_assert(uv_loop_close(&daemon.loop) == 0);
     if (daemon.model_file == MODEL_FAILED)
-        daemon.exit_status = 1;
-    if (daemon.resets && daemon.exit_status == 0 && !daemon.signalled)
+        daemon.exit_status = EXIT_STATUS_FAILED;
+    if (daemon.resets && daemon.exit_status == EXIT_STATUS_DONE && !daemon.signalled)
         daemon.exit_status = end_run(&daemon);
     free_all(&daemon);
     if (code == 0 && daemon.exit_status != DAEMON_AGAIN)

@@ -8,6 +8,7 @@
 #include "setup/site.h"
 #include "setup/unit.h"
 #include "store/state_directory.h"
+#include "util/exit_status.h"
 #include "awaiting_model.h"
 #include "awaiting_scaling.h"
 
@@ -25,14 +26,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { /* exit statuses; sgpd(8) lists them */
-    STATUS_DONE = 0,
-    STATUS_FAILED = 1,
-    STATUS_USAGE = 2,
-    STATUS_INVALID = 6, /* --check */
-    /* 7 is KEPT_OUTDATED */
-    STATUS_CONFIG = 78, /* EX_CONFIG: a unit must not restart it */
-};
+#define USAGE_LINE(name, number, restarts, text) "  " #number "  " text "\n"
 
 static const char usage[] =
     "Usage: sgpd -c FILE           run in the foreground\n"
@@ -40,10 +34,9 @@ static const char usage[] =
     "       sgpd --help-config     list every key of the configuration\n"
     "       sgpd --help | --version\n"
     "\n"
-    "Exit status: 0 done, 1 failed, 2 usage, 6 invalid (--check), 7 others may keep a better "
-    "model,\n"
-    "78 configuration error.\n"
-    "See sgpd(8) and sgpd.conf(5); sgpctl talks to a running daemon.\n";
+    "Exit status:\n" EXIT_STATUS_TABLE(
+        USAGE_LINE) "\n"
+                    "See sgpd(8) and sgpd.conf(5); sgpctl talks to a running daemon.\n";
 
 struct options {
     const char *file;
@@ -73,16 +66,16 @@ static int parse_options(int count, char **arguments, struct options *ret_option
             break;
         case 'h':
             (void)fputs(usage, stdout);
-            return STATUS_DONE;
+            return EXIT_STATUS_DONE;
         case HELP_CONFIG:
             config_print_keys(stdout);
-            return STATUS_DONE;
+            return EXIT_STATUS_DONE;
         case VERSION:
             (void)printf("sgpd %s, protocol %u\n", sgp_version(), SGP_WIRE_VERSION);
-            return STATUS_DONE;
+            return EXIT_STATUS_DONE;
         default:
             (void)fputs(usage, stderr);
-            return STATUS_USAGE;
+            return EXIT_STATUS_USAGE;
         }
     }
     if (ret_options->file != NULL && optind == count)
@@ -92,14 +85,16 @@ static int parse_options(int count, char **arguments, struct options *ret_option
     else
         (void)fprintf(stderr, "sgpd: '%s' is one argument too many\n", arguments[optind]);
     (void)fputs(usage, stderr);
-    return STATUS_USAGE;
+    return EXIT_STATUS_USAGE;
 }
 
 /* Memory may be available at the next start. Any other error must be corrected by a person. */
 static int refuse(const struct sgp_error *error, bool check)
 {
     (void)fprintf(stderr, "sgpd: %s\n", error->text);
-    return check ? STATUS_INVALID : error->code == -ENOMEM ? STATUS_FAILED : STATUS_CONFIG;
+    return check                    ? EXIT_STATUS_INVALID
+           : error->code == -ENOMEM ? EXIT_STATUS_FAILED
+                                    : EXIT_STATUS_CONFIG;
 }
 
 /* Print what would run, and where. *prepared is the caller's. */
@@ -116,14 +111,14 @@ static int check(const struct config *config, const struct prepared *prepared)
         (void)printf("warning: %s\n", site.warnings[i]);
     if (site.running)
         (void)printf("running    an sgpd uses %s now\n", config->state_directory);
-    return STATUS_DONE;
+    return EXIT_STATUS_DONE;
 }
 
 /* A later start may succeed. */
 static int fail(const struct sgp_error *error, const struct log *log)
 {
     sgp_log(&log->sink, SGP_LEVEL_ERROR, "event=error error=\"%s\"", error->text);
-    return STATUS_FAILED;
+    return EXIT_STATUS_FAILED;
 }
 
 static int run_awaiting_model(
@@ -137,7 +132,7 @@ static int run_awaiting_model(
         return fail(&error, log);
     if (code > 0) {
         sgp_log(&log->sink, SGP_LEVEL_INFO, "event=end status=0");
-        return STATUS_DONE;
+        return EXIT_STATUS_DONE;
     }
     return daemon_run(config, prepared, log, &extras);
 }
@@ -209,7 +204,7 @@ static int run_or_check_both(struct config *config, struct prepared *prepared, s
     if (config_colocated(
             config, name_of_owner(prepared), prepared->model.inputs, &error, &owner_config) < 0)
         return refuse(&error, checks);
-    int status = STATUS_DONE;
+    int status = EXIT_STATUS_DONE;
     if (prepare(&owner_config, NULL, &error, &owner) < 0) {
         status = refuse(&error, checks);
     } else {
@@ -219,7 +214,7 @@ static int run_or_check_both(struct config *config, struct prepared *prepared, s
         struct config there = owner_config; /* its state directory does not exist yet */
         if (access(config->state_directory, F_OK) < 0)
             there.state_directory = config->state_directory;
-        status = checks && status == STATUS_DONE ? check(&there, &owner) : status;
+        status = checks && status == EXIT_STATUS_DONE ? check(&there, &owner) : status;
         prepared_finish(&owner);
     }
     config_finish(&owner_config);
@@ -260,7 +255,7 @@ static int agree_on_scaling(const struct config *config, struct log *log, struct
     if (code < 0)
         return fail(&error, log);
     sgp_log(&log->sink, SGP_LEVEL_INFO, "event=end status=0");
-    return STATUS_DONE;
+    return EXIT_STATUS_DONE;
 }
 
 /* Prepare with a cache of rows in the state directory, which is locked first. --check uses what is
@@ -341,5 +336,5 @@ int main(int count, char **arguments)
     state_directory_hand_over(true);
     (void)execv("/proc/self/exe", arguments);
     (void)fprintf(stderr, "sgpd: cannot start anew after a reset: %s\n", strerror(errno));
-    return STATUS_FAILED;
+    return EXIT_STATUS_FAILED;
 }

@@ -182,7 +182,7 @@ void kept_end(struct daemon *daemon)
         : asks ? "no counts have come of "
                : "this node could not tell its counts",
         agreed ? "" : names, asks ? " for 10 s" : "");
-    daemon->exit_status = KEPT_OUTDATED;
+    daemon->exit_status = EXIT_STATUS_OUTDATED;
 }
 
 /* ---- the life of it ---- */

@@ -23,8 +23,6 @@
 #define KEPT_QUESTIONS 2u
 /* A finished node exits when neither a word nor a copy has come for so long. */
 #define KEPT_LASTS_NS (10 * SGP_SECOND)
-/* The exit status of a node that may keep an older model than others do. */
-#define KEPT_OUTDATED 7
 
 /* 0, or negative with *error. What an earlier process has kept is read. */
 int kept_open(struct daemon *daemon, struct sgp_error *error);
@@ -55,7 +53,7 @@ bool kept_is_awaited(const struct daemon *daemon);
 bool kept_hold(const struct daemon *daemon);
 
 /* The node ends, since its work is done. If others may keep a better model, it says so, and ends
- * with KEPT_OUTDATED. */
+ * with EXIT_STATUS_OUTDATED. */
 void kept_end(struct daemon *daemon);
 
 /* The topology file has changed. */

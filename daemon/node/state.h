@@ -12,6 +12,7 @@
 #include "setup/config.h"
 #include "control/control.h"
 #include "net/dialer.h"
+#include "util/exit_status.h"
 #include "util/figures.h"
 #include "store/history.h"
 #include "store/ledger.h"

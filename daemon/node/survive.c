@@ -260,7 +260,7 @@ void survive_retire(struct daemon *daemon)
         (void)snprintf(to, sizeof to, "%s.left", from);
         if (rename(from, to) == 0 || errno == ENOENT)
             continue;
-        daemon->exit_status = 1;
+        daemon->exit_status = EXIT_STATUS_FAILED;
         notes_error(daemon, "%s: cannot be renamed to %s: %s", from, to, strerror(errno));
     }
 }
