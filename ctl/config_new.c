@@ -3,6 +3,9 @@
  * config_new.h. */
 #include "config_new.h"
 
+#include "sgp/best.h"
+#include "sgp/method.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -78,30 +81,24 @@ static enum ctl_exit take_epochs(struct ctl_draft *draft)
     return ctl_option_u64(draft->ctl, &draft->given[NEW_EPOCHS], 1, 1000000, &draft->epochs);
 }
 
-/* What a daemon would refuse; see daemon/setup/prepare_best.c. */
+/* What a daemon would refuse. */
 static enum ctl_exit check_best(const struct ctl_draft *draft)
 {
-    const char *measure = draft->keep_best;
-    const bool suits =
-        draft->topology->owner == SGP_NODE_NONE &&
-        (strcmp(draft->algorithm, "sgp") == 0 || strcmp(draft->algorithm, "dpsgd") == 0);
-    const bool of_numbers =
-        strcmp(measure, "absolute_error") == 0 || strcmp(measure, "squared_error") == 0;
-    const bool of_classes = strcmp(measure, "accuracy") == 0 || strcmp(measure, "log_loss") == 0;
-    if (!of_numbers && !of_classes)
+    const enum sgp_best_measure measure = sgp_best_measure_find(draft->keep_best);
+    const enum sgp_measures_kind kind =
+        ctl_rows_classify(&draft->rows) ? SGP_MEASURES_LOGITS : SGP_MEASURES_NUMBERS;
+    const char *why = sgp_method_lacks_best(sgp_method_find(draft->algorithm));
+    if (measure == 0)
         return ctl_usage(draft->ctl,
-            "--keep-best is accuracy, log_loss, absolute_error or squared_error, and not '%s'",
-            measure);
-    if (of_classes != ctl_rows_classify(&draft->rows))
+            "--keep-best is one of " SGP_BEST_MEASURE_WORDS ", and not '%s'", draft->keep_best);
+    if (!sgp_best_suits(measure, kind))
         return ctl_fail(draft->ctl, CTL_INVALID,
-            "--keep-best %s does not go with the label %.80s; choose %s", measure,
-            draft->rows.label->name,
-            of_classes ? "squared_error or absolute_error" : "log_loss or accuracy");
-    if (!suits)
+            "--keep-best %s does not go with the label %.80s; choose %s", draft->keep_best,
+            draft->rows.label->name, sgp_best_suiting(kind));
+    if (why != NULL)
         return ctl_fail(draft->ctl, CTL_INVALID,
-            "--keep-best goes with the algorithms sgp and dpsgd alone, without an owner; this file "
-            "has %s",
-            draft->algorithm);
+            "--keep-best: with algorithm %s %s; choose " SGP_METHODS_WITH_BEST, draft->algorithm,
+            why);
     return CTL_DONE;
 }
 

@@ -27,23 +27,11 @@ static int check_alone(const struct prepared *p, struct sgp_error *error)
 /* All nodes must be in one round, or their models are never those of one moment. */
 static int check_method(const struct prepared *p, struct sgp_error *error)
 {
-    const char *algorithm = p->method->name;
-    if (p->topology->owner != SGP_NODE_NONE)
-        return config_fail(p->config, CONFIG_ID_KEEP_BEST, error, SGP_E_CONFIG,
-            "%s has a node that owns the vector, and a best model is kept without one only; remove "
-            "it",
-            p->config->topology);
-    if (!sgp_method_waits(p->method))
-        return config_fail(p->config, CONFIG_ID_KEEP_BEST, error, SGP_E_CONFIG,
-            "with algorithm %s each node keeps its own pace, so the models of all nodes are never "
-            "those of one round; choose sgp or dpsgd, or remove it",
-            algorithm);
-    if (sgp_method_overlaps(p->method))
-        return config_fail(p->config, CONFIG_ID_KEEP_BEST, error, SGP_E_CONFIG,
-            "with algorithm %s shares come in later rounds, so a cycle without steps does not "
-            "bring the models together; choose sgp or dpsgd, or remove it",
-            algorithm);
-    return 0;
+    const char *why = sgp_method_lacks_best(p->method);
+    return why == NULL ? 0
+                       : config_fail(p->config, CONFIG_ID_KEEP_BEST, error, SGP_E_CONFIG,
+                             "with algorithm %s %s; choose " SGP_METHODS_WITH_BEST ", or remove it",
+                             p->method->name, why);
 }
 
 static int check_times(const struct prepared *p, struct sgp_error *error)
@@ -66,24 +54,19 @@ static int check_measure(const struct prepared *p, struct sgp_error *error)
 {
     const enum sgp_best_measure measure = prepared_keeps_best(p);
     const struct sgp_dataset *rows = p->data.train;
-    const bool of_numbers = measure == SGP_BEST_ABSOLUTE_ERROR || measure == SGP_BEST_SQUARED_ERROR;
     if (rows == NULL)
         return 0;
     const enum sgp_measures_kind kind = sgp_loss_measures(p->model.loss, rows->classes > 0);
-    if (of_numbers && kind != SGP_MEASURES_NUMBERS)
+    if (sgp_best_suits(measure, kind))
+        return 0;
+    if (kind == SGP_MEASURES_SCORES && measure == SGP_BEST_LOG_LOSS)
         return config_fail(p->config, CONFIG_ID_KEEP_BEST, error, SGP_E_CONFIG,
-            "the label is no number, so there is no %s; choose accuracy%s",
-            sgp_best_measure_name(measure), kind == SGP_MEASURES_SCORES ? "" : " or log_loss");
-    if (!of_numbers && kind == SGP_MEASURES_NUMBERS)
-        return config_fail(p->config, CONFIG_ID_KEEP_BEST, error, SGP_E_CONFIG,
-            "the label is a number, so there is no %s; choose squared_error or absolute_error",
-            sgp_best_measure_name(measure));
-    if (measure == SGP_BEST_LOG_LOSS && kind == SGP_MEASURES_SCORES)
-        return config_fail(p->config, CONFIG_ID_KEEP_BEST, error, SGP_E_CONFIG,
-            "with loss = %s the outputs are no probabilities, so there is no log_loss; choose "
-            "accuracy",
-            sgp_loss_name(p->model.loss));
-    return 0;
+            "with loss = %s the outputs are no probabilities, so there is no log_loss; choose %s",
+            sgp_loss_name(p->model.loss), sgp_best_suiting(kind));
+    return config_fail(p->config, CONFIG_ID_KEEP_BEST, error, SGP_E_CONFIG,
+        "the label is %s number, so there is no %s; choose %s",
+        kind == SGP_MEASURES_NUMBERS ? "a" : "no", sgp_best_measure_name(measure),
+        sgp_best_suiting(kind));
 }
 
 static void warn(struct prepared *p)

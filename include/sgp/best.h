@@ -26,6 +26,7 @@
 #ifndef SGP_BEST_H
 #define SGP_BEST_H
 
+#include "sgp/measures.h"
 #include "sgp/status.h"
 #include "sgp/types.h"
 
@@ -44,6 +45,13 @@ enum sgp_best_measure {
 
 /* "log_loss"; static storage. NULL: no such measure. */
 const char *sgp_best_measure_name(enum sgp_best_measure measure);
+/* The measure of this name, or 0. */
+enum sgp_best_measure sgp_best_measure_find(const char *name);
+
+/* Whether a model whose outputs are measured as `kind` has the measure. */
+bool sgp_best_suits(enum sgp_best_measure measure, enum sgp_measures_kind kind);
+/* Those that it has: "accuracy or log_loss"; static storage. */
+const char *sgp_best_suiting(enum sgp_measures_kind kind);
 
 /* ---- when ------------------------------------------------------------------------------------ */
 

@@ -88,6 +88,11 @@ double sgp_method_keep(const struct sgp_method *method);
 /* Whether shares are absorbed at the end of their round, in the order of their sources. */
 bool sgp_method_in_order(const struct sgp_method *method);
 
+/* Why a fleet has no best model of one round (`[train] keep_best`), as a clause for a message:
+ * "each node keeps its own pace, ..."; static storage. NULL: it has one. */
+const char *sgp_method_lacks_best(const struct sgp_method *method);
+#define SGP_METHODS_WITH_BEST "sgp or dpsgd" /* those whose fleets have one */
+
 /* ---- and of the topology ---- */
 
 /* Make a sealed topology that is not shared yet fit the method; dpsgd gives its edges Metropolis

@@ -83,6 +83,19 @@ bool sgp_method_in_order(const struct sgp_method *method)
     return method->how == SGP_HOW_IN_ORDER_OF_SOURCE;
 }
 
+const char *sgp_method_lacks_best(const struct sgp_method *method)
+{
+    if (method->wants == SGP_WANTS_OWNER || method->wants == SGP_WANTS_TOKEN)
+        return "a node owns the vector, and a best model is kept only where none does";
+    if (!sgp_method_waits(method))
+        return "each node keeps its own pace, so the models of all nodes are never those of one "
+               "round";
+    if (sgp_method_overlaps(method))
+        return "shares come in later rounds, so a cycle without steps does not bring the models "
+               "together";
+    return NULL;
+}
+
 /* ---- requirements on the topology ---- */
 
 /* An exact cycle has rounds of one kind: a step, then shares that are all awaited. */

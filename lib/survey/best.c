@@ -19,6 +19,44 @@ const char *sgp_best_measure_name(enum sgp_best_measure measure)
     return (unsigned)measure <= SGP_BEST_MEASURES ? names[measure] : NULL;
 }
 
+enum sgp_best_measure sgp_best_measure_find(const char *name)
+{
+    unsigned measure = SGP_BEST_MEASURES;
+    while (measure > 0 && strcmp(name, sgp_best_measure_name((enum sgp_best_measure)measure)) != 0)
+        measure--;
+    return (enum sgp_best_measure)measure;
+}
+
+/* ---- what a model is measured by ---- */
+
+struct suiting {
+    enum sgp_best_measure measures[2]; /* the second may be 0 */
+    const char *names;
+};
+
+static const struct suiting *suiting(enum sgp_measures_kind kind)
+{
+    static const struct suiting classes = {
+        {SGP_BEST_ACCURACY, SGP_BEST_LOG_LOSS}, "accuracy or log_loss"};
+    static const struct suiting scores = {{SGP_BEST_ACCURACY}, "accuracy"};
+    static const struct suiting numbers = {
+        {SGP_BEST_SQUARED_ERROR, SGP_BEST_ABSOLUTE_ERROR}, "squared_error or absolute_error"};
+    return kind == SGP_MEASURES_NUMBERS  ? &numbers
+           : kind == SGP_MEASURES_SCORES ? &scores
+                                         : &classes;
+}
+
+bool sgp_best_suits(enum sgp_best_measure measure, enum sgp_measures_kind kind)
+{
+    const struct suiting *found = suiting(kind);
+    return measure != 0 && (measure == found->measures[0] || measure == found->measures[1]);
+}
+
+const char *sgp_best_suiting(enum sgp_measures_kind kind)
+{
+    return suiting(kind)->names;
+}
+
 /* ---- when ---- */
 
 sgp_round sgp_best_period(const struct sgp_best_times *times)

@@ -363,11 +363,12 @@ def test_the_best_model_instead_of_the_last():
         for wrong, status, expected in (
                 (("--best-patience", "3"), 2, "--evaluate-every and --best-patience are for --keep-best"),
                 (("--keep-best", "squared_error"), 6,
-                 "--keep-best squared_error does not go with the label diagnosis; choose log_loss or accuracy"),
-                (("--keep-best", "loss"), 2, "--keep-best is accuracy, log_loss, absolute_error or squared_error, and not 'loss'"),
+                 "--keep-best squared_error does not go with the label diagnosis; choose accuracy or log_loss"),
+                (("--keep-best", "loss"), 2, "--keep-best is one of accuracy|log_loss|absolute_error|squared_error, and not 'loss'"),
                 (("--keep-best", "accuracy", "--evaluate-every", "1"), 2, "--evaluate-every is a whole number from 2 to"),
                 (("--keep-best", "accuracy", "--algorithm", "agp"), 6,
-                 "--keep-best goes with the algorithms sgp and dpsgd alone, without an owner; this file has agp")):
+                 "--keep-best: with algorithm agp each node keeps its own pace, so the models of all nodes are never those of one "
+                 "round; choose sgp or dpsgd")):
             _, err = new(home, "--force", *wrong, status=status)
             assert expected in err and err.count("\n") == 1, err
 

@@ -64,6 +64,24 @@ static struct sgp_best_verdict round_of(
     return decide(fleet);
 }
 
+Test(best, a_kind_of_outputs_has_the_measures_that_messages_name)
+{
+    for (enum sgp_measures_kind kind = SGP_MEASURES_LOGITS; kind <= SGP_MEASURES_NUMBERS; kind++) {
+        uint32_t count = 0;
+        cr_assert(not(sgp_best_suits(0, kind)));
+        for (enum sgp_best_measure measure = 1; measure <= SGP_BEST_MEASURES; measure++) {
+            const char *name = sgp_best_measure_name(measure);
+            cr_assert(eq(int, sgp_best_measure_find(name), measure));
+            count += sgp_best_suits(measure, kind);
+            cr_assert(eq(
+                int, strstr(sgp_best_suiting(kind), name) != NULL, sgp_best_suits(measure, kind)));
+        }
+        cr_assert(eq(u32, count, kind == SGP_MEASURES_SCORES ? 1 : 2));
+    }
+    cr_assert(eq(int, sgp_best_measure_find("loss"), 0));
+    cr_assert(eq(int, sgp_best_measure_find(""), 0));
+}
+
 Test(best, the_last_cycle_before_a_label_is_quiet)
 {
     const struct sgp_best_times times = {.first = 4, .cycle = 3, .every = 8};

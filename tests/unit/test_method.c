@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <string.h>
 
 Test(method, the_table_is_found_by_index_and_by_name)
 {
@@ -21,6 +22,18 @@ Test(method, the_table_is_found_by_index_and_by_name)
     cr_assert(sgp_method_find("") == NULL);
     cr_assert(sgp_method_find("sg") == NULL);
     cr_assert(sgp_method_find("SGP") == NULL);
+}
+
+Test(method, a_best_model_is_kept_by_the_methods_that_messages_name)
+{
+    char names[64] = "";
+    for (uint32_t i = 0; sgp_method_at(i) != NULL; i++) {
+        if (sgp_method_lacks_best(sgp_method_at(i)) != NULL)
+            continue;
+        strcat(names, names[0] != '\0' ? " or " : "");
+        strcat(names, sgp_method_at(i)->name);
+    }
+    cr_assert(eq(str, names, SGP_METHODS_WITH_BEST));
 }
 
 Test(method, what_follows_from_each)
