@@ -75,7 +75,8 @@ const struct ctl_option ctl_simulate_table[] = {
         .summary = "agp, adpsgd: divide the learning rate by a node's relative pace"},
     [LOCAL_STEPS] = {"--local-steps", .value = "N", .summary = "steps in a round (1)"},
     [FINAL_CYCLES] = {"--final-cycles", .value = "N",
-        .summary = "cycles of averaging after the last round (2 when training, else 0)"},
+        .summary = "cycles of averaging after the last round, at most (2 when training, else "
+                   "0)"},
     [COMPRESSION] = {"--compression", .value = "NAME",
         .summary = "of the shares of training rounds: none, fp16, int8 ..., with owners also sign, "
                    "top:F ... (none)",

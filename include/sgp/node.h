@@ -109,7 +109,10 @@ struct sgp_node_config {
     /* Of an owner that waits for its workers: the compressor of the changes to their copies while
      * it trains. Every other copy is plain. */
     enum sgp_compressor copies;
-    uint32_t final_cycles; /* cycles of mixing after the fleet's last training round */
+    /* Cycles of mixing after the fleet's last training round, at most. The node mixes only until
+     * all models agree by the file, if the file says when (sgp_topology_agrees_after) and the
+     * method waits and absorbs in order. 0: no mixing, and models may differ. */
+    uint32_t final_cycles;
     /* SGP_START_ALL, or the number of nodes (with this node) that must have said hello. With 0 and
      * 1 the node begins at once. */
     uint32_t start;

@@ -152,6 +152,7 @@ struct sgp_topology {
     sgp_round prelude_rounds;   /* rounds of all `once` phases, in all passes */
     sgp_round rounds_per_cycle; /* rounds of all others; >= 1 */
     struct sgp_cycle prelude, cycle;
+    uint32_t *agrees; /* for each round of a cycle: see sgp_topology_agrees_after; or NULL */
     /* Of everything except addresses, keys, tls, stops and version; equal files have equal
      * digests. */
     uint64_t digest;
@@ -234,8 +235,8 @@ SGP_API void sgp_topology_destroy(struct sgp_topology *topology); /* NULL is all
 /* Give every edge without a fraction of its own the Metropolis weight 1/(1 + max(degree of source,
  * degree of target)) instead of the default (Xiao and Boyd, 2004). Check that every phase is then
  * symmetric and doubly stochastic, as D-PSGD needs. Call it before the topology is shared. The
- * digest stays: it is the file's. Returns 0, or SGP_E_TOPOLOGY with a text that names digraph, edge
- * and remedy; *ret_culprit (may be NULL) is then the edge. */
+ * digest stays: it is the file's. Returns 0; SGP_E_TOPOLOGY with a text that names digraph, edge
+ * and remedy, and *ret_culprit (may be NULL) is then the edge; or -ENOMEM. */
 int sgp_topology_metropolis(
     struct sgp_topology *topology, struct sgp_error *error, struct sgp_edge_place *ret_culprit);
 
@@ -276,6 +277,13 @@ sgp_round sgp_topology_start_from(const struct sgp_topology *topology, sgp_round
 bool sgp_topology_has_exact(const struct sgp_topology *topology);
 /* Whether the nodes that train take an outer step after this round. */
 bool sgp_topology_steps_after(const struct sgp_topology *topology, sgp_round round);
+/* The number of rounds of averaging alone, from `round` (>= 0) on, after which the estimates of all
+ * nodes are equal by this file, to the precision of a float32, whatever estimates and weights were.
+ * At least 1. SGP_ROUND_NONE: two cycles do not make them equal, or the answer is not known. It is
+ * not known in a prelude, for exact cycles and owners, and where it would take more than
+ * SGP_AGREES_WORK_MAX edges and nodes to find. */
+#define SGP_AGREES_WORK_MAX UINT64_C(100000000)
+sgp_round sgp_topology_agrees_after(const struct sgp_topology *topology, sgp_round round);
 /* The first digraph that asks for outer steps, or NULL. */
 const struct sgp_phase *sgp_topology_outer(const struct sgp_topology *topology);
 /* The weights of the parts at the end of the exact cycle of a round: `slices` values, each > 0 for

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Agreement: a node has finished when its neighbours hold the same model.
  *
- * When its rounds are over, a node makes a sketch of its estimate (sgp/sketch.h) and sends it to
- * all neighbours, who do the same. When all participants have sent theirs, each node compares. If
- * no neighbour is further away than SGP_AGREED, the node has finished. Otherwise it asks for more
- * mixing, by a greater last round, and all nodes follow the greatest last round heard of. Each
- * request doubles the mixing, so that slow topologies agree too.
+ * When its rounds are over, those of mixing too (sgp_core_last), a node makes a sketch of its
+ * estimate (sgp/sketch.h) and sends it to all neighbours, who do the same. When all participants
+ * have sent theirs, each node compares. If no neighbour is further away than SGP_AGREED, the node
+ * has finished. Otherwise it asks for more mixing, by a greater last round, and all nodes follow
+ * the greatest last round heard of. Each request doubles the mixing, so that slow topologies agree
+ * too.
  *
  * A finished node does the same if a node that was cut off reports another estimate. Both halves
  * then mix once more, according to their weights. Mixing is bounded (SGP_MIXING_CYCLES_MAX). Beyond

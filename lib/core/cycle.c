@@ -98,7 +98,7 @@ static double bequests_held(const struct sgp_node *node)
     return members;
 }
 
-/* If the number of rounds is unlimited, the end is at least one cycle away. */
+/* If the number of rounds is unlimited, the end moves with the node (sgp_core_own_end). */
 void sgp_core_put_off_end(struct sgp_node *node)
 {
     if (node->config.open && node->fleet.ends < sgp_core_own_end(node))

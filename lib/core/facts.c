@@ -60,24 +60,65 @@ sgp_round sgp_core_train_end(const struct sgp_node *node)
     return start_from(node, end);
 }
 
-/* Whether the node has mixed without steps for a cycle when training ends, because all nodes had to
- * hear of an open end. At its own pace, a node may have done so alone. */
-static bool mixes_before(const struct sgp_node *node)
+/* The end of this node's own steps, `more` rounds later, at most the end of training. */
+static sgp_round steps_end(const struct sgp_node *node, sgp_round more)
 {
-    return !node->config.open && !sgp_core_at_own_pace(node) &&
-           sgp_core_own_end(node) + node->config.topology->rounds_per_cycle <=
-               sgp_core_train_end(node);
+    sgp_round end = sgp_core_train_end(node);
+    sgp_round own = node->config.open ? end : sgp_core_own_end(node) + more;
+    return own < end ? own : end;
 }
 
-/* A node that has mixed compares at once, and mixes on only if models differ. */
+/* The first round whose exchange mixes all steps that were taken before round `end`, unchanged and
+ * together with those of all nodes. It is the round of the last steps, if their result is given
+ * there, whole, to every target. */
+static sgp_round mixes_from(const struct sgp_node *node, sgp_round end)
+{
+    const struct sgp_node_config *config = &node->config;
+    bool given = !config->method->publishes_first && config->backup_neighbours == 0 &&
+                 config->compressor == SGP_COMPRESSOR_NONE;
+    return given && end > 0 && !sgp_topology_steps_after(config->topology, end - 1) ? end - 1 : end;
+}
+
+/* The end of the mixing after which all models agree by the file, for steps that ended at round
+ * `end`. NONE: the file does not say it, or the method mixes in another order than the file. */
+static sgp_round agrees_at(const struct sgp_node *node, sgp_round end)
+{
+    if (sgp_core_at_own_pace(node) || !sgp_method_in_order(node->config.method))
+        return SGP_ROUND_NONE;
+    if (sgp_core_role_at(node, end)->collective) /* the cycle that ended there gave all the mean */
+        return node->config.compressor == SGP_COMPRESSOR_NONE ? end : SGP_ROUND_NONE;
+    sgp_round from = mixes_from(node, end);
+    sgp_round rounds = sgp_topology_agrees_after(node->config.topology, from);
+    return rounds != SGP_ROUND_NONE ? from + rounds : SGP_ROUND_NONE;
+}
+
+/* One past the last round that this node mixes: until models agree by the file, at most for
+ * final_cycles. If the file says when, all nodes count from the end of the fleet's steps, so that
+ * they name one round. Otherwise a node that has mixed for a cycle when training ends does not mix
+ * again; at its own pace, it may have done so alone. */
+static sgp_round mixes_until(const struct sgp_node *node)
+{
+    sgp_round cycle = node->config.topology->rounds_per_cycle, end = sgp_core_train_end(node);
+    sgp_round most = end + (sgp_round)node->config.final_cycles * cycle;
+    if (node->role->counts_steps) /* all nodes have the owner's model by then */
+        return end;
+    /* some steps may have been taken in the round in which an open end was said */
+    sgp_round steps = steps_end(node, node->fleet.endless ? 1 : 0);
+    bool mixed = steps + cycle <= end && !sgp_core_at_own_pace(node);
+    sgp_round agrees = agrees_at(node, node->fleet.endless && !mixed ? steps : end);
+    if (agrees == SGP_ROUND_NONE && mixed)
+        return end;
+    if (agrees == SGP_ROUND_NONE || agrees > most)
+        return most;
+    return agrees > end ? agrees : end;
+}
+
+/* After that round all compare, and mix on only if models differ. */
 sgp_round sgp_core_last(const struct sgp_node *node)
 {
-    const struct sgp_topology *topology = node->config.topology;
-    bool mixes = !node->role->counts_steps; /* otherwise all nodes have the owner's model by then */
-    sgp_round final = mixes && !mixes_before(node) ? (sgp_round)node->config.final_cycles : 0;
-    sgp_round last = sgp_core_train_end(node) + final * topology->rounds_per_cycle;
-    last = mixes && node->ending.mixes > last ? node->ending.mixes : last;
-    return start_from(node, last);
+    sgp_round last = mixes_until(node);
+    bool asked = !node->role->counts_steps && node->ending.mixes > last;
+    return start_from(node, asked ? node->ending.mixes : last);
 }
 
 /* From the end of training on, a node names its own last round. Under another file or configuration
@@ -147,12 +188,21 @@ sgp_round sgp_core_turn(const struct sgp_node *node, sgp_round round)
     return turn > 0 ? turn : 0; /* an adopted label may precede the file */
 }
 
+/* How far an open end is away. The next round of each link is promised, which is at most a cycle
+ * away, so mixing must not be over before. The mixing after the end may be so long by itself. */
+static sgp_round open_rounds(const struct sgp_node *node)
+{
+    sgp_round cycle = node->config.topology->rounds_per_cycle, end = node->round + 2;
+    sgp_round agrees = node->config.final_cycles > 0 ? agrees_at(node, end) : SGP_ROUND_NONE;
+    return agrees != SGP_ROUND_NONE && agrees > node->round + cycle ? 1 : cycle;
+}
+
 sgp_round sgp_core_own_end(const struct sgp_node *node)
 {
     if (sgp_core_is_relay(node)) /* takes part as long as any node */
         return node->fleet.ends;
-    if (node->config.open) /* one cycle away, so that the next rounds are promised */
-        return node->round + 1 + node->config.topology->rounds_per_cycle;
+    if (node->config.open)
+        return node->round + 1 + open_rounds(node);
     sgp_round before = sgp_topology_turns(node->config.topology, node->turns.round);
     sgp_round left = node->config.rounds - node->turns.count, each = sgp_core_rounds_of_turn(node);
     left =

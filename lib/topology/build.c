@@ -3,6 +3,7 @@
  *
  * Any thread; a topology under construction belongs to one thread. */
 #include "topology/build.h"
+#include "topology/agreement.h"
 #include "topology/colocated.h"
 #include "topology/exact.h"
 #include "topology/key.h"
@@ -160,6 +161,7 @@ void sgp_topology_destroy(struct sgp_topology *topology)
     free(topology->phase_turns);
     free(topology->prelude.ends);
     free(topology->cycle.ends);
+    free(topology->agrees);
     free(topology->nodes);
     free(topology->by_name);
     free(topology->by_key);
@@ -619,6 +621,8 @@ int sgp_topology_seal_where(
         code = sgp_exact_prove(topology, error, &where.phase);
     if (!code && (code = sgp_keys_check(topology, error, &where.source)) == 0)
         where.source = SGP_NODE_NONE;
+    if (!code && (code = sgp_agreement_find(topology)) < 0)
+        code = sgp_fail(error, code, "no memory for %u nodes", topology->node_count);
     if (ret_where)
         *ret_where = place_in_file(topology, where);
     topology->digest = digest_program(topology, digest_topology(topology));

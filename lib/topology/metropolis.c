@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metropolis weights, with which an undirected graph averages without push-sum weights. */
 #include "sgp/topology.h"
+#include "topology/agreement.h"
 
 #include <math.h>
 
@@ -60,5 +61,6 @@ int sgp_topology_metropolis(
             "wants a symmetric topology, such as bidirectional-ring, or choose sgp",
             phase->name, topology->nodes[odd->source].name, topology->nodes[odd->target].name);
     }
-    return 0;
+    int code = sgp_agreement_find(topology);
+    return code < 0 ? sgp_fail(error, code, "no memory for %u nodes", topology->node_count) : 0;
 }

@@ -190,13 +190,14 @@ static const struct story stories[] = {
         .from = 0.05,
         .to = 0.15},
     {.name = "end",
-        .rule = "The end: steps are done, everybody goes on mixing for the final cycles, then all "
-                "have finished on one round.",
-        .family = "ring",
-        .nodes = 2,
+        .rule = "The end: steps are done, everybody goes on mixing until models agree by the file, "
+                "then all have finished on one round.",
+        .family = "one-peer-exponential",
+        .nodes = 4,
         .rounds = 3,
         .final_cycles = 3,
-        .from = 0.04,
+        .teller = "n1",
+        .from = 0.03,
         .to = 1},
     {.name = "disagreement",
         .rule =

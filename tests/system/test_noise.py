@@ -62,7 +62,7 @@ class Noise(FleetTest):
         """The vectors of each node's checkpoint at the end of the run."""
         f.wait_state("finished")
         for index in range(len(f.nodes)):
-            f.wait_log(index, "event=checkpoint round=1504")
+            f.wait_log(index, "event=checkpoint round=1501")
         return [vectors_of(os.path.join(node.directory, "checkpoint")) for node in f.nodes]
 
     def test_check_names_the_part_and_the_memory(self):

@@ -39,7 +39,7 @@ static void come_to_rest(struct desk *desk, bool finished)
 {
     if (finished) {
         (void)beat(desk, SGP_NODE_PAUSED);
-        (void)go_on_to(desk, 102);
+        (void)go_on_to(desk, 100);
         sketch(desk);
         cr_assert(eq(int, status_of(desk).state, SGP_NODE_FINISHED));
         return;
@@ -134,7 +134,7 @@ Test(idle, a_node_alone_has_no_timer)
         open_desk(&desk, topology, config_of(topology));
         post_type(&desk, SGP_EVENT_START);
         if (finished)
-            (void)go_on_to(&desk, 102);
+            (void)go_on_to(&desk, 100);
         else
             post_type(&desk, SGP_EVENT_PAUSE);
         cr_assert(eq(i64, sgp_node_deadline(desk.node), SGP_TIME_NEVER));

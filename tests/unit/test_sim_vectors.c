@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the beginning and the end of a run cost: how many vectors of parameters the fleet sends
+ * in all, by counting the bytes that enter the network. */
+#include "test_sim_fleet.h"
+
+#include "sgp/wire.h"
+
+#define ROUNDS 12
+
+static struct fleet *fleet_of(const char *family, uint32_t nodes)
+{
+    struct fleet *fleet = fleet_generate(family, nodes, 0);
+    fleet->options.rounds = ROUNDS;
+    fleet->options.dimension = 4; /* one value for each part of a reduction of 4 nodes */
+    fleet->eta = 0.1;
+    for (uint32_t i = 0; i < nodes; i++)
+        for (uint32_t c = 0; c < FLEET_DIMENSION_MAX; c++)
+            fleet->centre[i][c] = (float)((i + 2) * (c + 2) % 7) - 3;
+    return fleet;
+}
+
+/* The payloads alone: without messages, and without the header of the one chunk of each payload. */
+static double vectors_sent(const struct fleet *fleet)
+{
+    struct sgp_sim_summary summary = fleet_summary(fleet);
+    uint64_t payloads = summary.shares - summary.shares_empty + summary.adopted;
+    uint64_t heads = summary.messages * SGP_SIM_MESSAGE_BYTES + payloads * SGP_WIRE_HEADER_BYTES;
+    return (double)(summary.bytes - heads) / (4.0 * (double)fleet->options.dimension);
+}
+
+static void expect_agreed(const struct fleet *fleet)
+{
+    struct sgp_sim_summary summary = fleet_summary(fleet);
+    uint32_t nodes = fleet->topology->node_count;
+    cr_expect(eq(u32, summary.finished, nodes));
+    cr_expect(le(dbl, fabs(summary.weight - nodes), 1e-12 * nodes));
+    cr_expect(le(dbl, summary.disagreement, 1e-5));
+    for (uint32_t i = 0; i < nodes; i++)
+        cr_expect(zero(u32, sgp_node_disagreeing(sgp_sim_node(fleet->sim, i))));
+}
+
+/* Of each node, beyond one exchange for each round of training. */
+static void expect_end(
+    const char *family, uint32_t nodes, const char *method, double each_round, double end)
+{
+    struct fleet *fleet = fleet_of(family, nodes);
+    fleet->options.method = sgp_method_find(method);
+    fleet_run(fleet);
+    double each = vectors_sent(fleet) / nodes;
+    cr_expect(epsilon_eq(dbl, each - ROUNDS * each_round, end, 1e-9),
+        "%s of %u, %s: %g vectors of each node for the end", family, nodes, method,
+        each - ROUNDS * each_round);
+    cr_expect(zero(u32, fleet->notes[SGP_NOTE_MIXES]), "%s of %u, %s", family, nodes, method);
+    expect_agreed(fleet);
+    fleet_destroy(fleet);
+}
+
+/* The exchange after the last step counts, so a file that averages exactly in k rounds needs k -
+ * 1 more. */
+Test(sim_vectors, an_end_lasts_until_models_agree_by_the_file)
+{
+    expect_end("one-peer-exponential", 2, "sgp", 1, 0);
+    expect_end("one-peer-exponential", 4, "sgp", 1, 1);
+    expect_end("one-peer-exponential", 8, "sgp", 1, 2);
+    expect_end("one-peer-exponential", 16, "sgp", 1, 3);
+    expect_end("base", 4, "sgp", 1, 1);
+    expect_end("base", 8, "sgp", 1, 2);
+    expect_end("complete", 4, "sgp", 3, 0);
+    expect_end("all-reduce-direct", 4, "sgp", 1.5, 0);
+    expect_end("all-reduce-ring", 4, "sgp", 1.5, 0);
+}
+
+/* D-PSGD gives before it steps, so its last steps are mixed after the end alone. */
+Test(sim_vectors, steps_that_follow_the_exchange_of_their_round_are_mixed_later)
+{
+    expect_end("bipartite-exponential", 4, "dpsgd", 1, 2);
+}
+
+/* Methods that do not absorb in order mix for final_cycles, as they did in all files. */
+Test(sim_vectors, other_methods_mix_for_final_cycles)
+{
+    expect_end("one-peer-exponential", 4, "osgp", 1, 4);
+}
+
+/* Coded shares keep a part of their values back. It is given in rounds of mixing. */
+Test(sim_vectors, coded_steps_are_mixed_later)
+{
+    struct fleet *fleet = fleet_of("one-peer-exponential", 4);
+    fleet->options.chooser.compressor = SGP_COMPRESSOR_FP16;
+    fleet_run(fleet);
+    struct sgp_node_status status;
+    sgp_node_status(sgp_sim_node(fleet->sim, 0), &status);
+    cr_expect(eq(i64, status.round, ROUNDS + 2));
+    expect_agreed(fleet);
+    fleet_destroy(fleet);
+}
+
+/* final_cycles is an upper bound, and 0 means no mixing. */
+Test(sim_vectors, final_cycles_is_a_bound)
+{
+    struct fleet *fleet = fleet_of("one-peer-exponential", 4);
+    fleet->options.final_cycles = 0;
+    fleet_run(fleet);
+    cr_expect(epsilon_eq(dbl, vectors_sent(fleet), 4 * ROUNDS, 1e-9));
+    fleet_destroy(fleet);
+}
+
+static void count_estimates(void *context, enum sgp_level level, const char *text)
+{
+    uint32_t *counts = context;
+    const char *node = strstr(text, " node=n");
+    (void)level;
+    for (const char *at = strstr(text, "send:estimate:"); node != NULL && at != NULL;
+         at = strstr(at + 1, "send:estimate:"))
+        counts[strtoul(node + 7, NULL, 10) % FLEET_NODES_MAX]++;
+}
+
+/* Programs begin with the parameters of the first, which sends `first` vectors. All end their steps
+ * in round 12, and mix for `end` rounds from there on. */
+static void expect_programs(uint32_t nodes, uint32_t first, uint32_t end)
+{
+    uint32_t estimates[FLEET_NODES_MAX] = {0};
+    const struct sgp_sink sink = {
+        .line = count_estimates, .context = estimates, .level = SGP_LEVEL_TRACE};
+    struct fleet *fleet = fleet_of("one-peer-exponential", nodes);
+    fleet->options.one_beginning = fleet->options.open = true;
+    fleet->options.compute_ns = 100 * SGP_MILLISECOND;
+    fleet->options.bandwidth = 0;
+    fleet->options.sink = &sink;
+    fleet->watched = 1;
+    fleet_open(fleet);
+    struct sgp_node_status status = {.round = 0};
+    sgp_time now = 0;
+    while (status.round < ROUNDS) { /* all are in one round: steps take longer than exchanges */
+        now += 10 * SGP_MILLISECOND;
+        cr_assert(zero(int, sgp_sim_run(fleet->sim, now, &fleet->error)));
+        sgp_node_status(sgp_sim_node(fleet->sim, 0), &status);
+    }
+    now += 50 * SGP_MILLISECOND;
+    for (uint32_t i = 0; i < nodes; i++)
+        cr_assert(zero(int, sgp_sim_command(fleet->sim, now, i, SGP_EVENT_STEPS_END)));
+    cr_assert(
+        zero(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error)), "%s", fleet->error.text);
+    cr_expect(eq(u32, estimates[0], first), "%u nodes", nodes);
+    cr_expect(eq(u64, fleet_summary(fleet).adopted, nodes - 1));
+    cr_expect(epsilon_eq(dbl, vectors_sent(fleet), nodes - 1 + nodes * (ROUNDS + end), 1e-9),
+        "%u nodes: %g", nodes, vectors_sent(fleet));
+    cr_expect(zero(u32, fleet->notes[SGP_NOTE_MIXES]));
+    expect_agreed(fleet);
+    fleet_destroy(fleet);
+}
+
+Test(sim_vectors, programs_begin_and_end_with_few_vectors)
+{
+    expect_programs(4, 2, 2);
+    expect_programs(8, 3, 3);
+}
