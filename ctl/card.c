@@ -135,8 +135,8 @@ static void put_tags(const struct sgp_model_file *file, const char *heading, con
         put_row(tags[i].name, sgp_model_file_tag(file, tags[i].key));
 }
 
-static const struct tag model_tags[] = {{"layers", "layers"}, {"loss", "loss"},
-    {"label_smoothing", "label smoothing"}, {"huber_delta", "delta of the loss"},
+static const struct tag model_tags[] = {{"layers", "layers"}, {"local", "local layers"},
+    {"loss", "loss"}, {"label_smoothing", "label smoothing"}, {"huber_delta", "delta of the loss"},
     {"missing", "a missing value is"}, {0}};
 static const struct tag measure_tags[] = {{"test_rows", "rows"}, {"test_loss", "loss"},
     {"test_accuracy", "accuracy"}, {"train_loss", "loss of the latest round of training"}, {0}};

@@ -278,7 +278,7 @@ static void answer_model(struct request *request, float *values, sgp_round round
     if (code == 0) {
         download->control = request->control;
         download->values = values;
-        download->bytes = download->head_bytes + model->model->parameters * sizeof(float);
+        download->bytes = download->head_bytes + sgp_model_values(model->model) * sizeof(float);
         response = MHD_create_response_from_callback(
             download->bytes, DOWNLOAD_BLOCK_BYTES, read_download, download, destroy_download);
     }
@@ -295,7 +295,7 @@ static void answer_model(struct request *request, float *values, sgp_round round
 }
 
 static void on_estimated(
-    void *argument, int code, float *estimate, uint64_t parameters, sgp_round round, double weight)
+    void *argument, int code, float *estimate, uint64_t values, sgp_round round, double weight)
 {
     struct http_job *job = argument;
     if (!job->request) {
@@ -303,7 +303,7 @@ static void on_estimated(
     } else if (code < 0) {
         http_fail_code(job->request, code);
     } else {
-        sgp_assert(parameters == job->request->control->model.model->parameters);
+        sgp_assert(values == sgp_model_values(job->request->control->model.model));
         answer_model(job->request, estimate, round, weight);
     }
     http_end_job(job);

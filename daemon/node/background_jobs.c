@@ -51,10 +51,13 @@ static char *kept_of(const struct daemon *daemon)
 
 /* ---- measuring, at the end of an epoch ---- */
 
-/* Look at other parameters: they take the place of x, and x is put back. NULL: at x. */
-static void look_at(struct task *task, float *held, void (*at)(struct task *))
+/* During an exact cycle x is not an estimate, but the snapshot with which the node entered the
+ * cycle is one. It takes the place of x, and x is put back. Other code may read the location of the
+ * snapshot, so that is not exchanged. */
+void background_jobs_look(struct task *task, void (*at)(struct task *))
 {
     const struct sgp_trainer_methods *methods = task->trainer->methods;
+    float *held = task->entered != NULL ? *task->entered : NULL;
     if (held != NULL)
         methods->exchange(task->trainer, &held);
     at(task);
@@ -62,28 +65,25 @@ static void look_at(struct task *task, float *held, void (*at)(struct task *))
         methods->exchange(task->trainer, &held);
 }
 
-/* During an exact cycle x is not an estimate, but the snapshot with which the node entered the
- * cycle is one. Other code may read the location of the snapshot, so that is not exchanged. */
-void background_jobs_look(struct task *task, void (*at)(struct task *))
-{
-    look_at(task, task->entered != NULL ? *task->entered : NULL, at);
-}
-
-/* The same, or at the kept model if the task has its file. */
+/* The same, or at the kept model if the task has its file. A program's model is not kept. */
 static void look(struct task *task, void (*at)(struct task *))
 {
-    const uint64_t parameters = task->trainer->parameters;
+    struct sgp_learner *learner = task->daemon->prepared->learner;
+    const uint64_t count = task->trainer->model_values;
     struct sgp_error error = {0};
     float *values = NULL;
     if (task->file == NULL) {
         background_jobs_look(task, at);
         return;
     }
-    task->code = sgp_vector_create(parameters, &values);
+    task->code = sgp_vector_create(count, &values);
     if (task->code == 0)
-        task->code = background_jobs_read(task->file, values, parameters, &error);
-    if (task->code == 0)
-        look_at(task, values, at);
+        task->code = background_jobs_read(task->file, values, count, &error);
+    if (task->code == 0) {
+        sgp_learner_exchange(learner, values);
+        at(task);
+        sgp_learner_exchange(learner, values);
+    }
     sgp_vector_destroy(values);
 }
 
@@ -112,16 +112,16 @@ static void run_evaluate(struct job *job)
     look((struct task *)job, evaluate_now);
 }
 
-static void estimate_now(struct task *task)
+static void model_now(struct task *task)
 {
-    task->trainer->methods->estimate(task->trainer, task->weight, task->vector);
+    task->trainer->methods->model(task->trainer, task->weight, task->vector);
 }
 
 static int find_values(struct task *task, struct sgp_error *error)
 {
     if (task->file != NULL)
-        return background_jobs_read(task->file, task->vector, task->trainer->parameters, error);
-    background_jobs_look(task, estimate_now);
+        return background_jobs_read(task->file, task->vector, task->trainer->model_values, error);
+    background_jobs_look(task, model_now);
     return 0;
 }
 
@@ -300,7 +300,7 @@ void background_jobs_save(struct daemon *daemon, sgp_round round, double weight)
     weight = entered != NULL ? 1 : weight;
     struct task *task = weight > 0 ? task_take(daemon, run_save, done_save) : NULL;
     struct save *save = calloc(1, sizeof *save);
-    float *vector = malloc(daemon->prepared->parameters * sizeof *vector);
+    float *vector = malloc(daemon->prepared->trainer->model_values * sizeof *vector);
     if (task == NULL || save == NULL || vector == NULL) {
         notes_error(daemon, weight > 0 ? "the model was not saved: no memory"
                                        : "all mass is given away; there is no model to save");
@@ -430,10 +430,10 @@ static void run_estimate(struct job *job)
 static void done_estimate(struct job *job, bool cancelled)
 {
     struct task task = end(job, cancelled);
-    uint64_t parameters = task.trainer->parameters;
+    uint64_t values = task.trainer->model_values;
     if (task.code != 0)
         free(task.vector);
-    task.estimated(task.argument, task.code, task.code == 0 ? task.vector : NULL, parameters,
+    task.estimated(task.argument, task.code, task.code == 0 ? task.vector : NULL, values,
         task.round, task.weight);
 }
 
@@ -441,7 +441,7 @@ static int estimate(void *context, view_estimated done, void *argument, struct s
 {
     struct daemon *daemon = context;
     struct task *task;
-    float *vector = malloc(daemon->prepared->parameters * sizeof *vector);
+    float *vector = malloc(daemon->prepared->trainer->model_values * sizeof *vector);
     if (vector == NULL)
         return -ENOMEM;
     int code = begin(daemon, run_estimate, done_estimate, &task, error);

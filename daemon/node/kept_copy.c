@@ -8,7 +8,9 @@
  *
  *     1 RUN LABEL COUNT SUM VALUES
  *
- * with the bits of each value as eight hexadecimal digits. */
+ * with the bits of each value as eight hexadecimal digits. Values of local layers are not in it:
+ * beside the copy of another node, a node keeps its own local layers, of the same label if it has
+ * them. */
 #include "kept_inside.h"
 
 #include "background_jobs.h"
@@ -35,7 +37,8 @@ struct copying { /* of one job */
     uint64_t digest; /* of an offer that is taken */
     char *text;      /* the offer; owned */
     char path[CONFIG_TEXT_BYTES];
-    struct export export; /* to take one */
+    char own[CONFIG_TEXT_BYTES]; /* to take one: the file of this node's own; "": there is none */
+    struct export export;        /* to take one */
     struct sgp_error error;
 };
 
@@ -57,7 +60,8 @@ static size_t put_head(char text[HEAD_BYTES], uint64_t run, const struct sgp_bes
         score->label, score->count, score->sum);
 }
 
-static void put_values(char *text, const float *values, uint64_t count)
+/* Returns the end of the text. */
+static char *put_values(char *text, const float *values, uint64_t count)
 {
     static const char digits[] = "0123456789abcdef";
     for (uint64_t i = 0; i < count; i++) {
@@ -67,6 +71,7 @@ static void put_values(char *text, const float *values, uint64_t count)
             *text++ = digits[bits >> (28 - 4 * d) & 15];
     }
     *text = '\0';
+    return text;
 }
 
 static uint32_t digit_of(char letter)
@@ -74,8 +79,8 @@ static uint32_t digit_of(char letter)
     return letter <= '9' ? (uint32_t)(letter - '0') : (uint32_t)(letter - 'a') + 10;
 }
 
-/* A judged text. */
-static void take_values(const char *text, float *values, uint64_t count)
+/* A judged text. Returns the text behind the values. */
+static const char *take_values(const char *text, float *values, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
         uint32_t bits = 0;
@@ -83,6 +88,27 @@ static void take_values(const char *text, float *values, uint64_t count)
             bits = bits << 4 | digit_of(*text++);
         memcpy(&values[i], &bits, sizeof bits);
     }
+    return text;
+}
+
+/* The values of shared layers, out of those of a model file. */
+static void put_shared(char *text, const struct sgp_model *model, const float *values)
+{
+    struct sgp_model_tensor tensors[SGP_MODEL_TENSORS_MAX];
+    const uint32_t count = sgp_model_tensors(model, tensors);
+    for (uint32_t i = 0; i < count; values += tensors[i++].count)
+        if (!tensors[i].local)
+            text = put_values(text, values, tensors[i].count);
+}
+
+/* They replace those in the values of a model file. */
+static void take_shared(const char *text, const struct sgp_model *model, float *values)
+{
+    struct sgp_model_tensor tensors[SGP_MODEL_TENSORS_MAX];
+    const uint32_t count = sgp_model_tensors(model, tensors);
+    for (uint32_t i = 0; i < count; values += tensors[i++].count)
+        if (!tensors[i].local)
+            text = take_values(text, values, tensors[i].count);
 }
 
 /* Whether a text is so many finite values. All bits of the exponent of a value that is not finite
@@ -156,8 +182,7 @@ static bool begin_job(struct kept *kept, struct copying *copying, void (*run)(st
     void (*done)(struct job *, bool))
 {
     struct daemon *daemon = kept->daemon;
-    const uint64_t parameters = daemon->prepared->parameters;
-    float *vector = malloc(parameters * sizeof *vector);
+    float *vector = malloc(daemon->prepared->trainer->model_values * sizeof *vector);
     struct task *task =
         vector != NULL && copying->text != NULL ? task_take(daemon, run, done) : NULL;
     if (task == NULL) { /* tried again */
@@ -181,10 +206,11 @@ static void run_offer(struct job *job)
 {
     struct task *task = (struct task *)job;
     struct copying *copying = task->argument;
-    const uint64_t parameters = task->trainer->parameters;
-    task->code = background_jobs_read(copying->path, task->vector, parameters, &copying->error);
+    const uint64_t values = task->trainer->model_values;
+    task->code = background_jobs_read(copying->path, task->vector, values, &copying->error);
     if (task->code == 0)
-        put_values(copying->text + strlen(copying->text), task->vector, parameters);
+        put_shared(
+            copying->text + strlen(copying->text), &task->daemon->prepared->model, task->vector);
 }
 
 static void done_offer(struct job *job, bool cancelled)
@@ -225,14 +251,25 @@ static void offer(struct kept *kept, uint32_t model)
 
 /* ---- the copy of another node ---- */
 
+/* The model whose local layers stay. */
+static void find_own(struct task *task)
+{
+    const struct copying *copying = task->argument;
+    const uint64_t values = task->trainer->model_values;
+    struct sgp_error ignored = {0};
+    if (copying->own[0] == '\0' ||
+        background_jobs_read(copying->own, task->vector, values, &ignored) < 0)
+        task->trainer->methods->model(task->trainer, 1, task->vector);
+}
+
 static void run_take(struct job *job)
 {
     struct task *task = (struct task *)job;
     struct copying *copying = task->argument;
-    const uint64_t parameters = task->trainer->parameters;
     const size_t bytes = strlen(copying->text);
-    const char *values = copying->text + (bytes - DIGITS * parameters);
-    take_values(values, task->vector, parameters);
+    find_own(task);
+    take_shared(copying->text + (bytes - DIGITS * task->trainer->parameters),
+        &task->daemon->prepared->model, task->vector);
     const struct sgp_model_contents contents = export_contents(&copying->export, task->vector);
     task->code = sgp_safetensors_write(&contents, copying->path, &copying->error);
 }
@@ -296,6 +333,9 @@ static void begin_take(struct kept *kept, const char *text, uint64_t stamp)
             .training = {.loss = NAN},
             .test = {.loss = NAN}});
     kept_path(kept, model, copying->path);
+    const uint32_t own = kept_find(kept, copying->score.label);
+    if (own < KEPT_MODELS)
+        kept_path(kept, own, copying->own);
     if (begin_job(kept, copying, run_take, done_take))
         kept->writing = model;
 }

@@ -82,7 +82,7 @@ static void measure_now(struct task *task)
             methods->measure(task->trainer, task->weight, &task->evaluation, &task->measures);
     else if (task->daemon->prepared->data.test != NULL)
         task->code = methods->evaluate(task->trainer, task->weight, &task->evaluation);
-    methods->estimate(task->trainer, task->weight, task->vector);
+    methods->model(task->trainer, task->weight, task->vector);
 }
 
 static void run_measure(struct job *job)
@@ -143,7 +143,7 @@ void kept_measure(struct kept *kept, sgp_round label, double weight, uint32_t sl
     struct daemon *daemon = kept->daemon;
     const uint32_t model = kept->writing == KEPT_MODELS ? kept_free(kept) : KEPT_MODELS;
     struct writing *writing = model < KEPT_MODELS ? calloc(1, sizeof *writing) : NULL;
-    float *vector = malloc(daemon->prepared->parameters * sizeof *vector);
+    float *vector = malloc(daemon->prepared->trainer->model_values * sizeof *vector);
     struct task *task =
         writing != NULL && vector != NULL ? task_take(daemon, run_measure, done_measure) : NULL;
     if (task == NULL) { /* the label is not told of */

@@ -50,23 +50,30 @@ static void find_checkpoint(struct daemon *daemon, struct survive_found *found)
     }
 }
 
-/* Set the initial x, and a position in the data that matches the round, because schedules depend on
- * the position. */
+/* Set the initial x, the local layers, and a position in the data that matches the round, because
+ * schedules depend on the position. The local layers of a checkpoint are used, whatever its x is
+ * worth. */
 static void resume(
     struct daemon *daemon, struct survive_found *found, const struct sgp_restart *restart)
 {
     struct sgp_trainer *trainer = daemon->prepared->trainer;
-    struct sgp_trainer_state state = {.x = found->memory};
+    const uint64_t local = daemon->prepared->model.local_parameters;
+    const float *values = NULL;
+    struct sgp_trainer_state state = {.x = restart->scale > 0 ? found->memory : NULL};
     uint64_t steps = 0;
     if (restart->exact) {
         trainer->methods->resume(trainer, &found->checkpoint.state);
         return;
     }
-    if (found->memory != NULL)
+    if (state.x != NULL)
         steps = sgp_state_counter(&found->checkpoint.state, SGP_STATE_STEPS);
+    if (found->memory != NULL && local > 0)
+        values = sgp_state_vector(&found->checkpoint.state, SGP_STATE_LOCAL, local);
+    if (values != NULL)
+        sgp_state_add_vector(&state, SGP_STATE_LOCAL, values, local);
     if (daemon->ledger.found)
         steps = (uint64_t)daemon->ledger.record.turns * daemon->config->local_steps;
-    for (uint64_t i = 0; found->memory != NULL && i < daemon->prepared->parameters; i++)
+    for (uint64_t i = 0; state.x != NULL && i < daemon->prepared->parameters; i++)
         found->memory[i] = (float)((double)found->memory[i] * restart->scale);
     sgp_state_add_counter(&state, SGP_STATE_STEPS, steps);
     trainer->methods->resume(trainer, &state);
@@ -139,6 +146,7 @@ int survive_open(struct daemon *daemon, struct sgp_node_config *config, struct s
     sgp_restart(&past, config->seed, prepared->needs.snapshots, &restart);
     found->exact = restart.exact;
     found->current = restart.current && restart.scale > 0;
+    resume(daemon, found, &restart);
     if (!(restart.scale > 0)) {
         free(found->memory);
         found->memory = NULL;
@@ -149,7 +157,6 @@ int survive_open(struct daemon *daemon, struct sgp_node_config *config, struct s
     config->seeks = restart.seeks;
     found->older = older_round(daemon, found);
     config->fresh = found->memory == NULL && !found->exact;
-    resume(daemon, found, &restart);
     tell(daemon, found);
     return 0;
 }
@@ -162,8 +169,8 @@ void survive_restore(struct daemon *daemon)
             memcpy(*sgp_pool_place(&daemon->performer.snapshots, j), checkpoint->kept[j],
                 checkpoint->parameters * sizeof(float));
     if (daemon->found.current) /* residuals of an older checkpoint have been given since */
-        sgp_performer_resume(
-            &daemon->performer, sgp_state_vector(&checkpoint->state, SGP_STATE_REST));
+        sgp_performer_resume(&daemon->performer,
+            sgp_state_vector(&checkpoint->state, SGP_STATE_REST, checkpoint->parameters));
     free(daemon->found.memory);
     daemon->found.memory = NULL;
 }
@@ -178,7 +185,8 @@ static void run_checkpoint(struct job *job)
     path_of(daemon, "", path);
     task->trainer->methods->state(task->trainer, &task->checkpoint.state);
     if (daemon->performer.rest != NULL)
-        sgp_state_add_vector(&task->checkpoint.state, SGP_STATE_REST, daemon->performer.rest);
+        sgp_state_add_vector(&task->checkpoint.state, SGP_STATE_REST, daemon->performer.rest,
+            task->checkpoint.parameters);
     if (task->entered != NULL) /* during an exact cycle, this vector is the estimate */
         task->checkpoint.state.x = *task->entered;
     for (uint32_t j = 0; j < task->checkpoint.point.kept_count; j++)

@@ -80,6 +80,7 @@ struct config {
 
     enum config_kind kind;
     char *layers;
+    char *local;
     uint64_t inputs; /* 0: the columns of the data say */
     enum sgp_loss loss;
     double label_smoothing;
@@ -211,6 +212,9 @@ struct config {
     X(LAYERS, "model", "layers", CONFIG_LIST, layers, "", 0, 0, NULL,                              \
         "layers from input to output, separated by commas: dense UNITS [relu|tanh|sigmoid], "      \
         "conv, pool, norm, dropout, embedding, residual")                                          \
+    X(LOCAL, "model", "local", CONFIG_LIST, local, "", 0, 0, NULL,                                 \
+        "layers that stay on this node, which trains them alone: head, a kind such as norm, or "   \
+        "layers.N; the same on every node; empty: none")                                           \
     X(INPUTS, "model", "inputs", CONFIG_COUNT, inputs, "", 1, 16777216, NULL,                      \
         "a relay: how many values a row of the others has; all other nodes have rows to count")    \
     X(LOSS, "model", "loss", CONFIG_CHOICE, loss, "cross-entropy", 0, 0, SGP_LOSS_WORDS,           \

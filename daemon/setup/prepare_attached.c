@@ -89,6 +89,10 @@ int prepare_attached(struct prepared *p, struct sgp_error *error)
             "%s has an owner (owns=all), to which no program attaches; a fleet of programs has "
             "none",
             config->topology);
+    if (*config->local != '\0')
+        return config_fail(config, CONFIG_ID_LOCAL, error, SGP_E_CONFIG,
+            "the model is a program's, which names them itself: sgp.attach(..., local=[...]); "
+            "remove it");
     warn_about_keys(p);
     p->rounds = (sgp_round)config->rounds;
     p->open = config->rounds == 0;

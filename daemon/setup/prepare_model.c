@@ -94,6 +94,22 @@ static int prepare_loss(struct prepared *p, struct sgp_error *error)
                : 0;
 }
 
+/* The layers that stay on this node. */
+static int prepare_local(struct prepared *p, struct sgp_error *error)
+{
+    const struct config *config = p->config;
+    struct sgp_error why = {0};
+    int code = sgp_model_set_local(&p->model, config->local, &why);
+    if (code < 0)
+        return config_fail(config, CONFIG_ID_LOCAL, error, code, "%s", why.text);
+    if (p->model.local_parameters > 0 && prepare_is_relay(p))
+        prepared_warn(p,
+            "%s:%u: [model] local: this node has no rows, so its local layers keep their first "
+            "values; take the model of a node that trains",
+            config->file, config->lines[CONFIG_ID_LOCAL]);
+    return 0;
+}
+
 int prepare_model(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
@@ -108,7 +124,9 @@ int prepare_model(struct prepared *p, struct sgp_error *error)
     int code = sgp_model_init_shaped(&p->model, config->layers, config->loss, input, &why);
     if (code < 0)
         return config_fail(config, CONFIG_ID_LAYERS, error, code, "%s", why.text);
-    code = prepare_loss(p, error);
+    code = prepare_local(p, error);
+    if (code == 0)
+        code = prepare_loss(p, error);
     if (code < 0)
         return code;
     p->parameters = p->model.parameters;

@@ -74,7 +74,7 @@ bool prepared_copies_best(const struct prepared *p)
  * of a copy has one. */
 static uint64_t best_bytes(const struct prepared *p)
 {
-    const uint64_t vector = p->parameters * sizeof(float);
+    const uint64_t vector = sgp_model_values(&p->model) * sizeof(float);
     if (prepared_keeps_best(p) == 0)
         return 0;
     if (!prepared_copies_best(p))
@@ -118,6 +118,9 @@ void prepared_sum_memory(struct prepared *p)
     add_term(p, "deviation of the gradient", halves ? vector : 0);
     add_term(p, "kept by the optimizer",
         attached ? 0 : sgp_optimizer_vectors(&p->settings.optimizer) * vector);
+    uint64_t local = p->model.local_parameters * sizeof(float);
+    add_term(p, "local layers",
+        attached ? 0 : local * (2 + halves + sgp_optimizer_vectors(&p->settings.optimizer)));
     add_term(p, "given to the program", attached ? vector : 0);
     add_term(p, "shared with the program", attached ? vector : 0);
     add_term(p, "outer step", p->settings.outer.kind == SGP_OUTER_NONE ? 0 : 2 * vector);
@@ -237,7 +240,7 @@ int prepared_name_tensors(struct prepared *p, struct sgp_error *error)
     if (p->layout)
         sgp_model_file_tensors(p->layout, shared_values_from(p->layout), p->ends);
     else
-        count = sgp_model_ends(&p->model, p->ends);
+        count = sgp_model_ends(&p->model, false, p->ends);
     p->tensors = (struct sgp_tensors){.ends = p->ends, .count = count};
     return 0;
 }

@@ -161,6 +161,15 @@ static void print_best(FILE *stream, const struct prepared *p)
     (void)fprintf(stream, "\n");
 }
 
+static void print_local(FILE *stream, const struct prepared *p)
+{
+    char local[SGP_MODEL_LOCAL_BYTES];
+    sgp_model_local_text(&p->model, local);
+    if (p->model.local_parameters > 0)
+        (void)fprintf(stream, "local      %s: %" PRIu64 " parameters, which stay on this node\n",
+            local, p->model.local_parameters);
+}
+
 void prepared_print(FILE *stream, const struct prepared *p)
 {
     char layers[SGP_MODEL_TEXT_BYTES] = "";
@@ -181,7 +190,9 @@ void prepared_print(FILE *stream, const struct prepared *p)
             "model      of a program: %" PRIu32 " tensors, %" PRIu64 " parameters\n",
             p->layout->tensor_count, p->parameters);
     else
-        (void)fprintf(stream, "model      %s: %" PRIu64 " parameters\n", layers, p->parameters);
+        (void)fprintf(
+            stream, "model      %s: %" PRIu64 " parameters\n", layers, sgp_model_values(&p->model));
+    print_local(stream, p);
     (void)fprintf(stream, "data       %s\n", rows);
     if (p->data.train)
         (void)fprintf(stream, "           %" PRIu64 " rows of %" PRIu32 " features to train on, ",

@@ -22,10 +22,11 @@ static void add_tensors(struct export *export, const struct sgp_model *model)
 {
     struct sgp_model_tensor tensors[SGP_MODEL_TENSORS_MAX];
     uint32_t count = model->layer_count > 0 ? sgp_model_tensors(model, tensors) : 0;
-    for (uint32_t i = 0; i < count; i++) {
+    uint64_t first = 0;
+    for (uint32_t i = 0; i < count; first += tensors[i++].count) {
         const struct sgp_model_tensor *from = &tensors[i];
         struct sgp_file_tensor *tensor = &export->own[export->tensor_count++];
-        *tensor = (struct sgp_file_tensor){.first = from->first, .count = from->count};
+        *tensor = (struct sgp_file_tensor){.first = first, .count = from->count};
         memcpy(tensor->shape, from->shape, from->dimensions * sizeof *from->shape);
         (void)snprintf(
             tensor->name, sizeof tensor->name, "layers.%" PRIu32 ".%s", from->layer, from->name);
@@ -134,6 +135,9 @@ void export_init(
         return;
     sgp_model_text(model, export->layers);
     add_tag(export, "layers", export->layers);
+    sgp_model_local_text(model, export->local);
+    if (export->local[0] != '\0')
+        add_tag(export, "local", export->local);
     add_loss(export, model);
     add_columns(export, view);
     if (view->class_names) {

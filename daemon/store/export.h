@@ -17,7 +17,7 @@
 #include "sgp/model.h"
 #include "sgp/model_file.h"
 
-#define EXPORT_TAGS_MAX 28u
+#define EXPORT_TAGS_MAX 29u
 #define EXPORT_NUMBER_BYTES 32u
 
 struct export
@@ -33,6 +33,7 @@ struct export
     char created[32];
     char fingerprint[20];
     char layers[SGP_MODEL_TEXT_BYTES];
+    char local[SGP_MODEL_LOCAL_BYTES];
     char classes[CONFIG_TEXT_BYTES]; /* as in the configuration, see train/names.h */
 };
 
@@ -54,7 +55,7 @@ void export_init(
  * a link. Blocks on the disk. */
 sgp_round export_round_of(const char *path);
 
-/* For sgp_safetensors_*: `values` (model->parameters), the table and the tags, all borrowed. */
+/* For sgp_safetensors_*: `values` (sgp_model_values), the table and the tags, all borrowed. */
 struct sgp_model_contents export_contents(const struct export *export, const float *values);
 
 #endif

@@ -5,10 +5,10 @@
  *     XXH3-64 of all before
  *
  * A name is 24 bytes, padded with zeros, and 8 more: the value of a counter, or the number of
- * values of the vector, which is that of x. Vectors are float32. Their owners define which vectors
- * there are (sgp/trainer.h); readers skip a vector that they do not know. Little-endian. The
- * previous file is kept as PATH.1, so a damaged checkpoint costs only the training since the one
- * before.
+ * values of the vector. That is the number of x, or of the parameters of local layers. Vectors are
+ * float32. Their owners define which vectors there are (sgp/trainer.h); readers skip a vector that
+ * they do not know. Little-endian. The previous file is kept as PATH.1, so a damaged checkpoint
+ * costs only the training since the one before.
  *
  * It fails on disk errors, and on bytes that are not a whole checkpoint of this model, with one
  * line that names the file. It blocks on the disk. Any thread. */

@@ -15,6 +15,10 @@
  * step at rate 0 leaves them. If the model begins with an embedding, features are whole numbers,
  * and bytes are not scaled.
  *
+ * Local layers (sgp_model_set_local) take their steps at weight 1, by an optimiser of their own: x,
+ * what it publishes and what it receives never have their parameters. clip_norm then clips the
+ * gradients of x and of the local layers each by itself. Adopting another x leaves them.
+ *
  * Loss is defined in sgp/loss.h, with its settings, without the weight decay. If values are scaled,
  * it is that of the scaled values; predictions and measures are in the units of the label columns.
  * Accuracy is the fraction of rows whose greatest output is the label's. Under binary
@@ -47,6 +51,7 @@ struct sgp_learner_settings {
     uint32_t batch;
     uint32_t threads; /* 1..SGP_THREADS_MAX; sets the threads of OpenBLAS for the whole process */
     enum sgp_precision precision; /* of the matrix products, in training and in evaluation */
+    bool frozen;                  /* steps change the local layers alone, and x never */
     uint64_t seed; /* of the fleet: equal on all nodes, so that all start from equal parameters */
     uint32_t node; /* this node's index: each node takes its rows in another order */
     /* With labels or values; borrowed, outlives the learner. NULL for a relay, which takes no
@@ -87,5 +92,9 @@ uint64_t sgp_learner_steps_per_epoch(const struct sgp_learner *learner);
  * thread. */
 void sgp_learner_predict(struct sgp_learner *learner, double weight, const float *features,
     uint64_t rows, float *outputs);
+
+/* Exchange all parameters, x at weight 1 and the local ones, with the values of a model file
+ * (sgp_model_values of them). A second call restores them. The trainer's thread. */
+void sgp_learner_exchange(struct sgp_learner *learner, float *values);
 
 #endif

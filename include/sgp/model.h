@@ -32,6 +32,11 @@
  * and names are those of sgp_model_tensors, and of PyTorch. A row is read and written plane after
  * plane (channels x height x width).
  *
+ * Layers may be local (sgp_model_set_local): each node trains them alone, and they never travel.
+ * Their parameters are a second vector, in the same order. The first vector, of the shared layers,
+ * is the x of a trainer, which nodes average. A model file has the tensors of both, layer after
+ * layer, whichever are local.
+ *
  * Any thread; nothing here allocates. */
 #ifndef SGP_MODEL_H
 #define SGP_MODEL_H
@@ -80,7 +85,8 @@ struct sgp_layer {
     enum sgp_activation activation;
     struct sgp_shape input, output; /* of a row */
     uint32_t inputs, outputs;       /* values of a row: the products of these shapes */
-    uint64_t weights; /* where the layer's parameters, its first tensor, begin in the vector */
+    bool local;                     /* its parameters are in the vector of local layers */
+    uint64_t weights; /* where the layer's parameters, its first tensor, begin in its vector */
     uint64_t biases;  /* where the layer's second tensor begins */
     uint64_t end;     /* behind the layer's last parameter; `weights` if it has none */
 
@@ -105,17 +111,19 @@ struct sgp_model {
     uint32_t inputs;
     uint32_t outputs;     /* of the last layer */
     uint32_t layer_count; /* >= 1 */
-    uint64_t parameters;  /* d, at most SGP_PARAMETERS_MAX */
+    uint64_t parameters;  /* d, of the shared layers; at most SGP_PARAMETERS_MAX with the local */
+    uint64_t local_parameters; /* of the local layers; 0: all layers are shared */
     struct sgp_layer layers[SGP_LAYERS_MAX];
 };
 
-/* A named slice of the parameters. */
+/* A named slice of the parameters, or of those of local layers. */
 struct sgp_model_tensor {
     const char *name; /* within its layer: weight, bias, running_mean, running_var; static */
     uint32_t layer;   /* its index */
     uint32_t dimensions;
     uint64_t shape[SGP_TENSOR_DIMENSIONS_MAX]; /* rows, columns, ...; zeros follow */
-    uint64_t first, count;
+    bool local;
+    uint64_t first, count; /* in the vector of shared or of local layers */
     /* A running statistic. Its gradient is 0, and the optimiser's step does not change it. Training
      * moves a statistic towards that of the batch. Statistics lie among the parameters, so that
      * nodes average them in the same way: an averaged model has averaged statistics. */
@@ -144,8 +152,25 @@ int sgp_model_init(struct sgp_model *model, const char *layers, enum sgp_loss lo
 int sgp_model_set_loss(
     struct sgp_model *model, const struct sgp_loss_settings *settings, struct sgp_error *error);
 
+/* Choose the local layers of a described model: a list of names, separated by commas.
+ *
+ *   head       the last layer with parameters
+ *   KIND       all layers whose first word is KIND: dense, conv, norm, embedding
+ *   layers.N   layer N, from 0, as the tensors of a model file name it
+ *
+ * An empty list: none. It replaces an earlier choice. Returns 0; SGP_E_CONFIG with *error filled
+ * and *model unchanged, if a name is unknown, or adds no layer with parameters, or if no layer with
+ * parameters is shared. */
+int sgp_model_set_local(struct sgp_model *model, const char *names, struct sgp_error *error);
+
+#define SGP_MODEL_LOCAL_BYTES 1024u /* any canonical text of local layers */
+
+/* The canonical list of the local layers, "layers.1, layers.4"; empty: there are none. */
+void sgp_model_local_text(const struct sgp_model *model, char ret_text[SGP_MODEL_LOCAL_BYTES]);
+
 /* The canonical text of the layers: single blanks, and no defaults. The text has `input` if a layer
- * depends on the shape of the rows. Reading the text gives the same model. */
+ * depends on the shape of the rows. Reading the text gives the same model, whose layers are all
+ * shared. */
 void sgp_model_text(const struct sgp_model *model, char ret_text[SGP_MODEL_TEXT_BYTES]);
 
 /* The matrix products that a step with `batch` rows asks of OpenBLAS. The caller uses them to check
@@ -153,27 +178,40 @@ void sgp_model_text(const struct sgp_model *model, char ret_text[SGP_MODEL_TEXT_
 uint32_t sgp_model_products(const struct sgp_model *model, uint32_t batch,
     struct sgp_blas_layer ret_layers[static SGP_LAYERS_MAX]);
 
-/* The tensors of the model's parameters, in order; they tile the vector. Returns how many. */
+/* The tensors of the model, in the order of the layers. Those of shared layers tile one vector, and
+ * those of local layers the other. Returns how many. */
 uint32_t sgp_model_tensors(const struct sgp_model *model,
     struct sgp_model_tensor ret_tensors[static SGP_MODEL_TENSORS_MAX]);
 
-/* Where each tensor ends. Returns how many. */
-uint32_t sgp_model_ends(
-    const struct sgp_model *model, struct sgp_tensor_end ret_ends[static SGP_MODEL_TENSORS_MAX]);
+/* Where each tensor of the shared layers, or of the local layers, ends. Returns how many. */
+uint32_t sgp_model_ends(const struct sgp_model *model, bool local,
+    struct sgp_tensor_end ret_ends[static SGP_MODEL_TENSORS_MAX]);
+
+/* The number of values in a model file: those of shared and of local layers. */
+uint64_t sgp_model_values(const struct sgp_model *model);
+
+/* The values of a model file, sgp_model_values of them, from x (at weight 1) and from `local`,
+ * which is NULL if there are no local layers. */
+void sgp_model_join(
+    const struct sgp_model *model, const float *x, const float *local, float *values);
+
+/* Exchange them: x and `local` get those of the model file, and `values` theirs. */
+void sgp_model_exchange(const struct sgp_model *model, float *x, float *local, float *values);
 
 /* If the model takes whole numbers as features, the bound that they must be below. 0: the model
  * takes any numbers. */
 uint32_t sgp_model_vocabulary(const struct sgp_model *model);
 
 /* XXH3 of the canonical texts, for the fingerprint that peers compare. Equal shape digests mean
- * equal shapes (inputs included). Equal loss digests mean equal losses with equal settings. */
+ * equal shapes (inputs included), and the same local layers. Equal loss digests mean equal losses
+ * with equal settings. */
 uint64_t sgp_model_shape_digest(const struct sgp_model *model);
 uint64_t sgp_model_loss_digest(const struct sgp_model *model);
 
 /* Set the initial parameters. Weights of dense and conv are normal with variance 2 / (values that
  * enter a sum) (He et al. 2015). Weights of embedding have variance 1. Scales and variances are 1,
- * and all else is 0. The same seed gives the same parameters on every node. x has model->parameters
- * floats. */
-void sgp_model_initialise(const struct sgp_model *model, uint64_t seed, float *x);
+ * and all else is 0. The same seed gives the same parameters on every node, whichever layers are
+ * local. x has model->parameters floats, and `local` has model->local_parameters (NULL for 0). */
+void sgp_model_initialise(const struct sgp_model *model, uint64_t seed, float *x, float *local);
 
 #endif

@@ -46,14 +46,17 @@ struct sgp_comparison {
 };
 
 #define SGP_STATE_NAME_BYTES 24u /* of a vector or a counter, with the 0 at the end */
-#define SGP_STATE_VECTORS_MAX 8u
+#define SGP_STATE_VECTORS_MAX 12u
 #define SGP_STATE_COUNTERS_MAX 4u
 #define SGP_STATE_STEPS                                                                            \
     "steps" /* taken since the start: the position in the data and in the schedule */
 
+#define SGP_STATE_LOCAL "local" /* the vector of the parameters that stay local */
+
 struct sgp_state_vector {
     char name[SGP_STATE_NAME_BYTES];
-    const float *values; /* `parameters` of them, borrowed */
+    const float *values; /* borrowed */
+    uint64_t count;      /* of them: that of x, or of parameters that stay local */
 };
 
 struct sgp_state_counter {
@@ -71,13 +74,15 @@ struct sgp_trainer_state {
     struct sgp_state_counter counters[SGP_STATE_COUNTERS_MAX];
 };
 
-/* The values of that name, or NULL. */
-const float *sgp_state_vector(const struct sgp_trainer_state *state, const char *name);
+/* The `count` values of that name, or NULL. */
+const float *sgp_state_vector(
+    const struct sgp_trainer_state *state, const char *name, uint64_t count);
 /* The counter of that name, or 0. */
 uint64_t sgp_state_counter(const struct sgp_trainer_state *state, const char *name);
 /* Add a vector, or a counter. The caller must check that the name is new and fits, and that there
  * is room. */
-void sgp_state_add_vector(struct sgp_trainer_state *state, const char *name, const float *values);
+void sgp_state_add_vector(
+    struct sgp_trainer_state *state, const char *name, const float *values, uint64_t count);
 void sgp_state_add_counter(struct sgp_trainer_state *state, const char *name, uint64_t value);
 
 struct sgp_trainer;
@@ -136,12 +141,15 @@ struct sgp_trainer_methods {
     void (*estimate)(const struct sgp_trainer *trainer, double weight, float *estimate);
     /* The sketch of x / weight (sgp/sketch.h), weight > 0. */
     void (*sketch)(struct sgp_trainer *trainer, double weight, struct sgp_sketch *ret_sketch);
+    /* values[0..model_values) = the estimate x / weight, weight > 0, and the parameters that stay
+     * local (sgp_model_set_local), in the order of a model file. */
+    void (*model)(const struct sgp_trainer *trainer, double weight, float *values);
     /* XXH3 of the bits of x: equal digests mean equal models. */
     uint64_t (*digest)(struct sgp_trainer *trainer);
     /* The present state, borrowed until the next call that trains or moves mass. */
     void (*state)(struct sgp_trainer *trainer, struct sgp_trainer_state *ret_state);
     /* Resume from a state, which is copied. x may be NULL to keep the present x, and with it the
-     * vectors of the outer step. */
+     * vectors of the outer step. A state without local parameters leaves them. */
     void (*resume)(struct sgp_trainer *trainer, const struct sgp_trainer_state *state);
     /* Continue from another position. `steps` taken since the start determine the rows of the next
      * batch and the position in the schedule. The parameters are unchanged. */
@@ -153,6 +161,7 @@ struct sgp_trainer_methods {
 struct sgp_trainer {
     const struct sgp_trainer_methods *methods;
     uint64_t parameters;        /* d */
+    uint64_t model_values;      /* d, and the parameters that stay local */
     struct sgp_tensors tensors; /* of the parameters; all zero: unknown */
     /* Another thread sets it to end an evaluation early; the trainer may look at it. Borrowed, and
      * changed by the caller between calls. NULL, as at first: none. */

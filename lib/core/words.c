@@ -33,7 +33,8 @@ const char *sgp_reason_text(enum sgp_reason reason)
         [SGP_REASON_NONE] = "accepted",
         [SGP_REASON_NOT_FINITE] = "the share holds a NaN or an infinity",
         [SGP_REASON_RANGE] = "a weight, fraction, round or slice is out of range",
-        [SGP_REASON_SHAPE] = "the models have other layers ([model] layers must be the same)",
+        [SGP_REASON_SHAPE] =
+            "the models have other layers ([model] layers and local must be the same)",
         [SGP_REASON_LOSS] = "the models have another loss ([model] loss must be the same)",
         [SGP_REASON_CLASSES] =
             "the classes or their order differ ([data] classes must be the same)",

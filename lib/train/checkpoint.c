@@ -53,11 +53,10 @@ static void put_name(struct output *output, const char *name, uint64_t value)
     put(output, &entry, sizeof entry);
 }
 
-static void put_names(
-    struct output *output, const struct sgp_trainer_state *state, uint64_t parameters)
+static void put_names(struct output *output, const struct sgp_trainer_state *state)
 {
     for (uint32_t i = 0; i < state->vector_count; i++)
-        put_name(output, state->vectors[i].name, parameters);
+        put_name(output, state->vectors[i].name, state->vectors[i].count);
     for (uint32_t i = 0; i < state->counter_count; i++)
         put_name(output, state->counters[i].name, state->counters[i].value);
 }
@@ -102,10 +101,10 @@ int sgp_checkpoint_write(
         header.snapshot_rounds[i] = (uint64_t)point->kept[i];
     size_t bytes = checkpoint->parameters * sizeof(float);
     put(&output, &header, sizeof header);
-    put_names(&output, state, checkpoint->parameters);
+    put_names(&output, state);
     put(&output, state->x, bytes);
     for (uint32_t i = 0; i < state->vector_count; i++)
-        put(&output, state->vectors[i].values, bytes);
+        put(&output, state->vectors[i].values, state->vectors[i].count * sizeof(float));
     for (uint32_t i = 0; i < point->kept_count; i++)
         put(&output, checkpoint->kept[i], bytes);
     uint64_t digest = XXH3_64bits_digest(output.hash);
@@ -147,16 +146,39 @@ struct content {
     struct entry entries[ENTRIES_MAX];
     size_t entry_count;
     float *vectors;
-    size_t value_count;
+    size_t value_count; /* of x, the vectors and the snapshots, which lie one after the other */
 };
 
-/* Read the content and the digest behind a valid header. The file must end there. */
+/* Read the names. The file must have as many bytes as the vectors that they announce. */
+static const char *read_names(FILE *file, const struct header *header, struct content *content)
+{
+    struct stat status;
+    size_t names = content->entry_count = header->vector_count + header->counter_count;
+    if (fread(content->entries, sizeof(struct entry), names, file) != names)
+        return "the checkpoint is cut off";
+    uint64_t values = header->parameters * (1 + header->snapshot_count);
+    for (size_t i = 0; i < names; i++) {
+        const struct entry *entry = &content->entries[i];
+        const bool vector = i < header->vector_count;
+        if (memchr(entry->name, 0, SGP_STATE_NAME_BYTES) == NULL ||
+            (vector && (entry->value == 0 || entry->value > SGP_PARAMETERS_MAX)))
+            return "a name of the checkpoint is out of range";
+        values += vector ? entry->value : 0;
+    }
+    uint64_t bytes =
+        sizeof *header + names * sizeof(struct entry) + values * sizeof(float) + sizeof(uint64_t);
+    if (fstat(fileno(file), &status) < 0 || (uint64_t)status.st_size != bytes)
+        return "the checkpoint is cut off";
+    content->value_count = values;
+    return NULL;
+}
+
+/* Read the vectors and the digest behind the names. The file must end there. */
 static const char *read_content(FILE *file, const struct header *header, struct content *content)
 {
     uint64_t digest;
     size_t names = content->entry_count, values = content->value_count;
-    bool whole = fread(content->entries, sizeof(struct entry), names, file) == names &&
-                 fread(content->vectors, sizeof(float), values, file) == values &&
+    bool whole = fread(content->vectors, sizeof(float), values, file) == values &&
                  fread(&digest, sizeof digest, 1, file) == 1 && fgetc(file) == EOF;
     if (!whole)
         return "the checkpoint is cut off";
@@ -169,26 +191,25 @@ static const char *read_content(FILE *file, const struct header *header, struct 
     (void)XXH3_64bits_update(hash, content->vectors, values * sizeof(float));
     bool same = XXH3_64bits_digest(hash) == digest;
     (void)XXH3_freeState(hash);
-    if (!same)
-        return "the checkpoint is damaged (its digest does not match)";
-    for (size_t i = 0; i < names; i++)
-        if (memchr(content->entries[i].name, 0, SGP_STATE_NAME_BYTES) == NULL ||
-            (i < header->vector_count && content->entries[i].value != header->parameters))
-            return "a name of the checkpoint is out of range";
-    return NULL;
+    return same ? NULL : "the checkpoint is damaged (its digest does not match)";
 }
 
-/* Fill in the state from the x, vectors and counters of the content. */
-static void fill_in(
+/* Fill in the state from the x, vectors and counters of the content. Returns where the vectors
+ * end. */
+static const float *fill_in(
     const struct header *header, const struct content *content, struct sgp_trainer_state *ret_state)
 {
+    const float *values = content->vectors + header->parameters;
     *ret_state = (struct sgp_trainer_state){.x = content->vectors};
     const struct entry *counters = content->entries + header->vector_count;
-    for (uint32_t i = 0; i < header->vector_count; i++)
-        sgp_state_add_vector(
-            ret_state, content->entries[i].name, content->vectors + (1 + i) * header->parameters);
+    for (uint32_t i = 0; i < header->vector_count; i++) {
+        const struct entry *entry = &content->entries[i];
+        sgp_state_add_vector(ret_state, entry->name, values, entry->value);
+        values += entry->value;
+    }
     for (uint32_t i = 0; i < header->counter_count; i++)
         sgp_state_add_counter(ret_state, counters[i].name, counters[i].value);
+    return values;
 }
 
 static int read_open(FILE *file, const char *path, uint64_t parameters, uint64_t shape,
@@ -200,9 +221,10 @@ static int read_open(FILE *file, const char *path, uint64_t parameters, uint64_t
     const char *what = wrong(&header, parameters, shape);
     if (what)
         return damaged(error, path, what);
-    uint64_t first = 1 + header.vector_count; /* snapshot */
-    struct content content = {.entry_count = header.vector_count + header.counter_count,
-        .value_count = parameters * (first + header.snapshot_count)};
+    struct content content = {.vectors = NULL};
+    what = read_names(file, &header, &content);
+    if (what)
+        return damaged(error, path, what);
     content.vectors = malloc(content.value_count * sizeof(float));
     if (!content.vectors)
         return sgp_fail(error, -ENOMEM, "%s: out of memory", path);
@@ -218,10 +240,10 @@ static int read_open(FILE *file, const char *path, uint64_t parameters, uint64_t
             .round = (sgp_round)header.round,
             .weight = header.weight,
             .kept_count = (uint32_t)header.snapshot_count}};
-    fill_in(&header, &content, &ret_checkpoint->state);
+    const float *snapshots = fill_in(&header, &content, &ret_checkpoint->state);
     for (uint64_t i = 0; i < header.snapshot_count; i++) {
         ret_checkpoint->point.kept[i] = (sgp_round)header.snapshot_rounds[i];
-        ret_checkpoint->kept[i] = content.vectors + (first + i) * parameters;
+        ret_checkpoint->kept[i] = snapshots + i * parameters;
     }
     *ret_memory = content.vectors;
     return 0;

@@ -20,8 +20,8 @@
 struct sgp_pass {
     const struct sgp_layer *layer;
     struct sgp_product *product; /* multiplies matrices in the precision of the network */
-    const float *x;              /* all parameters, biased */
-    float scale;                 /* 1 / w */
+    const float *x;              /* all parameters, biased; of a local layer, those of local ones */
+    float scale;                 /* 1 / w; 1 of a local layer */
     size_t rows;
     size_t rows_before;  /* of the earlier passes of this step; read by norm batch in training */
     const float *input;  /* the input of the layer */
@@ -35,7 +35,7 @@ struct sgp_pass {
     /* backward only */
     float *delta;    /* gradient with respect to `output`; may be overwritten */
     float *below;    /* written: gradient with respect to `input`. NULL: not needed */
-    float *gradient; /* all parameters; those of the layer are written */
+    float *gradient; /* as x; the gradients of the layer are written */
 };
 
 struct sgp_layer_methods {

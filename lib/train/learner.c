@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns a model in training: x, optimiser, gradient, the batch in the network, and the order of the
- * rows. Thread: the trainer's. Nothing allocates after creation. */
+/* Owns a model in training: x, local layers, optimiser, gradient, the batch in the network, and the
+ * order of the rows. Thread: the trainer's. Nothing allocates after creation. */
 #include "sgp/learner.h"
 
+#include "local_part.h"
 #include "network.h"
 #include "sgp/buffer.h"
 #include "sgp/random.h"
@@ -29,7 +30,8 @@ struct sgp_learner {
     struct sgp_learner_settings settings;
     struct sgp_network network;
     struct sgp_optimizer optimizer;
-    struct sgp_tensor_end ends[SGP_MODEL_TENSORS_MAX]; /* of the model's tensors */
+    struct sgp_tensor_end ends[SGP_MODEL_TENSORS_MAX]; /* of the tensors of x */
+    struct sgp_local_part local;
     float *gradient;
     float *deviation;       /* of the gradient; NULL: the rule does not need it */
     uint64_t steps;         /* taken since the start: the whole position in data and schedule */
@@ -97,9 +99,21 @@ struct span {
     uint64_t rest; /* rows that follow in the epoch */
 };
 
+/* A gradient, or its deviation: of x and of the local layers. */
+struct slope {
+    float *shared, *local; /* local: NULL if no layer is */
+};
+
+static bool is_finite(const struct sgp_learner *learner, struct slope slope)
+{
+    const struct sgp_kernels *kernels = learner->vector.kernels;
+    return isfinite(kernels->largest(slope.shared, learner->settings.model.parameters)) &&
+           (slope.local == NULL || isfinite(kernels->largest(slope.local, learner->local.count)));
+}
+
 /* Compute the gradient of the mean loss over the rows, and add their losses to *loss. */
 static int differentiate(struct sgp_learner *learner, double weight, struct span span,
-    uint64_t chance, float *gradient, double *loss)
+    uint64_t chance, struct slope gradient, double *loss)
 {
     const struct sgp_learner_settings *settings = &learner->settings;
     struct sgp_network *network = &learner->network;
@@ -109,17 +123,30 @@ static int differentiate(struct sgp_learner *learner, double weight, struct span
     double sum = sgp_network_loss(network, learner->labels, learner->values, span.count).loss;
     if (!isfinite(sum))
         return SGP_E_DIVERGED;
-    sgp_network_backward(network, gradient, x, weight, span.count);
-    if (!isfinite(learner->vector.kernels->largest(gradient, settings->model.parameters)))
+    network->local_gradient = gradient.local;
+    sgp_network_backward(network, gradient.shared, x, weight, span.count);
+    if (!is_finite(learner, gradient))
         return SGP_E_DIVERGED;
     *loss += sum;
     return 0;
 }
 
+/* mean = a * mean + b * other, and other = the deviation of that mean: sgp/optimizer.h. */
+static void combine(
+    const struct sgp_kernels *kernels, float *mean, float *other, double a, double b, size_t count)
+{
+    /* with ga the mean before and gb the other: ga - gb = (mean - gb) / a */
+    float factor = (float)(sqrt(a * b) / a);
+    kernels->scale(mean, mean, (float)a, count);
+    kernels->absorb(mean, other, (float)b, count);
+    kernels->scale(other, other, -factor, count);
+    kernels->absorb(other, mean, factor, count);
+}
+
 /* Compute the gradient of two halves, and its deviation: sgp/optimizer.h. There must be 2 rows or
  * more. */
-static int differentiate_halves(
-    struct sgp_learner *learner, double weight, struct span batch, double *loss)
+static int differentiate_halves(struct sgp_learner *learner, double weight, struct span batch,
+    struct slope mean, struct slope deviation, double *loss)
 {
     struct span half = batch, other = batch;
     half.count = batch.count / 2;
@@ -127,23 +154,31 @@ static int differentiate_halves(
     half.rest += other.count;
     other.first += half.count;
     other.before = half.count;
-    size_t count = learner->settings.model.parameters;
-    float *mean = learner->gradient, *deviation = learner->deviation;
     uint64_t chance = chance_of(learner);
     int status = differentiate(learner, weight, half, chance, mean, loss);
     if (status == 0)
         status = differentiate(learner, weight, other, sgp_random_at(chance, 1), deviation, loss);
     if (status < 0)
         return status;
-    /* mean = a * ga + b * gb, and ga - gb = (mean - gb) / a */
     double a = (double)half.count / (double)batch.count, b = 1 - a;
-    float factor = (float)(sqrt(a * b) / a);
     const struct sgp_kernels *kernels = learner->vector.kernels;
-    kernels->scale(mean, mean, (float)a, count);
-    kernels->absorb(mean, deviation, (float)b, count);
-    kernels->scale(deviation, deviation, -factor, count);
-    kernels->absorb(deviation, mean, factor, count);
+    combine(kernels, mean.shared, deviation.shared, a, b, learner->settings.model.parameters);
+    if (mean.local != NULL)
+        combine(kernels, mean.local, deviation.local, a, b, learner->local.count);
     return 0;
+}
+
+/* Take a step with the gradient at x / weight, and with its deviation if that is known. */
+static void advance(struct sgp_learner *learner, double weight, double rate, bool deviates)
+{
+    float *x = sgp_vector_trainer_x(&learner->vector);
+    const bool frozen = learner->settings.frozen;
+    if (!frozen)
+        sgp_optimizer_step(&learner->optimizer, x, learner->gradient,
+            deviates ? learner->deviation : NULL, weight, rate);
+    sgp_local_part_step(&learner->local, rate);
+    if (rate > 0) /* a step at rate 0 changes nothing */
+        sgp_network_settle(&learner->network, frozen ? NULL : x);
 }
 
 /* Take one step. If the step fails, nothing changes. */
@@ -159,21 +194,19 @@ static int step(
     batch.count = left < place.batch ? left : place.batch;
     batch.rest = left - batch.count;
 
-    float *x = sgp_vector_trainer_x(&learner->vector);
-    float *deviation = batch.count > 1 ? learner->deviation : NULL;
+    const struct slope gradient = {learner->gradient, learner->local.gradient};
+    const struct slope deviation = {learner->deviation, learner->local.deviation};
+    bool deviates = batch.count > 1 && learner->deviation != NULL;
     double loss = 0;
-    int status = deviation != NULL ? differentiate_halves(learner, weight, batch, &loss)
-                                   : differentiate(learner, weight, batch, chance_of(learner),
-                                         learner->gradient, &loss);
+    int status = deviates
+                     ? differentiate_halves(learner, weight, batch, gradient, deviation, &loss)
+                     : differentiate(learner, weight, batch, chance_of(learner), gradient, &loss);
     if (status < 0)
         return status;
     training->learning_rate = pace * sgp_schedule_rate(&settings->schedule, place.middle);
-    sgp_optimizer_step(
-        &learner->optimizer, x, learner->gradient, deviation, weight, training->learning_rate);
-    if (training->learning_rate > 0) /* a step at rate 0 changes nothing */
-        sgp_network_settle(&learner->network, x);
+    advance(learner, weight, training->learning_rate, deviates);
     /* the gradient, because x and the optimiser's vectors follow from it */
-    if (training->learning_rate > 0)
+    if (training->learning_rate > 0 && !settings->frozen)
         training->update = sgp_update_digest(
             learner->gradient, NULL, settings->model.parameters, training->update);
     learner->steps++;
@@ -294,6 +327,28 @@ void sgp_learner_predict(struct sgp_learner *learner, double weight, const float
     }
 }
 
+static void learner_model(const struct sgp_trainer *trainer, double weight, float *values)
+{
+    struct sgp_learner *learner = (struct sgp_learner *)trainer;
+    const struct sgp_model *model = &learner->settings.model;
+    if (model->local_parameters == 0) {
+        sgp_vector_trainer_estimate(trainer, weight, values);
+        return;
+    }
+    sgp_model_join(model, sgp_vector_trainer_x(&learner->vector), learner->local.values, values);
+    struct sgp_model_tensor tensors[SGP_MODEL_TENSORS_MAX];
+    uint32_t count = sgp_model_tensors(model, tensors);
+    for (uint32_t i = 0; i < count; values += tensors[i++].count)
+        if (!tensors[i].local)
+            learner->vector.kernels->estimate(values, values, weight, tensors[i].count);
+}
+
+void sgp_learner_exchange(struct sgp_learner *learner, float *values)
+{
+    sgp_model_exchange(&learner->settings.model, sgp_vector_trainer_x(&learner->vector),
+        learner->local.values, values);
+}
+
 /* --- life --- */
 
 struct sgp_trainer *sgp_learner_trainer(struct sgp_learner *learner)
@@ -308,6 +363,7 @@ void sgp_learner_destroy(struct sgp_learner *learner)
     sgp_vector_trainer_finish(&learner->vector);
     sgp_network_finish(&learner->network);
     sgp_optimizer_finish(&learner->optimizer);
+    sgp_local_part_finish(&learner->local);
     sgp_vector_destroy(learner->gradient);
     sgp_vector_destroy(learner->deviation);
     sgp_vector_destroy(learner->values);
@@ -322,8 +378,10 @@ void sgp_learner_destroy(struct sgp_learner *learner)
 static void learner_adopt(struct sgp_trainer *trainer, const float *values, double factor)
 {
     static const struct sgp_trainer_state nothing;
+    struct sgp_learner *learner = (struct sgp_learner *)trainer;
     sgp_vector_trainer_adopt(trainer, values, factor);
-    sgp_optimizer_resume(&((struct sgp_learner *)trainer)->optimizer, &nothing);
+    sgp_optimizer_resume(&learner->optimizer, &nothing);
+    sgp_local_part_forget(&learner->local);
 }
 
 static void learner_state(struct sgp_trainer *trainer, struct sgp_trainer_state *ret_state)
@@ -331,6 +389,7 @@ static void learner_state(struct sgp_trainer *trainer, struct sgp_trainer_state 
     const struct sgp_learner *learner = (struct sgp_learner *)trainer;
     sgp_vector_trainer_state(trainer, ret_state);
     sgp_optimizer_state(&learner->optimizer, ret_state);
+    sgp_local_part_state(&learner->local, ret_state);
     sgp_state_add_counter(ret_state, SGP_STATE_STEPS, learner->steps);
 }
 
@@ -339,6 +398,7 @@ static void learner_resume(struct sgp_trainer *trainer, const struct sgp_trainer
     struct sgp_learner *learner = (struct sgp_learner *)trainer;
     sgp_vector_trainer_resume(trainer, state);
     sgp_optimizer_resume(&learner->optimizer, state);
+    sgp_local_part_resume(&learner->local, state);
     learner->steps = sgp_state_counter(state, SGP_STATE_STEPS);
 }
 
@@ -365,6 +425,7 @@ static const struct sgp_trainer_methods methods = {.train = learner_train,
     .evaluate = learner_evaluate,
     .measure = learner_measure,
     .estimate = sgp_vector_trainer_estimate,
+    .model = learner_model,
     .sketch = sgp_vector_trainer_sketch,
     .digest = sgp_vector_trainer_digest,
     .state = learner_state,
@@ -526,10 +587,15 @@ static int allocate(struct sgp_learner *learner)
     if (status == 0 && settings->train && sgp_optimizer_needs_deviation(&settings->optimizer))
         status = sgp_vector_create(settings->model.parameters, &learner->deviation);
     learner->vector.trainer.tensors = (struct sgp_tensors){
-        .ends = learner->ends, .count = sgp_model_ends(&settings->model, learner->ends)};
+        .ends = learner->ends, .count = sgp_model_ends(&settings->model, false, learner->ends)};
+    learner->vector.trainer.model_values = sgp_model_values(&settings->model);
+    if (status == 0)
+        status = sgp_local_part_init(
+            &learner->local, &settings->model, &settings->optimizer, learner->deviation != NULL);
     if (status == 0)
         status = sgp_network_init(
             &learner->network, &settings->model, settings->precision, rows, settings->threads);
+    learner->network.local = learner->local.values;
     if (status == 0)
         status = sgp_optimizer_init(&learner->optimizer, &settings->optimizer,
             settings->model.parameters, &learner->vector.trainer.tensors);
@@ -566,7 +632,8 @@ int sgp_learner_create(const struct sgp_learner_settings *settings, struct sgp_e
         return fail_memory(status, error);
     }
     openblas_set_num_threads((int)settings->threads);
-    sgp_model_initialise(&learner->settings.model, settings->seed, learner->vector.x);
+    sgp_model_initialise(
+        &learner->settings.model, settings->seed, learner->vector.x, learner->local.values);
     status = sgp_vector_trainer_begin_outer(&learner->vector, &settings->outer);
     if (status < 0) {
         sgp_learner_destroy(learner);

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptions of models: reading, writing, digests, initial parameters. Each kind of layer has a
- * file of its own (layer.h). Any thread; no state. */
+/* Descriptions of models: reading, writing, digests. Each kind of layer has a file of its own
+ * (layer.h); parameters.c has their parameters. Any thread; no state. */
 #include "sgp/model.h"
 
 #include "layer.h"
-
-#include "sgp/random.h"
+#include "parameters.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
-
-/* separates these draws from other draws of a seed */
-#define STREAM_PARAMETERS UINT64_C(0x6d6f64656c)
 
 /* ---- reading ---- */
 
@@ -112,49 +108,6 @@ static int find_input(struct sgp_model *model, struct sgp_shape input, struct sg
     return 0;
 }
 
-/* The number of values of a tensor. If the tensor is too large, the result is above
- * SGP_PARAMETERS_MAX. */
-static uint64_t count_values(const struct sgp_model_tensor *tensor)
-{
-    uint64_t count = 1;
-    for (uint32_t i = 0; i < tensor->dimensions; i++)
-        count = count > SGP_PARAMETERS_MAX ? count : count * tensor->shape[i];
-    return count;
-}
-
-static uint32_t tensors_of(const struct sgp_layer *layer,
-    struct sgp_model_tensor ret_tensors[static SGP_LAYER_TENSORS_MAX])
-{
-    const struct sgp_layer_methods *methods = sgp_layer_methods(layer->kind);
-    uint32_t count = methods->tensors ? methods->tensors(layer, ret_tensors) : 0;
-    uint64_t first = layer->weights;
-    for (uint32_t i = 0; i < count; i++) {
-        ret_tensors[i].first = first;
-        ret_tensors[i].count = count_values(&ret_tensors[i]);
-        first += ret_tensors[i].count;
-    }
-    return count;
-}
-
-/* Assign the next parameters to a layer. */
-static int place_parameters(
-    struct sgp_model *model, struct sgp_layer *layer, struct sgp_error *error)
-{
-    struct sgp_model_tensor tensors[SGP_LAYER_TENSORS_MAX];
-    layer->weights = model->parameters;
-    uint32_t count = tensors_of(layer, tensors);
-    layer->biases = count > 1 ? tensors[1].first : layer->weights;
-    for (uint32_t i = 0; i < count; i++) {
-        model->parameters += tensors[i].count;
-        if (model->parameters > SGP_PARAMETERS_MAX)
-            return sgp_fail(error, SGP_E_LIMIT,
-                "the model has more than %llu parameters; use smaller layers",
-                (unsigned long long)SGP_PARAMETERS_MAX);
-    }
-    layer->end = model->parameters;
-    return 0;
-}
-
 static int suit_layer(
     struct sgp_model *model, uint32_t index, struct sgp_shape input, struct sgp_error *error)
 {
@@ -170,7 +123,7 @@ static int suit_layer(
             "layer %u puts out more than %u values a row; use a smaller one", index + 1,
             SGP_INPUTS_MAX);
     layer->outputs = (uint32_t)sgp_shape_values(layer->output);
-    return place_parameters(model, layer, error);
+    return sgp_parameters_place(model, layer, error);
 }
 
 int sgp_model_init_shaped(struct sgp_model *model, const char *layers, enum sgp_loss loss,
@@ -238,31 +191,6 @@ void sgp_model_text(const struct sgp_model *model, char ret_text[SGP_MODEL_TEXT_
     }
 }
 
-/* ---- parameters ---- */
-
-uint32_t sgp_model_tensors(const struct sgp_model *model,
-    struct sgp_model_tensor ret_tensors[static SGP_MODEL_TENSORS_MAX])
-{
-    uint32_t count = 0;
-    for (uint32_t l = 0; l < model->layer_count; l++) {
-        uint32_t of_layer = tensors_of(&model->layers[l], ret_tensors + count);
-        for (uint32_t i = 0; i < of_layer; i++)
-            ret_tensors[count++].layer = l;
-    }
-    return count;
-}
-
-uint32_t sgp_model_ends(
-    const struct sgp_model *model, struct sgp_tensor_end ret_ends[static SGP_MODEL_TENSORS_MAX])
-{
-    struct sgp_model_tensor tensors[SGP_MODEL_TENSORS_MAX];
-    uint32_t count = sgp_model_tensors(model, tensors);
-    for (uint32_t i = 0; i < count; i++)
-        ret_ends[i] =
-            (struct sgp_tensor_end){tensors[i].first + tensors[i].count, tensors[i].dimensions > 1};
-    return count;
-}
-
 uint32_t sgp_model_vocabulary(const struct sgp_model *model)
 {
     return model->layers[0].vocabulary;
@@ -270,9 +198,11 @@ uint32_t sgp_model_vocabulary(const struct sgp_model *model)
 
 uint64_t sgp_model_shape_digest(const struct sgp_model *model)
 {
-    char text[SGP_MODEL_TEXT_BYTES];
+    char text[SGP_MODEL_TEXT_BYTES], local[SGP_MODEL_LOCAL_BYTES];
     sgp_model_text(model, text);
-    return XXH3_64bits_withSeed(text, strlen(text), model->inputs);
+    sgp_model_local_text(model, local);
+    uint64_t digest = XXH3_64bits_withSeed(text, strlen(text), model->inputs);
+    return local[0] == '\0' ? digest : XXH3_64bits_withSeed(local, strlen(local), digest);
 }
 
 uint64_t sgp_model_loss_digest(const struct sgp_model *model)
@@ -291,18 +221,4 @@ uint32_t sgp_model_products(const struct sgp_model *model, uint32_t batch,
             count++;
     }
     return count;
-}
-
-void sgp_model_initialise(const struct sgp_model *model, uint64_t seed, float *x)
-{
-    struct sgp_model_tensor tensors[SGP_MODEL_TENSORS_MAX];
-    uint32_t count = sgp_model_tensors(model, tensors);
-    struct sgp_random random;
-    sgp_random_init(&random, seed, STREAM_PARAMETERS);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct sgp_model_tensor *tensor = &tensors[i];
-        for (uint64_t j = tensor->first; j < tensor->first + tensor->count; j++)
-            x[j] = tensor->deviation > 0 ? (float)(tensor->deviation * sgp_random_normal(&random))
-                                         : (float)tensor->value;
-    }
 }

@@ -161,8 +161,8 @@ static struct sgp_pass pass_of(
     const struct sgp_layer *layer = &network->model->layers[l];
     return (struct sgp_pass){.layer = layer,
         .product = &network->product,
-        .x = x,
-        .scale = (float)(1.0 / weight),
+        .x = layer->local ? network->local : x,
+        .scale = layer->local ? 1 : (float)(1.0 / weight),
         .rows = rows,
         .rows_before = network->before,
         .input = entered(network, l),
@@ -235,7 +235,7 @@ void sgp_network_backward(
         struct sgp_pass pass = pass_of(network, l, x, weight, rows);
         pass.delta = delta;
         pass.below = l > network->lowest ? below : NULL;
-        pass.gradient = gradient;
+        pass.gradient = pass.layer->local ? network->local_gradient : gradient;
         sgp_layer_methods(model->layers[l].kind)->backward(&pass);
         if (pass.below)
             add_arounds(network, l, below, rows);
@@ -250,7 +250,7 @@ void sgp_network_settle(struct sgp_network *network, float *x)
     for (uint32_t l = 0; l < network->model->layer_count; l++) {
         const struct sgp_layer *layer = &network->model->layers[l];
         const struct sgp_layer_methods *methods = sgp_layer_methods(layer->kind);
-        if (methods->settle)
-            methods->settle(layer, network->kept[l], x);
+        if (methods->settle && (layer->local || x))
+            methods->settle(layer, network->kept[l], layer->local ? network->local : x);
     }
 }

@@ -24,6 +24,10 @@ struct sgp_network {
     float *delta[2]; /* gradients with respect to outputs, of this layer and the one below */
     uint32_t lowest; /* lowest layer with parameters: below it no gradient is needed */
 
+    /* The parameters of local layers, at weight 1, and where backward writes their gradient.
+     * Borrowed; set by the caller, and NULL if no layer is local. */
+    float *local, *local_gradient;
+
     /* The facts of the last forward pass. */
     bool training;
     size_t before; /* rows of the same step that earlier passes had */
@@ -58,13 +62,14 @@ struct sgp_loss_sum sgp_network_loss(
     struct sgp_network *network, const uint32_t *labels, const float *values, size_t rows);
 
 /* gradient[0..parameters) = the gradient of the mean loss with respect to z. The call must follow
- * forward and loss with the same x, weight and rows. Every value is written; the gradients of
- * statistics are 0. */
+ * forward and loss with the same x, weight and rows. Every value is written, also of the gradient
+ * of local layers; the gradients of statistics are 0. */
 void sgp_network_backward(
     struct sgp_network *network, float *gradient, const float *x, double weight, size_t rows);
 
-/* After a step, write the running statistics to x. They follow those of all rows that the step's
- * passes had, and replace what the optimiser made of them. */
+/* After a step, write the running statistics to x and to local layers, or only to these if x is
+ * NULL. They follow those of all rows that the step's passes had, and replace what the optimiser
+ * made of them. */
 void sgp_network_settle(struct sgp_network *network, float *x);
 
 #endif

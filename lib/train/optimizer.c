@@ -218,7 +218,8 @@ void sgp_optimizer_state(const struct sgp_optimizer *optimizer, struct sgp_train
 {
     const struct rule *rule = &rules[optimizer->settings.kind];
     for (uint32_t i = 0; i < sgp_optimizer_vectors(&optimizer->settings); i++)
-        sgp_state_add_vector(state, vector_name(rule, i), optimizer->vectors[i]);
+        sgp_state_add_vector(
+            state, vector_name(rule, i), optimizer->vectors[i], optimizer->parameters);
     if (rule->counts)
         sgp_state_add_counter(state, steps_name, optimizer->steps);
 }
@@ -227,13 +228,15 @@ void sgp_optimizer_resume(struct sgp_optimizer *optimizer, const struct sgp_trai
 {
     const struct rule *rule = &rules[optimizer->settings.kind];
     uint32_t count = sgp_optimizer_vectors(&optimizer->settings), found = 0;
-    while (found < count && sgp_state_vector(state, vector_name(rule, found)))
+    while (
+        found < count && sgp_state_vector(state, vector_name(rule, found), optimizer->parameters))
         found++;
     optimizer->steps = rule->counts && found == count ? sgp_state_counter(state, steps_name) : 0;
     size_t bytes = optimizer->parameters * sizeof(float);
     for (uint32_t i = 0; i < count; i++)
         if (found == count)
-            memcpy(optimizer->vectors[i], sgp_state_vector(state, vector_name(rule, i)), bytes);
+            memcpy(optimizer->vectors[i],
+                sgp_state_vector(state, vector_name(rule, i), optimizer->parameters), bytes);
         else
             memset(optimizer->vectors[i], 0, bytes);
 }

@@ -85,14 +85,14 @@ void sgp_outer_state(const struct sgp_outer *outer, struct sgp_trainer_state *st
 {
     if (!outer->begun)
         return;
-    sgp_state_add_vector(state, anchor_name, outer->anchor);
-    sgp_state_add_vector(state, velocity_name, outer->velocity);
+    sgp_state_add_vector(state, anchor_name, outer->anchor, outer->parameters);
+    sgp_state_add_vector(state, velocity_name, outer->velocity, outer->parameters);
 }
 
 void sgp_outer_resume(struct sgp_outer *outer, const struct sgp_trainer_state *state)
 {
-    const float *anchor = sgp_state_vector(state, anchor_name);
-    const float *velocity = sgp_state_vector(state, velocity_name);
+    const float *anchor = sgp_state_vector(state, anchor_name, outer->parameters);
+    const float *velocity = sgp_state_vector(state, velocity_name, outer->parameters);
     outer->begun = anchor && velocity && outer->settings.kind != SGP_OUTER_NONE;
     if (!outer->begun)
         return;

@@ -61,7 +61,7 @@ static int check_tensors(const struct sgp_predictor *predictor, struct sgp_error
 {
     struct sgp_tensor_end own[SGP_MODEL_TENSORS_MAX];
     const struct sgp_model_file *file = predictor->file;
-    const uint32_t count = sgp_model_ends(&predictor->model, own);
+    const uint32_t count = sgp_model_ends(&predictor->model, false, own);
     bool same = count == file->tensor_count && file->value_count == predictor->model.parameters;
     for (uint32_t i = 0; same && i < count; i++)
         same = own[i].end == file->tensors[i].first + file->tensors[i].count;

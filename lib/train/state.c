@@ -4,10 +4,11 @@
 
 #include <string.h>
 
-const float *sgp_state_vector(const struct sgp_trainer_state *state, const char *name)
+const float *sgp_state_vector(
+    const struct sgp_trainer_state *state, const char *name, uint64_t count)
 {
     for (uint32_t i = 0; i < state->vector_count; i++)
-        if (strcmp(state->vectors[i].name, name) == 0)
+        if (strcmp(state->vectors[i].name, name) == 0 && state->vectors[i].count == count)
             return state->vectors[i].values;
     return NULL;
 }
@@ -20,13 +21,15 @@ uint64_t sgp_state_counter(const struct sgp_trainer_state *state, const char *na
     return 0;
 }
 
-void sgp_state_add_vector(struct sgp_trainer_state *state, const char *name, const float *values)
+void sgp_state_add_vector(
+    struct sgp_trainer_state *state, const char *name, const float *values, uint64_t count)
 {
     sgp_assert(state->vector_count < SGP_STATE_VECTORS_MAX);
     sgp_assert(strlen(name) < SGP_STATE_NAME_BYTES);
     struct sgp_state_vector *vector = &state->vectors[state->vector_count++];
     memcpy(vector->name, name, strlen(name) + 1);
     vector->values = values;
+    vector->count = count;
 }
 
 void sgp_state_add_counter(struct sgp_trainer_state *state, const char *name, uint64_t value)

@@ -21,7 +21,8 @@ int sgp_vector_trainer_init(struct sgp_vector_trainer *vector,
     int status = sgp_vector_create(parameters, &vector->x);
     if (status < 0)
         return status;
-    vector->trainer = (struct sgp_trainer){.methods = methods, .parameters = parameters};
+    vector->trainer = (struct sgp_trainer){
+        .methods = methods, .parameters = parameters, .model_values = parameters};
     vector->kernels = sgp_kernels_best();
     return 0;
 }

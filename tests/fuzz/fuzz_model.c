@@ -76,7 +76,7 @@ static uint32_t lay(const struct sgp_file_tag *tags, uint32_t count,
         tensors[0] = (struct sgp_file_tensor){.name = "one", .shape = {1}, .count = 1};
         return 1;
     }
-    uint32_t tensor_count = sgp_model_ends(&model, ends);
+    uint32_t tensor_count = sgp_model_ends(&model, false, ends);
     for (uint32_t i = 0; i < tensor_count; i++) {
         uint64_t first = i > 0 ? ends[i - 1].end : 0;
         tensors[i] = (struct sgp_file_tensor){

@@ -10,7 +10,7 @@ from fleet import FleetTest, Node
 from trio import Trio
 
 
-REASON = 'event=refused peer=n2 direction=in reason="the models have other layers ([model] layers must be the same)'
+REASON = 'event=refused peer=n2 direction=in reason="the models have other layers ([model] layers and local must be the same)'
 
 
 class Links(FleetTest):

@@ -14,7 +14,7 @@ from trio import Trio
 
 REASONS = {
     3: "a weight, fraction, round or slice is out of range",
-    4: "the models have other layers ([model] layers must be the same)",
+    4: "the models have other layers ([model] layers and local must be the same)",
     5: "the models have another loss ([model] loss must be the same)",
     6: "the classes or their order differ ([data] classes must be the same)",
     7: "the scaling differs ([data] scale must name the same file)",

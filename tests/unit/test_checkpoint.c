@@ -40,7 +40,7 @@ static void write_round(sgp_round round, const float *momentum)
         .state = {.x = x}};
     sgp_state_add_counter(&checkpoint.state, SGP_STATE_STEPS, 55);
     if (momentum)
-        sgp_state_add_vector(&checkpoint.state, "velocity", momentum);
+        sgp_state_add_vector(&checkpoint.state, "velocity", momentum, 3);
     cr_assert(zero(int, sgp_checkpoint_write(path, &checkpoint, &error)), "%s", error.text);
 }
 
@@ -50,7 +50,7 @@ static int read_back(const char *file, struct sgp_error *error, struct sgp_check
     int code = sgp_checkpoint_read(file, 3, 99, error, checkpoint, &memory);
     if (code == 0) {
         cr_assert(zero(int, memcmp(checkpoint->state.x, x, sizeof x)));
-        const float *momentum = sgp_state_vector(&checkpoint->state, "velocity");
+        const float *momentum = sgp_state_vector(&checkpoint->state, "velocity", 3);
         if (momentum)
             cr_assert(zero(int, memcmp(momentum, velocity, sizeof velocity)));
     }
@@ -78,14 +78,15 @@ Test(checkpoint, what_was_written_comes_back_to_the_bit)
 Test(checkpoint, snapshots_and_named_state_come_back)
 {
     struct sgp_error error = {0};
-    const float snapshots[2][3] = {{7, 8, -0.0F}, {1e-45F, 9, 10}};
+    const float snapshots[2][3] = {{7, 8, -0.0F}, {1e-45F, 9, 10}}, six[] = {1, 2, 3, 4, 5, 6};
     struct sgp_checkpoint back, checkpoint = {.parameters = 3,
                                     .shape = 99,
                                     .state = {.x = x},
                                     .point = {.kept_count = 2, .kept = {41, 0}},
                                     .kept = {snapshots[0], snapshots[1]}};
-    sgp_state_add_vector(&checkpoint.state, "velocity", velocity);
-    sgp_state_add_vector(&checkpoint.state, "exactly 23 bytes a name", snapshots[1]);
+    sgp_state_add_vector(&checkpoint.state, "velocity", velocity, 3);
+    sgp_state_add_vector(&checkpoint.state, "longer than x", six, 6);
+    sgp_state_add_vector(&checkpoint.state, "exactly 23 bytes a name", snapshots[1], 3);
     sgp_state_add_counter(&checkpoint.state, "a", 1);
     sgp_state_add_counter(&checkpoint.state, "b", UINT64_MAX);
     cr_assert(zero(int, sgp_checkpoint_write(path, &checkpoint, &error)), "%s", error.text);
@@ -96,16 +97,18 @@ Test(checkpoint, snapshots_and_named_state_come_back)
     cr_assert(eq(i64, back.point.kept[1], 0));
     for (int i = 0; i < 2; i++)
         cr_assert(zero(int, memcmp(back.kept[i], snapshots[i], sizeof snapshots[i])));
-    cr_assert(eq(u32, back.state.vector_count, 2));
-    for (int i = 0; i < 2; i++) {
+    cr_assert(eq(u32, back.state.vector_count, 3));
+    for (int i = 0; i < 3; i++) {
         const struct sgp_state_vector *to = &checkpoint.state.vectors[i];
-        const float *values = sgp_state_vector(&back.state, to->name);
-        cr_assert(values && memcmp(values, to->values, sizeof x) == 0, "%s", to->name);
+        const float *values = sgp_state_vector(&back.state, to->name, to->count);
+        cr_assert(
+            values && memcmp(values, to->values, to->count * sizeof *values) == 0, "%s", to->name);
+        cr_assert_null(sgp_state_vector(&back.state, to->name, to->count + 1));
     }
     cr_assert(eq(u64, sgp_state_counter(&back.state, "a"), 1));
     cr_assert(eq(u64, sgp_state_counter(&back.state, "b"), UINT64_MAX));
     cr_assert(zero(u64, sgp_state_counter(&back.state, "c")));
-    cr_assert_null(sgp_state_vector(&back.state, "a"));
+    cr_assert_null(sgp_state_vector(&back.state, "a", 3));
     free(memory);
 }
 

@@ -178,7 +178,7 @@ Test(layer_texts, tensors_are_named_and_tile_the_parameters)
     static const uint32_t layers[] = {0, 0, 1, 1, 1, 1, 3, 3};
     cr_assert(eq(u32, sgp_model_tensors(&model, tensors), 8));
     float x[PARAMETERS_MAX];
-    sgp_model_initialise(&model, 1, x);
+    sgp_model_initialise(&model, 1, x, NULL);
     uint64_t at = 0;
     for (uint32_t i = 0; i < 8; i++) {
         cr_assert(eq(str, (char *)tensors[i].name, (char *)names[i]));

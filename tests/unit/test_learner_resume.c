@@ -53,8 +53,8 @@ Test(learner_resume, a_resumed_learner_goes_on_to_the_bit)
     train(first, 0.7, 7);
     struct sgp_trainer_state state;
     first->methods->state(first, &state);
-    cr_assert_not_null(sgp_state_vector(&state, "outer velocity"));
-    cr_assert_not_null(sgp_state_vector(&state, "velocity"));
+    cr_assert_not_null(sgp_state_vector(&state, "outer velocity", first->parameters));
+    cr_assert_not_null(sgp_state_vector(&state, "velocity", first->parameters));
     cr_assert(eq(u32, state.counter_count, 1));
     cr_assert(eq(u64, state.counters[0].value, 17));
     state.counters[0].value = 3;
@@ -181,8 +181,9 @@ static void see_noise(const struct sgp_dataset *rows, float *gradient, float *no
     struct sgp_trainer_state state;
     trainer->methods->state(trainer, &state);
     for (uint64_t i = 0; i < trainer->parameters; i++) {
-        gradient[i] = sgp_state_vector(&state, "first moment")[i] / (float)(1 - 0.9);
-        noise[i] = sgp_state_vector(&state, "noise")[i] / (float)(1 - 0.999);
+        const uint64_t count = trainer->parameters;
+        gradient[i] = sgp_state_vector(&state, "first moment", count)[i] / (float)(1 - 0.9);
+        noise[i] = sgp_state_vector(&state, "noise", count)[i] / (float)(1 - 0.999);
     }
     trainer->methods->destroy(trainer);
 }

@@ -110,8 +110,8 @@ Test(model, he_initialisation)
     static float x[63310];
     static float again[63310];
     cr_assert(eq(u64, model.parameters, 63310));
-    sgp_model_initialise(&model, 7, x);
-    sgp_model_initialise(&model, 7, again);
+    sgp_model_initialise(&model, 7, x, NULL);
+    sgp_model_initialise(&model, 7, again, NULL);
     cr_assert(eq(int, memcmp(x, again, sizeof x), 0));
     double sum = 0.0;
     double squares = 0.0;
@@ -124,7 +124,7 @@ Test(model, he_initialisation)
     cr_assert(lt(dbl, fabs(squares / 60000.0 / 0.01 - 1.0), 5.0 * sqrt(2.0 / 60000.0)));
     for (size_t i = 60000; i < 60300; i++)
         cr_assert(eq(flt, x[i], 0.0f));
-    sgp_model_initialise(&model, 8, again);
+    sgp_model_initialise(&model, 8, again, NULL);
     cr_assert(ne(int, memcmp(x, again, sizeof x), 0));
 }
 

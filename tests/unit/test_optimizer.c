@@ -421,7 +421,7 @@ Test(optimizer, without_its_state_a_rule_begins_again)
     for (int i = 0; i < 50; i++)
         step_once(&optimizer, x, i % 2 == 0 ? 3 : -1, 0.1);
     struct sgp_trainer_state other = {0};
-    sgp_state_add_vector(&other, "first moment", x);
+    sgp_state_add_vector(&other, "first moment", x, 2);
     sgp_state_add_counter(&other, "optimizer steps", 5);
     for (int i = 0; i < 2; i++) { /* nothing, and a part of it */
         sgp_optimizer_resume(&optimizer, i == 0 ? &nothing : &other);
