@@ -11,6 +11,7 @@
 #include "util/exit_status.h"
 #include "awaiting_model.h"
 #include "awaiting_scaling.h"
+#include "tune.h"
 
 #include "sgp/blas.h"
 
@@ -31,6 +32,8 @@
 static const char usage[] =
     "Usage: sgpd -c FILE           run in the foreground\n"
     "       sgpd --check -c FILE   check configuration, topology, data and place, and end\n"
+    "       sgpd --tune MODEL --output MODEL -c FILE\n"
+    "                              train the local layers of a finished model alone, and end\n"
     "       sgpd --help-config     list every key of the configuration\n"
     "       sgpd --help | --version\n"
     "\n"
@@ -41,15 +44,24 @@ static const char usage[] =
 struct options {
     const char *file;
     bool check;
+    const char *tune, *output; /* model files; NULL: nothing is tuned */
 };
+
+/* Whether no daemon runs: nothing is written to the state directory, and no signal is handled. */
+static bool ends_soon(const struct options *options)
+{
+    return options->check || options->tune != NULL;
+}
 
 /* Returns -1 to continue, or the exit status. */
 static int parse_options(int count, char **arguments, struct options *ret_options)
 {
-    enum { CHECK = 256, HELP_CONFIG, VERSION };
+    enum { CHECK = 256, HELP_CONFIG, VERSION, TUNE, OUTPUT };
     static const struct option table[] = {
         {"config", required_argument, NULL, 'c'},
         {"check", no_argument, NULL, CHECK},
+        {"tune", required_argument, NULL, TUNE},
+        {"output", required_argument, NULL, OUTPUT},
         {"help", no_argument, NULL, 'h'},
         {"help-config", no_argument, NULL, HELP_CONFIG},
         {"version", no_argument, NULL, VERSION},
@@ -63,6 +75,12 @@ static int parse_options(int count, char **arguments, struct options *ret_option
             break;
         case CHECK:
             ret_options->check = true;
+            break;
+        case TUNE:
+            ret_options->tune = optarg;
+            break;
+        case OUTPUT:
+            ret_options->output = optarg;
             break;
         case 'h':
             (void)fputs(usage, stdout);
@@ -78,9 +96,13 @@ static int parse_options(int count, char **arguments, struct options *ret_option
             return EXIT_STATUS_USAGE;
         }
     }
-    if (ret_options->file != NULL && optind == count)
+    const bool pairs = (ret_options->tune == NULL) == (ret_options->output == NULL);
+    const bool clash = ret_options->tune != NULL && ret_options->check;
+    if (ret_options->file != NULL && optind == count && pairs && !clash)
         return -1;
-    if (ret_options->file == NULL)
+    if (!pairs || clash)
+        (void)fputs("sgpd: --tune and --output go together, and without --check\n", stderr);
+    else if (ret_options->file == NULL)
         (void)fputs("sgpd: the configuration is missing; name it with -c FILE\n", stderr);
     else
         (void)fprintf(stderr, "sgpd: '%s' is one argument too many\n", arguments[optind]);
@@ -287,24 +309,27 @@ static int run_or_check(const struct options *options, struct config *config, ch
     struct prepared prepared;
     struct sgp_error error = {0};
     log_init(&log, config->log_level, config->name);
-    if (fit_blas(arguments, config, options->check, &log, NULL, &error) < 0 ||
-        unit_sees(config, &error) < 0)
+    const bool brief = ends_soon(options);
+    if (fit_blas(arguments, config, brief, &log, NULL, &error) < 0 || unit_sees(config, &error) < 0)
         return refuse(&error, options->check);
     struct opened opened = nothing;
-    int ended = options->check ? -1 : agree_on_scaling(config, &log, &opened);
+    int ended = brief ? -1 : agree_on_scaling(config, &log, &opened);
     if (ended >= 0)
         return ended;
-    if (prepare_rows(config, options->check, &log, &opened, &error, &prepared) < 0) {
+    if (prepare_rows(config, brief, &log, &opened, &error, &prepared) < 0) {
         if (opened.socket >= 0)
             (void)unlink(config->socket);
         return refuse(&error, options->check);
     }
     state_directory_hand_over(true);
-    int code = fit_blas(arguments, config, options->check, &log, &prepared, &error);
+    int code = fit_blas(arguments, config, brief, &log, &prepared, &error);
     state_directory_hand_over(false);
-    if (!options->check)
+    if (!brief)
         early_stop_begin(true);
-    int status = code < 0 ? refuse(&error, options->check)
+    if (code == 0 && options->tune != NULL)
+        code = tune(&prepared, options->tune, options->output, &error);
+    int status = code < 0                ? refuse(&error, options->check)
+                 : options->tune != NULL ? EXIT_STATUS_DONE
                  : name_of_owner(&prepared) != NULL
                      ? run_or_check_both(config, &prepared, &log, options->check, &opened)
                  : options->check ? check(config, &prepared)
@@ -320,7 +345,7 @@ int main(int count, char **arguments)
     int status = parse_options(count, arguments, &options);
     if (status >= 0)
         return status;
-    if (!options.check) {
+    if (!ends_soon(&options)) {
         early_stop_begin(false);
         /* SIGHUP reloads the topology, which has not been read yet */
         (void)signal(SIGHUP, SIG_IGN);

@@ -6,10 +6,10 @@ _sgpd()
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
     COMPREPLY=()
     case $previous in
-    -c|--config)
+    -c|--config|--tune|--output)
         compopt -o filenames 2>/dev/null
         COMPREPLY=($(compgen -f -- "$current")) ;;
-    *) COMPREPLY=($(compgen -W '-c --config --check --help --help-config --version' -- "$current")) ;;
+    *) COMPREPLY=($(compgen -W '-c --config --check --tune --output --help --help-config --version' -- "$current")) ;;
     esac
 }
 complete -F _sgpd sgpd

@@ -344,5 +344,74 @@ class ModelFileTest(FleetTest):
             self.assertTrue(rows.stdout)
 
 
+# ---- tuning
+
+
+class TuneTest(FleetTest):
+    LAYERS = "dense 24 relu, dense %d" % CLASSES
+
+    def sgpd(self, node, *arguments):
+        result = subprocess.run([fleet.SGPD, "-c", node.configuration, *arguments], text=True, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, timeout=PATIENCE, check=False)
+        return result.returncode, result.stdout
+
+    def trained(self):
+        """A node that has trained all layers on labels of its own, and a node that calls them otherwise and has not trained."""
+        f = self.fleet(2, phases=[[]], own={i: {"data.train": "rows%d.csv" % i} for i in range(2)}, options={
+            "model.layers": self.LAYERS, "data.classes": " ".join("c%d" % i for i in range(CLASSES)), "data.shards": "none",
+            "train.epochs": "20"})
+        for i in range(2):
+            order = list(range(CLASSES))
+            write_clusters(os.path.join(f.directory, "rows%d.csv" % i), 7 + i, order if i == 0 else order[::-1], 400)
+        f.start([0])
+        f.wait_state("finished", [0])
+        f.nodes[0].end()
+        return f, os.path.join(f.nodes[0].directory, "model.safetensors"), os.path.join(f.directory, "tuned.safetensors")
+
+    def configure(self, f, **options):
+        f.write_configuration(1, {"model.layers": self.LAYERS, "data.classes": " ".join("c%d" % i for i in range(CLASSES)),
+                                  "data.train": "rows1.csv", "data.shards": "none", "train.epochs": "20", **options}, {})
+
+    def test_the_head_alone_is_trained(self):
+        f, path, output = self.trained()
+        self.configure(f, **{"model.local": "head"})
+        code, said = self.sgpd(f.nodes[1], "--tune", path, "--output", output)
+        self.assertEqual(code, 0, said)
+        print("".join("# %s\n" % line for line in said.splitlines()[:3] + said.splitlines()[-1:]), end="", flush=True)
+        accuracies = [float(line.split()[-1]) for line in said.splitlines()]
+        self.assertEqual(len(accuracies), 21, said)
+        self.assertLess(accuracies[0], 0.3)
+        self.assertGreater(accuracies[-1], 0.8)
+        files = []
+        for name in (path, output):
+            with open(name, "rb") as file:
+                files.append(open_file(file.read()))
+        for name in files[0][1]:
+            self.assertEqual(files[0][1][name] == files[1][1][name], name.startswith("layers.0"), name)
+        self.assertEqual(files[1][0]["local"], "layers.1")
+        self.assertEqual((files[1][0]["node"], files[1][0]["round"]), ("n1", files[0][0]["round"]))
+        self.assertFalse(os.path.exists(f.nodes[1].directory), "nothing is left in the state directory")
+
+    def test_what_cannot_be_tuned_has_one_line(self):
+        f, path, output = self.trained()
+        self.configure(f)
+        for options, line in (
+                ({}, "[model] local: no layer is local, so there is nothing to tune; name some, as in local = head"),
+                ({"model.local": "head", "model.layers": "dense 23 relu, dense 4"},
+                 "%s: its layers are not those of the configuration: dense 24 relu, dense 4 in the file and dense 23 relu, dense 4 here"
+                 % path),
+                ({"model.local": "head", "data.classes": "c0 c1 c3 c2"},
+                 "%s: its classes are not those of the configuration: c0 c1 c2 c3 in the file and c0 c1 c3 c2 here" % path)):
+            self.configure(f, **options)
+            code, said = self.sgpd(f.nodes[1], "--tune", path, "--output", output)
+            self.assertEqual(code, 78, said)
+            self.assertIn(line + "\n", said)
+            self.assertFalse(os.path.exists(output))
+        for arguments in (["--tune", path], ["--output", output], ["--check", "--tune", path, "--output", output]):
+            code, said = self.sgpd(f.nodes[1], *arguments)
+            self.assertEqual(code, 2)
+            self.assertIn("sgpd: --tune and --output go together, and without --check\n", said)
+
+
 if __name__ == "__main__":
     fleet.main()
