@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, Literal, Mapping, Optional, Union
+from typing import TYPE_CHECKING, Any, Literal, Mapping, Optional, Sequence, Union
 
 from .attachment import Alone, Seat, Seated, identify
 from .entry import entered, housed, model_of
@@ -24,7 +24,7 @@ def attach(model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
            rounds: Optional[int] = None, required: bool = True, reconnect: bool = True, fresh: bool = False,
            timeout: Optional[float] = None, buffers: Literal["average", "local"] = "average",
            params: Literal["trainable", "all"] = "trainable", scaler: Optional[Scaler] = None, overlap: bool = False,
-           on_evaluate: Optional[Evaluate] = None, on_predict: Optional[Predict] = None) -> Node:
+           on_evaluate: Optional[Evaluate] = None, on_predict: Optional[Predict] = None, local: Sequence[str] = ()) -> Node:
     """Make this program a node of the fleet, by the daemon of this machine.
 
         with sgp.attach(model, optimizer, name="n0") as node:
@@ -77,13 +77,17 @@ def attach(model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
                Both are called between two steps, by the thread that waits in mix(), finish() or here, with the
                parameters of the estimate. What they write to parameters is lost, and they must not mix. The user who asked
                gets the text of an exception, and training continues. None: the request is refused.
+    local      Names of parameters that this program trains alone, as ``["head"]``: a parameter's name, or that of a module, for all
+               its parameters and buffers. They are not put into the shared memory, so the daemon does not have them, and no other
+               node gets them. Node.checkpoint() and Node.save() keep them. All nodes must name the same ones.
 
     Returns the Node, a context manager: a clean end calls finish() and waits for the fleet; an exception detaches.
 
     Raises NoDaemon; AlreadyFinished; Busy (another program is attached); LayoutMismatch (the node, or a neighbour, trains
-    another model); Refused (the daemon refuses for another reason); Error (a model that cannot be sent, or no optimizer);
-    TimeoutError (it names the nodes that are missing); ValueError (`buffers` or `params` is another word)."""
-    shared, optimizers = model_of(model, buffers, params, overlap), optimizers_of(optimizer)
+    another model); Refused (the daemon refuses for another reason); Error (a model that cannot be sent, no optimizer, or names in
+    `local` that the model does not have); TimeoutError (it names the nodes that are missing); ValueError (`buffers` or `params` is
+    another word, or `local` no list of names)."""
+    shared, optimizers = model_of(model, buffers, params, overlap, local), optimizers_of(optimizer)
     check_overlap(overlap, on_evaluate, on_predict)
     try:
         path = socket_of(name)

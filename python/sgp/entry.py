@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any, Mapping, Optional, Tuple
+from typing import Any, Mapping, Optional, Sequence, Tuple
 
 from .attachment import Attachment
 from .errors import Error
@@ -36,9 +36,11 @@ def housed(shared: Model) -> Memory:
     return memory
 
 
-def model_of(model: Any, buffers: str, params: str, overlap: bool = False) -> Model:
-    """The model behind its seam; with `overlap` one that can advance(). Raises Error for what is none, and ValueError for a word
-    that is none."""
+def model_of(model: Any, buffers: str, params: str, overlap: bool = False, local: Sequence[str] = ()) -> Model:
+    """The model behind its seam, without what `local` names; with `overlap` one that can advance(). Raises Error for what is none,
+    and if nothing is shared; ValueError for a word that is none."""
+    if isinstance(local, str) or not all(isinstance(name, str) and name for name in local):
+        raise ValueError(f"local is {local!r}; a list of names, as ['head']")
     if buffers not in ("average", "local"):
         raise ValueError(f"buffers is {buffers!r}; 'average' or 'local'")
     if params not in ("trainable", "all"):
@@ -46,8 +48,8 @@ def model_of(model: Any, buffers: str, params: str, overlap: bool = False) -> Mo
     if isinstance(model, Mapping):
         if overlap:
             raise Error("overlap=True is for modules of PyTorch")
-        return ArrayModel(model)
+        return ArrayModel(model, local)
     if hasattr(model, "named_parameters"):
         from .torch_model import TorchModel
-        return TorchModel(model, buffers, params, overlap)  # type: ignore[arg-type]
+        return TorchModel(model, buffers, params, overlap, local)  # type: ignore[arg-type]
     raise Error(f"a {type(model).__name__} cannot be trained; give a module of PyTorch, or float32 arrays by name")

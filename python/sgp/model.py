@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import typing
-from typing import Any, Dict, Mapping, Protocol, Tuple
+from typing import Any, Dict, Mapping, Protocol, Sequence, Tuple
 
 from .errors import Error, ViewsLost
 from .memory import Layout, Memory
@@ -49,13 +49,30 @@ class Model(Protocol):
         """The parameters, as they are, live in memory of their own again."""
 
 
+def is_named(name: str, local: Sequence[str]) -> bool:
+    """Whether one of these names is a parameter's, or that of a module around it."""
+    return any(name == one or name.startswith(f"{one}.") for one in local)
+
+
+def check_local(local: Sequence[str], names: Sequence[str]) -> None:
+    """Raises Error for a name in `local` that the model does not have."""
+    for one in local:
+        if not any(is_named(name, [one]) for name in names):
+            raise Error(f"local names '{one}', and the model has no such parameter or module; it has "
+                        f"{', '.join(names[:8])}{', ...' if len(names) > 8 else ''}")
+
+
 class ArrayModel:
     """Arrays of numpy by name. They stay where they are, and are copied to the memory and back: change them in place,
-    or replace them in the mapping."""
+    or replace them in the mapping. Those that `local` names are not copied."""
 
-    def __init__(self, arrays: Mapping[str, numpy.ndarray[Any, Any]]) -> None:
+    def __init__(self, arrays: Mapping[str, numpy.ndarray[Any, Any]], local: Sequence[str] = ()) -> None:
         shapes: Dict[str, Tuple[int, ...]] = {}
+        self._local = tuple(local)
+        check_local(self._local, list(arrays))
         for name, array in arrays.items():
+            if is_named(name, self._local):
+                continue
             if not hasattr(array, "__array_interface__") or str(array.dtype) != "float32":
                 what = getattr(array, "dtype", type(array).__name__)
                 raise Error(f"'{name}' is of type {what}; parameters are arrays of float32: "
@@ -98,10 +115,12 @@ class ArrayModel:
         """Copies of arrays are done when they return."""
 
     def local(self) -> Dict[str, Any]:
-        return {}
+        return {name: array.copy() for name, array in self._arrays.items() if is_named(name, self._local)}
 
     def set_local(self, tensors: Mapping[str, Any]) -> None:
-        """All arrays travel."""
+        for name, array in self._arrays.items():
+            if is_named(name, self._local) and name in tensors:
+                array[...] = tensors[name]
 
     def fork(self) -> None:
         """The arrays are copies already."""

@@ -106,13 +106,14 @@ class Node:
                optimizer: Optional[Optimizers] = None, *, rounds: Optional[int] = None, reconnect: bool = True,
                fresh: bool = False, timeout: Optional[float] = None, buffers: Literal["average", "local"] = "average",
                params: Literal["trainable", "all"] = "trainable", on_evaluate: Optional[Evaluate] = None,
-               on_predict: Optional[Predict] = None, scaler: Optional[Scaler] = None, overlap: bool = False) -> Node:
+               on_predict: Optional[Predict] = None, scaler: Optional[Scaler] = None, overlap: bool = False,
+               local: Sequence[str] = ()) -> Node:
         """After sgp.join(): attach a model, and wait until the node is ready. Arguments and errors are those of sgp.attach();
         Error also if the node has a model. Returns the node itself. Its samplers and loaders stay as they are."""
         self._check_owner()
         if not isinstance(self._fleet, Seated) or self._detached:
             raise Error(f"{self.name}: a node gets one model, and this one has had it; join again with sgp.join()")
-        shared, optimizers = model_of(model, buffers, params, overlap), optimizers_of(optimizer)
+        shared, optimizers = model_of(model, buffers, params, overlap, local), optimizers_of(optimizer)
         check_overlap(overlap, on_evaluate, on_predict)
         if self._path is None:
             self._fleet, self._memory = Alone(rounds), housed(shared)
@@ -497,7 +498,7 @@ class Node:
                    directory: Union[str, os.PathLike[str]] = "checkpoints", **objects: Any) -> bool:
         """Write one *unit*, from which resume() continues: the script's `state`, the states of the optimizers and the scaler that
         attach() was given, the places of samplers and of shard(), the states of `objects` (a scheduler for example: anything
-        with state_dict()), the parameters, and the model's buffers that are not sent. The unit is of `node.round`.
+        with state_dict()), the parameters, and the model's buffers and `local` parameters, which are not sent. The unit is of `node.round`.
 
             node.mix(loss=loss, rows=len(labels))
             node.checkpoint({"epoch": epoch}, every=100, scheduler=scheduler)
@@ -622,12 +623,14 @@ class Node:
 
     def save(self, path: Union[str, os.PathLike[str]], **objects: Any) -> None:
         """Save the states of `objects` that the daemon does not have (optimizer, scheduler, scaler, sampler: anything with
-        state_dict()). The parameters are not in the file: the daemon is asked for a checkpoint of the same round. The file
-        appears whole or not at all; it is a pickle. Raises OSError. checkpoint() saves the parameters, too."""
+        state_dict()), and the `local` parameters and buffers of the model. The parameters that are sent are not in the file: the
+        daemon is asked for a checkpoint of the same round. The file appears whole or not at all; it is a pickle. Raises OSError.
+        checkpoint() saves all parameters."""
         self._check_owner()
         self._fleet.keep()
         states = {name: value.state_dict() for name, value in objects.items()}
-        kept = {"round": self.round, "passes": self._passes, "epochs": self._epochs, "objects": states}
+        local = {} if self._model is None else self._model.local()
+        kept = {"round": self.round, "passes": self._passes, "epochs": self._epochs, "objects": states, "local": local}
         with open(f"{os.fspath(path)}.new", "wb") as file:
             pickle.dump(kept, file)
             file.flush()
@@ -635,7 +638,8 @@ class Node:
         os.replace(f"{os.fspath(path)}.new", path)
 
     def load(self, path: Union[str, os.PathLike[str]], **objects: Any) -> bool:
-        """Give `objects` the states that save() wrote under the same names; returns False if there is no such file. Raises Error
+        """Give `objects` the states that save() wrote under the same names, and the model what stays local; returns False if there is
+        no such file. Raises Error
         if the file has other objects, or is of a later round than the parameters, since the script would then be ahead of its
         model. Load only files that you have written yourself, because a pickle may run anything."""
         try:
@@ -652,6 +656,8 @@ class Node:
                         "begin the epochs anew, or give the node its checkpoint back")
         for name, value in objects.items():
             value.load_state_dict(kept["objects"][name])
+        if self._model is not None:
+            self._model.set_local(kept.get("local", {}))
         self._passes, self._epochs = kept["passes"], kept["epochs"]
         return True
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-from typing import Any, Callable, Dict, Iterator, List, Literal, Mapping, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Literal, Mapping, Optional, Sequence, Set, Tuple
 
 import torch
 
@@ -20,6 +20,7 @@ from .device import Copier, Copiers
 from .errors import Error, ViewsLost
 from .interrupt import uninterrupted
 from .memory import Layout, Memory, Tensor
+from .model import check_local, is_named
 
 HALVES = (torch.float16, torch.bfloat16)
 RUN_MAX = 1 << 22  # values that are copied together
@@ -44,6 +45,7 @@ class Found:
 
     tensor: torch.Tensor
     places: List[Place]
+    names: List[str]  # in the same order
 
 
 @dataclasses.dataclass
@@ -87,9 +89,19 @@ def search(model: torch.nn.Module, table: str) -> Dict[str, Found]:
             if id(tensor) not in found and name in names:
                 raise Error(f"two parameters of the model are called '{name}', wrappers aside; rename one")
             if id(tensor) not in found:
-                found[id(tensor)] = names[name] = Found(tensor, [])
+                found[id(tensor)] = names[name] = Found(tensor, [], [])
             found[id(tensor)].places.append(Place(entries, key))
+            found[id(tensor)].names.append(name)
     return names
+
+
+def is_local(found: Found, local: Sequence[str]) -> bool:
+    """Whether `local` names a tensor. Raises Error if it names only some of the places of a tied one."""
+    ours = [is_named(name, local) for name in found.names]
+    if any(ours) and not all(ours):
+        raise Error(f"'{found.names[ours.index(True)]}' is to stay local, and is tied to '{found.names[ours.index(False)]}', which "
+                    "is shared; name both in local, or neither")
+    return any(ours)
 
 
 def digest(tensors: Dict[str, Found]) -> str:
@@ -104,13 +116,16 @@ def digest(tensors: Dict[str, Found]) -> str:
 
 class TorchModel:
     """A module behind the seam of model.py. `buffers` "average": those of floating point travel, as values;
-    "local": none does. `params` "trainable": those that require a gradient travel, of the others a digest. With `ahead` all tensors
-    are copied, and the program may change them while the daemon has the memory: see advance()."""
+    "local": none does. `params` "trainable": those that require a gradient travel, of the others a digest. What `local` names stays
+    where it is. With `ahead` all tensors that travel are copied, and the program may change them while the daemon has the memory:
+    see advance()."""
 
     def __init__(self, model: torch.nn.Module, buffers: Literal["average", "local"],
-                 params: Literal["trainable", "all"], ahead: bool = False) -> None:
-        self._model, self._ahead = model, ahead
+                 params: Literal["trainable", "all"], ahead: bool = False, local: Sequence[str] = ()) -> None:
+        self._model, self._ahead, self._names = model, ahead, tuple(local)
         self._average, self._all = buffers == "average", params == "all"
+        check_local(self._names, [name for table in ("_parameters", "_buffers") for found in search(model, table).values()
+                                  for name in found.names])
         updates, values, frozen = self._search()
         for name, found in updates.items():
             check_parameter(name, found.tensor)
@@ -127,11 +142,15 @@ class TorchModel:
 
     def _search(self) -> Tuple[Dict[str, Found], Dict[str, Found], Dict[str, Found]]:
         """What travels as updates, what as values, and what is frozen. Without a value there is nothing to share."""
-        parameters = {n: f for n, f in search(self._model, "_parameters").items() if has_values(n, f.tensor)}
-        buffers = search(self._model, "_buffers") if self._average else {}
+        parameters = {n: f for n, f in self._shared("_parameters").items() if has_values(n, f.tensor)}
+        buffers = self._shared("_buffers") if self._average else {}
         frozen = {} if self._all else {n: f for n, f in parameters.items() if not f.tensor.requires_grad}
         return ({n: f for n, f in parameters.items() if n not in frozen},
                 {n: f for n, f in buffers.items() if f.tensor.is_floating_point() and f.tensor.numel()}, frozen)
+
+    def _shared(self, table: str) -> Dict[str, Found]:
+        """The tensors of a table that `local` does not name. Raises Error for one that it names in part."""
+        return {name: found for name, found in search(self._model, table).items() if not is_local(found, self._names)}
 
     def share(self, memory: Memory) -> None:
         self._memory, self._copiers = memory, Copiers(memory)
@@ -207,9 +226,11 @@ class TorchModel:
             copier.run(functools.partial(each, work, self._memory, copier, slots))
 
     def _stays(self) -> Dict[str, torch.Tensor]:
-        """Buffers that do not travel, by name."""
+        """Buffers that do not travel, and parameters that `local` names, by name."""
         travels = {slot.entry.name for slot in self._slots}
-        return {name: found.tensor for name, found in search(self._model, "_buffers").items() if name not in travels}
+        parameters = {n: f for n, f in search(self._model, "_parameters").items() if is_local(f, self._names)}
+        return {name: found.tensor for name, found in {**parameters, **search(self._model, "_buffers")}.items()
+                if name not in travels}
 
     def local(self) -> Dict[str, Any]:
         return {name: tensor.detach().clone() for name, tensor in self._stays().items()}

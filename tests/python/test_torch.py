@@ -203,6 +203,72 @@ class TorchTest(unittest.TestCase):
         self.assertTrue((model[1].running_var == 1).all())
         self.assertTrue((model[1].weight == 7).all())
 
+    def test_local_parameters_stay(self):
+        """Neither their names nor their bytes are in the memory. They are trained all the same, and no other node's come."""
+        model = nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6), nn.Linear(6, 2))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        node = self.attach(model, optimizer, {"begin": 7.0, "drift": 0.5}, local=["1", "2.weight"])
+        self.assertEqual(list(self.fake.program.layout), ["0.weight", "0.bias", "2.bias"])
+        self.assertTrue((model[0].weight == 7).all())
+        before = model[2].weight.detach().clone()
+        self.assertFalse((before == 7).any())
+        loss_of(model).backward()
+        optimizer.step()
+        stepped = model[2].weight.detach().clone()
+        self.assertFalse(torch.equal(stepped, before))
+        node.mix()
+        self.assertTrue(torch.equal(model[2].weight, stepped))
+        for values in (model[2].weight, model[1].running_mean):
+            self.assertNotIn(values.detach().numpy().tobytes()[:8], self.fake.program.map[:])
+        self.assertEqual(node.finish().round, 1)
+        self.assertTrue(torch.equal(model[2].weight, stepped))
+
+    def test_what_stays_is_kept(self):
+        for keeps in ("unit", "file"):
+            with tempfile.TemporaryDirectory() as folder:
+                model, file = network(), os.path.join(folder, "state")
+                optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+                node = self.attach(model, optimizer, local=["2"])
+                step(model, optimizer)
+                node.mix()
+                kept = [tensor.detach().clone() for tensor in model[2].parameters()]
+                if keeps == "unit":
+                    self.assertTrue(node.checkpoint(directory=folder))
+                else:
+                    node.save(file, optimizer=optimizer)
+                node.detach()
+                model = network(2)
+                optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+                node = self.attach(model, optimizer, {"rounds": 9}, local=["2"])
+                if keeps == "unit":
+                    self.assertEqual(node.resume(directory=folder), {})
+                else:
+                    node._fleet.parameters_round = 1  # as of a daemon that has kept its checkpoint
+                    self.assertTrue(node.load(file, optimizer=optimizer))
+                for now, before in zip(model[2].parameters(), kept):
+                    self.assertTrue(torch.equal(now, before), keeps)
+                node.detach()
+
+    def test_wrong_names_of_local_parameters(self):
+        model = network()
+        model.add_module("again", nn.Linear(6, 6))
+        model.again.weight = model[0].weight
+        for local, error, text in (
+                (["hed"], sgp.Error, "local names 'hed', and the model has no such parameter or module; it has 0.weight, again.weight, "
+                 "0.bias, 2.weight, 2.bias, again.bias"),
+                (["0.weigh"], sgp.Error, "local names '0.weigh'"),
+                (["again"], sgp.Error, "'again.weight' is to stay local, and is tied to '0.weight', which is shared; name both in "
+                 "local, or neither"),
+                (["0", "2", "again"], sgp.Error, "there is nothing to share"),
+                ("2", ValueError, "local is '2'; a list of names"),
+                ([""], ValueError, "a list of names"),
+                ([2], ValueError, "a list of names")):
+            with self.assertRaises(error) as caught:
+                sgp.attach(model, None, name="/none-such.sock", local=local)
+            self.assertIn(text, str(caught.exception))
+        self.attach(model, local=["0.weight", "again"])
+        self.assertEqual(list(self.fake.program.layout), ["0.bias", "2.weight", "2.bias"])
+
     def test_frozen_parameters_stay(self):
         digests = []
         for seed in (1, 1, 2):

@@ -226,6 +226,21 @@ class UnitsTest(unittest.TestCase):
                 self.assertEqual(sorted(before + after), list(range(12)))
             self.assertEqual(sorted(rows_of(node.shard(numpy.arange(12), batch_size=2), 12)), list(range(12)))
 
+    def test_arrays_that_stay_local(self):
+        def own(value):
+            return {"head.w": numpy.full((3,), value, numpy.float32), **arrays()}
+        with sgp.attach(own(2), name="/none-such.sock", required=False, local=["head"]) as node:
+            node.mix()
+            node.checkpoint(directory=self.folder)
+        now = own(5)
+        with sgp.attach(now, name="/none-such.sock", required=False, local=["head"]) as node:
+            node.mix()
+            self.assertEqual(now["head.w"].tolist(), [5, 5, 5])
+            node.resume(directory=self.folder)
+        self.assertEqual(now["head.w"].tolist(), [2, 2, 2])
+        with self.assertRaisesRegex(sgp.Error, "local names 'hed', and the model has no such parameter"):
+            sgp.attach(own(1), name="/none-such.sock", required=False, local=["hed"])
+
     def test_a_pass_that_is_over_gives_nothing_more(self):
         """So a script that counts its epochs ends this one, and begins the next."""
         with sgp.attach(arrays(), name="/none-such.sock", required=False) as node:

@@ -53,6 +53,15 @@ class Layouts(AttachTest):
         self.assertEqual((first.tensor, first.here, first.there), ("39.weight", "nothing", "39.weight [1, 1]"))
         self.assertEqual((second.tensor, second.here, second.there), ("39.weight", "39.weight [1, 1]", "nothing"))
 
+    def test_unlike_local_parameters(self):
+        f = self.daemons(2, PAIR)
+
+        def act(i):
+            with self.assertRaises(sgp.LayoutMismatch) as told:
+                self.attach(f, i, layers(6, 4, 2), local=["1"] if i == 0 else ())
+            return told.exception.tensor, told.exception.here, told.exception.there
+        self.assertEqual(self.each(2, act), [("1.weight", "nothing", "1.weight [2, 4]"), ("1.weight", "1.weight [2, 4]", "nothing")])
+
     def test_unequal_frozen_parameters(self):
         def half_frozen(value):
             model = layers(6, 4, 2)

@@ -95,16 +95,18 @@ class Wire(FleetTest):
                 self.assertEqual(tensors[name], first[name], "%s of n%d" % (name, i))
 
     def run_best(self, local):
-        """A run to its end, with a best model that is copied: its tensors, what was heard as bytes, and what as text."""
-        f = self.fleet(4, options={**self.OPTIONS, "model.local": local, "train.rounds": "40", "train.keep_best": "accuracy",
-                                   "train.evaluate_every": "10"})
+        """A run to its end at a usual rate, so that models differ and the best one is copied: its tensors, and what was heard."""
+        ring = [[(i, (i + 1) % 4) for i in range(4)]]  # whose models stay apart
+        f = self.fleet(4, phases=ring, options={**self.OPTIONS, "model.local": local, "train.rounds": "40", "train.keep_best": "log_loss",
+                                   "train.evaluate_every": "10", "optimizer.learning_rate": "0.1"})
         taps = self.tapped(f)
         f.start()
         f.wait_state("finished")
+        for i in (1, 2, 3):  # the first node's
+            f.wait_log(i, "event=copied")
         for i in range(f.n):
             f.wait("the best model of n%d" % i, lambda i=i: "fleet_measure" in model_of(f.nodes[i])[0])
         _, tensors = model_of(f.nodes[0])
-        self.expect_local(f, tensors, range(f.n) if local else ())
         for node in f.nodes:
             node.end()
         return tensors, self.heard(taps)
@@ -138,14 +140,15 @@ class Wire(FleetTest):
             self.expect_heard(heard, tensors, "layers.0.weight", run == self.run_best)
 
     def expect_heard(self, heard, tensors, name, copied):
-        """In shares, as bytes; and in copies of the best model, as text."""
+        """In copies of the best model, as text; else in shares, as bytes."""
         everything = b"|".join(bytes(part) for part in heard)
         traces = list(traces_of(tensors[name]))
         shares = [trace for trace in traces if len(trace) == 8]
         copies = [trace for trace in traces if len(trace) == 16]
-        self.assertGreaterEqual(sum(trace in everything for trace in shares), len(copies), name)
-        seen = sum(trace in everything for trace in copies)  # but for a pair on both sides of a frame's end
-        self.assertTrue(seen > 0.9 * len(copies) if copied else seen == 0, "%s: %d of %d" % (name, seen, len(copies)))
+        if not copied:
+            self.assertGreaterEqual(sum(trace in everything for trace in shares), len(copies), name)
+        seen = sum(trace in everything for trace in copies)  # but for pairs on both sides of a frame's end
+        self.assertTrue(seen >= len(copies) - 3 if copied else seen == 0, "%s: %d of %d" % (name, seen, len(copies)))
 
     def test_without_the_key_all_layers_are_heard(self):
         """What the test above cannot find, it would find."""
