@@ -37,7 +37,7 @@ static json_t *analysis_json(const struct sgp_analysis *a, uint64_t version)
     for (uint32_t i = 0; i < a->warning_count; i++)
         (void)json_array_append_new(warnings, json_string(a->warnings[i]));
     return json_pack("{s:I, s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:o, s:b, s:b, s:I, "
-                     "s:I, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o}",
+                     "s:I, s:I, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o}",
         "version", (json_int_t)version, "nodes", (json_int_t)a->nodes, "relays",
         (json_int_t)a->relays, "owner", (int)a->owner, "backup", (json_int_t)a->backup, "phases",
         (json_int_t)a->phases, "slices", (json_int_t)a->slices, "rounds_per_cycle",
@@ -45,8 +45,9 @@ static json_t *analysis_json(const struct sgp_analysis *a, uint64_t version)
         "exact_cycle", (int)a->exact, "strongly_connected", (int)a->strongly_connected,
         "window_rounds", round_or_null(a->window_rounds), "symmetric", (int)a->symmetric,
         "doubly_stochastic", (int)a->doubly_stochastic, "out_degree_max",
-        (json_int_t)a->out_degree_max, "in_degree_max", (json_int_t)a->in_degree_max,
-        "contraction_per_cycle", ctl_json_real(a->contraction_per_cycle), "exact_average_rounds",
+        (json_int_t)a->out_degree_max, "in_degree_max", (json_int_t)a->in_degree_max, "guard_liars",
+        (json_int_t)a->guard_liars, "contraction_per_cycle",
+        ctl_json_real(a->contraction_per_cycle), "exact_average_rounds",
         round_or_null(a->exact_average_rounds), "weight_min", ctl_json_real(a->weight_min),
         "weight_max", ctl_json_real(a->weight_max), "shares_per_cycle",
         (json_int_t)a->shares_per_cycle, "vectors_sent_mean", ctl_json_real(a->vectors_sent_mean),
@@ -97,6 +98,11 @@ const struct ctl_command ctl_topology_check_command = {.words = "topology check"
         "                      may average exactly without that: see exact_average_rounds\n"
         "vectors_sent_mean     what a node sends in a cycle, in vectors as long as the model\n"
         "window_rounds         rounds whose edges together connect everybody with everybody\n"
+        "guard_liars           members that may lie if every node has [train] guard: fewer than "
+        "half "
+        "of the\n"
+        "                      nodes that give to any node in a cycle; 0 if a guard has no use "
+        "here\n"
         "contraction_per_cycle factor by which disagreement shrinks per cycle in the long run;\n"
         "                      0 when a cycle averages exactly, null when it cannot vanish\n"
         "exact_average_rounds  rounds after which everybody holds the exact average, or null\n"

@@ -40,6 +40,10 @@ struct sgp_analysis {
     bool doubly_stochastic; /* in every phase each node receives and keeps 1 in all, to 1e-9 */
     uint32_t out_degree_max;
     uint32_t in_degree_max;
+    /* The members that may lie beside guarded nodes (sgp/guard.h): fewer than half of the sources
+     * that any node has in a cycle. 0 if a guard protects from none: with fewer than 3 sources, in
+     * an exact cycle, and with an owner. */
+    uint32_t guard_liars;
     /* The factor by which max |x_i/w_i - mean| shrinks in a cycle in the long run: the geometric
      * mean over cycles 11 to 30 from three seeded starts. 0 if a cycle averages exactly; NaN (null)
      * if the disagreement cannot vanish. */

@@ -257,6 +257,10 @@ const struct sgp_edge *sgp_phase_out(
 const struct sgp_edge *sgp_phase_in(
     const struct sgp_phase *phase, uint32_t node, uint32_t *ret_count);
 
+/* The number of other nodes that give to each node in a cycle, whatever the number of its rounds:
+ * ret_counts has node_count values. Returns 0 or -ENOMEM. */
+int sgp_topology_count_sources(const struct sgp_topology *topology, uint32_t *ret_counts);
+
 /* Whether source gives to target in a phase. O(log outdegree). */
 bool sgp_phase_gives(const struct sgp_phase *phase, uint32_t source, uint32_t target);
 

@@ -414,6 +414,19 @@ static int analyse_weights(const struct sgp_topology *topology, struct sgp_analy
     return code;
 }
 
+/* A median is an honest node's while fewer than half of the sources lie. */
+static int analyse_guard(const struct sgp_topology *topology, struct sgp_analysis *a)
+{
+    uint32_t *sources = calloc(topology->node_count, sizeof *sources), least = UINT32_MAX;
+    int code = sources != NULL ? sgp_topology_count_sources(topology, sources) : -ENOMEM;
+    for (uint32_t i = 0; i < topology->node_count && code == 0; i++)
+        least = sources[i] < least ? sources[i] : least;
+    bool mixes = topology->owner == SGP_NODE_NONE && !sgp_topology_has_exact(topology);
+    a->guard_liars = code == 0 && mixes && least > 0 ? (least - 1) / 2 : 0;
+    free(sources);
+    return code;
+}
+
 static bool is_loopback(const char *address)
 {
     return strncmp(address, "127.", 4) == 0 || strncmp(address, "localhost", 9) == 0 ||
@@ -484,6 +497,8 @@ int sgp_analyse(const struct sgp_topology *topology, struct sgp_analysis *ret_an
         code = analyse_reach(topology, &a);
     if (!code)
         code = a.owner ? analyse_copies(&a) : analyse_mixing(topology, &a);
+    if (!code)
+        code = analyse_guard(topology, &a);
     /* a round is one update, and the token moves at most once */
     if (sgp_topology_has_token(topology)) {
         a.shares_per_cycle = 1;

@@ -182,6 +182,26 @@ const struct sgp_phase *sgp_topology_outer(const struct sgp_topology *topology)
     return NULL;
 }
 
+int sgp_topology_count_sources(const struct sgp_topology *topology, uint32_t *ret_counts)
+{
+    uint32_t *seen = calloc(topology->node_count, sizeof *seen); /* by which target, from 1 */
+    if (seen == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < topology->node_count; i++) {
+        ret_counts[i] = 0;
+        for (uint32_t p = 0; p < topology->phase_count; p++) {
+            uint32_t count;
+            const struct sgp_edge *in = sgp_phase_in(&topology->phases[p], i, &count);
+            for (uint32_t e = 0; e < count && !topology->phases[p].once; e++) {
+                ret_counts[i] += seen[in[e].source] != i + 1;
+                seen[in[e].source] = i + 1;
+            }
+        }
+    }
+    free(seen);
+    return 0;
+}
+
 bool sgp_phase_gives(const struct sgp_phase *phase, uint32_t source, uint32_t target)
 {
     uint32_t low = phase->out_first[source], high = phase->out_first[source + 1];

@@ -82,7 +82,7 @@ def test_check_has_every_field_with_its_type():
     numbers = (int, float)
     types = {"version": int, "nodes": int, "relays": int, "owner": bool, "backup": int, "phases": int, "slices": int, "rounds_per_cycle": int,
              "turns_per_cycle": int, "exact_cycle": bool, "strongly_connected": bool, "window_rounds": int, "symmetric": bool, "doubly_stochastic": bool,
-             "out_degree_max": int, "in_degree_max": int, "contraction_per_cycle": numbers,
+             "out_degree_max": int, "in_degree_max": int, "guard_liars": int, "contraction_per_cycle": numbers,
              "exact_average_rounds": type(None), "weight_min": numbers, "weight_max": numbers,
              "shares_per_cycle": int, "vectors_sent_mean": numbers, "vectors_sent_most": numbers,
              "warnings": list}
@@ -90,6 +90,18 @@ def test_check_has_every_field_with_its_type():
     for name, kind in types.items():
         assert isinstance(answer[name], kind), (name, answer[name])
     assert (answer["nodes"], answer["strongly_connected"], answer["weight_min"]) == (3, True, 1.0)
+
+
+def test_check_says_how_many_liars_a_file_bears():
+    def liars(text):
+        return check(text)["guard_liars"]
+    assert [liars(generate("one-peer-exponential", n)) for n in (4, 8, 32, 64)] == [0, 1, 2, 2]
+    assert [liars(generate("complete", n)) for n in (3, 4, 5, 6)] == [0, 1, 1, 2]
+    assert liars(generate("bidirectional-ring", 16)) == 0
+    assert liars(generate("all-reduce-direct", 8)) == liars(generate("owner", 8)) == 0
+    # the least of all nodes, over a cycle, without what happens once
+    assert liars("digraph { a -> {b c d}; b -> {a c d}; c -> {a b d}; d -> {a b} }") == 0
+    assert liars("digraph x { a -> {b c d}; b -> {c d}; c -> d } digraph y { b -> a; c -> {a b}; d -> {a b c} }") == 1
 
 
 def test_equal_runs_print_equal_json():
@@ -105,7 +117,7 @@ def test_lines_for_scripts_are_stable():
     assert out == ("nodes 2\nrelays 0\nowner no\nbackup 0\nphases 1\nslices 1\nrounds_per_cycle 1\n"
                    "turns_per_cycle 1\nexact_cycle no\nstrongly_connected yes\n"
                    "window_rounds 1\nsymmetric yes\ndoubly_stochastic yes\nout_degree_max 1\n"
-                   "in_degree_max 1\ncontraction_per_cycle 0\nexact_average_rounds 1\n"
+                   "in_degree_max 1\nguard_liars 0\ncontraction_per_cycle 0\nexact_average_rounds 1\n"
                    "weight_min 1\nweight_max 1\nshares_per_cycle 2\n"
                    "vectors_sent_mean 1\nvectors_sent_most 1\n"), out
 

@@ -158,6 +158,7 @@ Test(analysis, the_irregular_digraph_has_its_weights)
     cr_assert(a.strongly_connected && !a.doubly_stochastic && !a.symmetric);
     cr_assert(eq(u32, a.out_degree_max, 3));
     cr_assert(eq(u32, a.in_degree_max, 2));
+    cr_assert(eq(u32, a.guard_liars, 0)); /* node 0 has 2 sources */
     cr_assert(eq(u32, a.warning_count, 1));
     cr_assert(
         zero(int, strncmp(a.warnings[0], "not doubly stochastic: weights stray from 1 (", 45)));
