@@ -15,13 +15,14 @@
  * (sgp/buffer.h).
  *
  * Thread: the loop thread, except for sgp_perform_run. That runs on the compute thread, or on any
- * thread while the compute thread is idle. It changes only its work, the trainer and the
- * vectors. */
+ * thread while the compute thread is idle. It changes only its work, the trainer, the vectors and
+ * the guard's distances. */
 #ifndef SGP_PERFORM_H
 #define SGP_PERFORM_H
 
 #include "sgp/buffer.h"
 #include "sgp/choose.h"
+#include "sgp/guard.h"
 #include "sgp/node.h"
 #include "sgp/payload.h"
 #include "sgp/trainer.h"
@@ -46,6 +47,15 @@ struct sgp_fold_work {
  * received values, and in *ret_squares the sum of their squares. */
 float sgp_fold_values(struct sgp_fold_work *folding, double *ret_squares, float *values,
     uint64_t first, uint64_t count);
+
+/* How far a share may count in x. The guard decides when the job runs. */
+struct sgp_admission {
+    bool judged;    /* in: the guard judges this share. Out: it did */
+    uint32_t peer;  /* its source */
+    uint64_t files; /* the performer's count when the job was requested */
+    double weight;  /* dw */
+    double part;    /* out: the part of the way to what the share says, 0 to 1 */
+};
 
 /* One job, by value. Its places belong to the performer. */
 struct sgp_work {
@@ -73,8 +83,9 @@ struct sgp_work {
     uint64_t packed;       /* PUBLISH: bytes of the given values; 0: they are plain */
     double lost;           /* PUBLISH: |s - project(s)| / |s| of the given values, over a sample */
     bool compares;         /* ABSORB: the result is in `comparison` */
-    int code;              /* of TRAIN */
-    union {                /* the result */
+    struct sgp_admission admission; /* ABSORB */
+    int code;                       /* of TRAIN */
+    union {                         /* the result */
         struct {
             /* Of all steps; its loss is the mean over their samples. */
             struct sgp_training training;
@@ -106,6 +117,8 @@ struct sgp_performer {
     uint64_t seed;              /* of the chooser's random generator */
     struct sgp_chooser copies;  /* for an owner's changes */
     struct sgp_lengths lengths; /* for judging payloads (sgp_payload_judge) */
+    struct sgp_guard *guard;    /* of received shares; NULL: every share is taken whole */
+    uint64_t files;             /* the number of topology files so far, which number the peers */
     /* The snapshot that is the node's own estimate: the last snapshot that was published with all
      * values for others. */
     uint32_t own_slot; /* SGP_SLOT_NONE: there is none */
@@ -131,11 +144,18 @@ int sgp_performer_choose(struct sgp_performer *performer, const struct sgp_choos
 void sgp_performer_choose_copies(
     struct sgp_performer *performer, const struct sgp_chooser *chooser);
 
+/* Judge received shares by a guard of this multiple (sgp/guard.h). Guarded shares are not folded.
+ * Call it before sgp_performer_begin. Returns 0 or -ENOMEM. */
+int sgp_performer_guard(struct sgp_performer *performer, double multiple);
+
+/* From the next job on, peers are numbered by another topology file: the guard begins anew. */
+void sgp_performer_renumber(struct sgp_performer *performer);
+
 /* Free the vectors. An all-zero performer is allowed. */
 void sgp_performer_finish(struct sgp_performer *performer);
 
-/* A process begins with the trainer's parameters: forget lengths and snapshots, and clear the
- * rest. */
+/* A process begins with the trainer's parameters: forget lengths, distances and snapshots, and
+ * clear the rest. */
 void sgp_performer_begin(struct sgp_performer *performer, struct sgp_trainer *trainer);
 
 /* Set the rest that an earlier process had, if nothing was given since. NULL: it had none. A
@@ -178,6 +198,11 @@ bool sgp_perform_end(
 /* The distance of an ABSORB's share from our own estimate when we published in the same round, as
  * sgp_relative_difference computes it. False: they were not compared. */
 bool sgp_perform_distance(const struct sgp_work *work, double *ret_distance);
+
+/* The part in which the guard took an ABSORB's share, and its source by the present file. False:
+ * the share was not judged, or its source had a number of a former file. */
+bool sgp_perform_admission(const struct sgp_performer *performer, const struct sgp_work *work,
+    uint32_t *ret_peer, double *ret_part);
 
 /* The event that answers a training of `steps` steps. */
 struct sgp_event sgp_perform_trained(int code, const struct sgp_training *training, uint32_t steps);

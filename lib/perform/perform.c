@@ -9,6 +9,7 @@
 #include "sgp/update.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,8 +55,24 @@ void sgp_performer_choose_copies(struct sgp_performer *performer, const struct s
     performer->copies = *chooser;
 }
 
+int sgp_performer_guard(struct sgp_performer *performer, double multiple)
+{
+    performer->guard = malloc(sizeof *performer->guard);
+    if (performer->guard == NULL)
+        return -ENOMEM;
+    sgp_guard_begin(performer->guard, multiple);
+    performer->guard->files = performer->files;
+    return 0;
+}
+
+void sgp_performer_renumber(struct sgp_performer *performer)
+{
+    performer->files++;
+}
+
 void sgp_performer_finish(struct sgp_performer *performer)
 {
+    free(performer->guard);
     sgp_vector_destroy(performer->rest);
     sgp_vector_destroy(performer->copy);
     sgp_pool_finish(&performer->receives);
@@ -68,6 +85,7 @@ void sgp_performer_begin(struct sgp_performer *performer, struct sgp_trainer *tr
 {
     performer->trainer = trainer;
     performer->lengths = (struct sgp_lengths){0};
+    sgp_performer_renumber(performer);
     performer->own_slot = performer->folded = SGP_SLOT_NONE;
     performer->own_round = SGP_ROUND_NONE;
     performer->published = 0;
@@ -137,7 +155,7 @@ bool sgp_perform_fold(
     uint32_t slot = effect->fold.slot;
     if (how->snapshot == SGP_SLOT_NONE)
         return performer->folded == slot;
-    if (bytes > all / 4 * 3)
+    if (bytes > all / 4 * 3 || performer->guard != NULL)
         return false;
     bool own = performer->own_slot == how->snapshot && performer->own_round == effect->round &&
                how->weight > 0;
@@ -244,6 +262,11 @@ static void begin_absorb(
             .their_weight = effect->absorb.weight / effect->absorb.fraction};
     if (work->compares && !work->folded)
         work->other = sgp_pool_place(&performer->snapshots, performer->own_slot);
+    work->admission = (struct sgp_admission){.judged = performer->guard != NULL,
+        .peer = effect->absorb.peer,
+        .files = performer->files,
+        .weight = effect->absorb.weight,
+        .part = 1};
 }
 
 static void begin_receive_token(
@@ -465,18 +488,52 @@ static void run_publish(const struct sgp_performer *performer, struct sgp_work *
     work->measure.unit = work->weight;
 }
 
-/* x += fraction * share. Records the distance of the share's estimate from this node's own when it
- * published. If the share was folded, the new x exists already. */
-static void run_absorb(struct sgp_trainer *trainer, struct sgp_work *work)
+/* Decide by the guard how far the share counts. With z = x / w it adds dw * z for the part that is
+ * not taken: x is scaled, and less of the share is added. A node without weight has no estimate,
+ * and takes the share whole. A share without weight says no estimate, and none of it is taken. */
+static void admit(struct sgp_guard *guard, struct sgp_trainer *trainer, struct sgp_work *work)
 {
+    struct sgp_admission *admission = &work->admission;
+    struct sgp_slice slice = work->slice;
+    double own = work->weight - admission->weight, difference, norm;
+    struct sgp_trainer_state state;
+    if (!(admission->weight > 0)) {
+        admission->part = 0;
+        return;
+    }
+    admission->judged = own >= (double)FLT_MIN;
+    if (!admission->judged)
+        return;
+    if (guard->files != admission->files)
+        sgp_guard_begin(guard, guard->multiple);
+    guard->files = admission->files;
+    trainer->methods->state(trainer, &state);
+    sgp_kernels_best()->distance(&difference, &norm, *work->place,
+        (float)(work->factor / admission->weight), state.x + slice.first, (float)(1 / own),
+        slice.count);
+    admission->part = sgp_guard_part(sgp_guard_bound(guard), sqrt(difference));
+    sgp_guard_hear(guard, admission->peer, sqrt(difference));
+    if (admission->part < 1)
+        trainer->methods->scale(
+            trainer, 1 + admission->weight * (1 - admission->part) / own, slice.first, slice.count);
+}
+
+/* x += fraction * share, as far as the guard admits it. Records the distance of the share's
+ * estimate from this node's own when it published. If the share was folded, the new x exists
+ * already. */
+static void run_absorb(const struct sgp_performer *performer, struct sgp_work *work)
+{
+    struct sgp_trainer *trainer = performer->trainer;
+    if (work->admission.judged)
+        admit(performer->guard, trainer, work);
     if (work->folded) {
         trainer->methods->take(trainer, work->place);
         return;
     }
     if (work->compares)
         work->comparison.own = *work->other;
-    trainer->methods->absorb(trainer, work->place, (float)work->factor, work->slice.first,
-        work->slice.count, work->compares ? &work->comparison : NULL);
+    trainer->methods->absorb(trainer, work->place, (float)(work->factor * work->admission.part),
+        work->slice.first, work->slice.count, work->compares ? &work->comparison : NULL);
 }
 
 bool sgp_perform_run(const struct sgp_performer *performer, struct sgp_work *work)
@@ -490,7 +547,7 @@ bool sgp_perform_run(const struct sgp_performer *performer, struct sgp_work *wor
         run_publish(performer, work);
         break;
     case SGP_EFFECT_ABSORB:
-        run_absorb(trainer, work);
+        run_absorb(performer, work);
         break;
     case SGP_EFFECT_COMPENSATE:
         sgp_copy_compensate(*work->place, trainer, *work->other, (float)work->factor, slice);
@@ -565,5 +622,16 @@ bool sgp_perform_distance(const struct sgp_work *work, double *ret_distance)
     if (!work->compares)
         return false;
     *ret_distance = sgp_relative_difference(comparison->difference, comparison->norm);
+    return true;
+}
+
+bool sgp_perform_admission(const struct sgp_performer *performer, const struct sgp_work *work,
+    uint32_t *ret_peer, double *ret_part)
+{
+    const struct sgp_admission *admission = &work->admission;
+    if (!admission->judged || admission->files != performer->files)
+        return false;
+    *ret_peer = admission->peer;
+    *ret_part = admission->part;
     return true;
 }

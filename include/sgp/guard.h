@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The guard on received shares: how far one share may move the estimate of its target.
+ *
+ * A share carries a fraction of its source's mass: dx and dw. It says v = dx / dw, the source's
+ * estimate. Let z = x / w be the target's own estimate when the share is absorbed, and d = |v - z|.
+ * The weight is taken whole, and the vector as far as the bound:
+ *
+ *     w += dw,    x += dw * (z + (v - z) * min(1, bound / d))
+ *
+ * So the total weight stays exact. What the bound takes from the vector is lost, and not returned:
+ * the sum of all x changes as by a local step.
+ *
+ * The bound is `multiple` times the median, over the neighbours that were heard, of the median of
+ * each one's latest SGP_GUARD_DISTANCES distances. A neighbour's own distances are one word of
+ * several, so a liar does not set its own bound. That holds from three neighbours on. Of two the
+ * lesser word counts, and with fewer the bound is 0.
+ *
+ * This protects from broken nodes and crude liars. It is not Byzantine fault tolerance: see
+ * docs/rules/guard.md. After clipping around the own estimate (He, Karimireddy, Jaggi 2022).
+ *
+ * Pure. Thread: the caller's, one at a time. */
+#ifndef SGP_GUARD_H
+#define SGP_GUARD_H
+
+#include "sgp/topology.h"
+
+#define SGP_GUARD_DISTANCES 5u /* that are kept of each neighbour */
+/* The sources in a cycle of the file that a guarded node must have, so that the median is an honest
+ * one's although one source lies; and the number of which distances are kept. */
+#define SGP_GUARD_SOURCES_LEAST 3u
+#define SGP_GUARD_SOURCES_MOST 1024u
+/* The range of `multiple`. */
+#define SGP_GUARD_MULTIPLE_LEAST 0.1
+#define SGP_GUARD_MULTIPLE_MOST 10.0
+
+struct sgp_guard_neighbour {
+    uint32_t peer;  /* node index in the topology file */
+    uint32_t heard; /* the number of its shares so far */
+    double distances[SGP_GUARD_DISTANCES];
+};
+
+struct sgp_guard {
+    double multiple; /* `[train] guard` */
+    uint64_t files;  /* the performer's count of files by which the peers are numbered */
+    uint32_t count;
+    struct sgp_guard_neighbour neighbours[SGP_GUARD_SOURCES_MOST];
+};
+
+/* Begin without any distance. */
+void sgp_guard_begin(struct sgp_guard *guard, double multiple);
+
+/* The present bound, >= 0. */
+double sgp_guard_bound(const struct sgp_guard *guard);
+
+/* The part min(1, bound / distance) of the way from the own estimate to what a share says. The part
+ * is 0 if the distance is not finite. */
+double sgp_guard_part(double bound, double distance);
+
+/* A share of this peer says an estimate at this distance, whatever part of it was taken. Call it
+ * after the share was judged by the bound. A peer beyond SGP_GUARD_SOURCES_MOST is not
+ * remembered. */
+void sgp_guard_hear(struct sgp_guard *guard, uint32_t peer, double distance);
+
+/* Whether a node of this file may have a guard: the file neither has exact cycles nor owners, and
+ * the node has SGP_GUARD_SOURCES_LEAST to SGP_GUARD_SOURCES_MOST sources in a cycle. Returns 0;
+ * SGP_E_TOPOLOGY with reason and remedy; or -ENOMEM. */
+int sgp_guard_check(const struct sgp_topology *topology, uint32_t node, struct sgp_error *error);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The guard on received shares; see sgp/guard.h. Daemons and the simulator use one rule.
+ *
+ * The rule: docs/rules/guard.md */
+#include "sgp/guard.h"
+
+#include "sgp/status.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define FAR 1e30 /* a distance that is not finite counts as this one */
+
+void sgp_guard_begin(struct sgp_guard *guard, double multiple)
+{
+    guard->multiple = multiple;
+    guard->count = 0;
+}
+
+/* ---- the bound ---- */
+
+/* The median of `count` > 0 values, which are sorted by that. */
+static double median(double *values, uint32_t count)
+{
+    for (uint32_t i = 1; i < count; i++) {
+        double value = values[i];
+        uint32_t at = i;
+        for (; at > 0 && values[at - 1] > value; at--)
+            values[at] = values[at - 1];
+        values[at] = value;
+    }
+    return (values[(count - 1) / 2] + values[count / 2]) / 2;
+}
+
+static double word_of(const struct sgp_guard_neighbour *neighbour)
+{
+    double distances[SGP_GUARD_DISTANCES];
+    uint32_t count =
+        neighbour->heard < SGP_GUARD_DISTANCES ? neighbour->heard : SGP_GUARD_DISTANCES;
+    for (uint32_t i = 0; i < count; i++)
+        distances[i] = neighbour->distances[i];
+    return median(distances, count);
+}
+
+double sgp_guard_bound(const struct sgp_guard *guard)
+{
+    double words[SGP_GUARD_SOURCES_MOST];
+    if (guard->count < SGP_GUARD_SOURCES_LEAST - 1)
+        return 0;
+    for (uint32_t i = 0; i < guard->count; i++)
+        words[i] = word_of(&guard->neighbours[i]);
+    double typical = guard->count < SGP_GUARD_SOURCES_LEAST ? fmin(words[0], words[1])
+                                                            : median(words, guard->count);
+    return guard->multiple * typical;
+}
+
+double sgp_guard_part(double bound, double distance)
+{
+    if (distance <= bound)
+        return 1;
+    return isfinite(distance) ? bound / distance : 0;
+}
+
+/* ---- what is remembered ---- */
+
+static struct sgp_guard_neighbour *find(struct sgp_guard *guard, uint32_t peer)
+{
+    uint32_t i = 0;
+    while (i < guard->count && guard->neighbours[i].peer != peer)
+        i++;
+    if (i == SGP_GUARD_SOURCES_MOST)
+        return NULL;
+    if (i == guard->count)
+        guard->neighbours[guard->count++] = (struct sgp_guard_neighbour){.peer = peer};
+    return &guard->neighbours[i];
+}
+
+void sgp_guard_hear(struct sgp_guard *guard, uint32_t peer, double distance)
+{
+    struct sgp_guard_neighbour *neighbour = find(guard, peer);
+    if (neighbour == NULL)
+        return;
+    neighbour->distances[neighbour->heard % SGP_GUARD_DISTANCES] =
+        isfinite(distance) ? fmin(distance, FAR) : FAR;
+    neighbour->heard++;
+}
+
+/* ---- the file ---- */
+
+int sgp_guard_check(const struct sgp_topology *topology, uint32_t node, struct sgp_error *error)
+{
+    const char *name = topology->nodes[node].name;
+    if (topology->owner != SGP_NODE_NONE)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "a guard is for nodes that mix, and here %s; take guard = off",
+            sgp_topology_has_token(topology) ? "owning is a token" : "the vector has an owner");
+    if (sgp_topology_has_exact(topology))
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "a guard would end the exactness of a cycle with fraction 1 or parts; take guard = "
+            "off, or a file without them");
+    uint32_t *sources = calloc(topology->node_count, sizeof *sources);
+    if (sources == NULL || sgp_topology_count_sources(topology, sources) < 0) {
+        free(sources);
+        return sgp_fail(error, -ENOMEM, "%s", sgp_strerror(-ENOMEM));
+    }
+    uint32_t count = sources[node];
+    free(sources);
+    if (count >= SGP_GUARD_SOURCES_LEAST && count <= SGP_GUARD_SOURCES_MOST)
+        return 0;
+    return sgp_fail(error, SGP_E_TOPOLOGY,
+        "a guard needs %u to %u nodes that give to %.64s in a cycle, so that one that lies is "
+        "outvoted; the file has %u; add edges, or take guard = off",
+        SGP_GUARD_SOURCES_LEAST, SGP_GUARD_SOURCES_MOST, name, count);
+}

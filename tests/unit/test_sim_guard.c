@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fleets of learners of which one node lies in its shares: how good the models of the honest nodes become,
+ * with a guard and without. The table of docs/METHODS.md has these numbers. */
+#include "sgp/generate.h"
+#include "sgp/learner.h"
+#include "sgp/random.h"
+#include "sgp/sim.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define NODES 8u
+#define FEATURES 16u
+#define CLASSES 10u
+#define ROWS 1600u
+#define HELD 1000u
+#define LIAR 1u
+#define HONEST_LIE 0 /* of SGP_SIM_LIE_: nobody lies */
+
+/* Rows around one random corner a class, which overlap. */
+static struct sgp_dataset *draw_rows(uint64_t rows, uint64_t stream, bool sorted)
+{
+    struct sgp_random corners, random;
+    float centres[CLASSES][FEATURES];
+    float *features = calloc(rows * FEATURES, sizeof *features);
+    uint32_t *labels = calloc(rows, sizeof *labels);
+    struct sgp_dataset *dataset = NULL;
+    sgp_random_init(&corners, 11, 0);
+    sgp_random_init(&random, 11, stream);
+    for (uint32_t c = 0; c < CLASSES; c++)
+        for (uint32_t f = 0; f < FEATURES; f++)
+            centres[c][f] = sgp_random_below(&corners, 2) == 0 ? -1 : 1;
+    for (uint64_t r = 0; r < rows; r++) {
+        labels[r] = (uint32_t)(sorted ? r * CLASSES / rows : sgp_random_below(&random, CLASSES));
+        for (uint32_t f = 0; f < FEATURES; f++)
+            features[r * FEATURES + f] =
+                (float)(0.8 * sgp_random_normal(&random)) + centres[labels[r]][f];
+    }
+    cr_assert(zero(int,
+        sgp_dataset_create_memory(features, labels, NULL, rows, FEATURES, CLASSES, 1, &dataset)));
+    free(features);
+    free(labels);
+    return dataset;
+}
+
+struct school {
+    struct sgp_dataset *shards[NODES], *held;
+};
+
+static struct school open_school(bool sorted)
+{
+    struct school school = {.held = draw_rows(HELD, 2, false)};
+    struct sgp_dataset *all = draw_rows(ROWS, 1, sorted);
+    uint32_t own[ROWS / NODES];
+    for (uint32_t i = 0; i < NODES; i++) {
+        for (uint32_t r = 0; r < ROWS / NODES; r++)
+            own[r] = sorted ? i * (ROWS / NODES) + r : r * NODES + i;
+        cr_assert(zero(int, sgp_dataset_subset(all, own, ROWS / NODES, &school.shards[i])));
+    }
+    sgp_dataset_destroy(all);
+    return school;
+}
+
+static void close_school(struct school *school)
+{
+    for (uint32_t i = 0; i < NODES; i++)
+        sgp_dataset_destroy(school->shards[i]);
+    sgp_dataset_destroy(school->held);
+}
+
+static int make_learner(void *context, uint32_t node, struct sgp_trainer **ret_trainer)
+{
+    const struct school *school = context;
+    struct sgp_learner *learner;
+    struct sgp_learner_settings settings = {.optimizer = {.kind = SGP_OPTIMIZER_SGD},
+        .schedule = {.kind = SGP_SCHEDULE_CONSTANT, .learning_rate = 0.3},
+        .batch = 16,
+        .threads = 1,
+        .seed = 3,
+        .node = node,
+        .train = school->shards[node],
+        .evaluation = school->held};
+    int code = sgp_model_init(
+        &settings.model, "dense 16 relu, dense 10", SGP_LOSS_CROSS_ENTROPY, FEATURES, NULL);
+    if (code == 0)
+        code = sgp_learner_create(&settings, NULL, &learner);
+    if (code == 0)
+        *ret_trainer = sgp_learner_trainer(learner);
+    return code;
+}
+
+struct outcome {
+    double accuracy; /* of the models of the honest nodes, on average */
+    struct sgp_sim_summary summary;
+};
+
+static double accuracy_of(const struct sgp_sim *sim, uint32_t node)
+{
+    struct sgp_node_status status;
+    struct sgp_evaluation evaluation;
+    struct sgp_trainer *trainer = sgp_sim_trainer(sim, node);
+    sgp_node_status(sgp_sim_node(sim, node), &status);
+    int code = trainer->methods->evaluate(trainer, status.weight_estimate, &evaluation);
+    return code == 0 ? evaluation.accuracy : 0; /* a model that is not finite knows nothing */
+}
+
+static struct outcome teach(struct school *school, int lie, double guard)
+{
+    struct sgp_generate_options generate = {.family = "one-peer-exponential", .nodes = NODES};
+    const struct sgp_sim_liar liar = {.node = LIAR, .lie = (enum sgp_sim_lie)lie};
+    struct outcome outcome = {0};
+    struct sgp_topology *topology;
+    struct sgp_sim_options options;
+    struct sgp_error error = {0};
+    struct sgp_sim *sim;
+    cr_assert(zero(int, sgp_generate(&generate, NULL, &topology)));
+    sgp_sim_options_init(&options);
+    options.rounds = 240;
+    options.dimension = (FEATURES + 1) * 16 + (16 + 1) * CLASSES;
+    options.context = school;
+    options.trainer = make_learner;
+    options.guard = guard;
+    options.liars = &liar;
+    options.liar_count = lie != HONEST_LIE;
+    cr_assert(zero(int, sgp_sim_create(topology, &options, &error, &sim)), "%s", error.text);
+    cr_assert(zero(int, sgp_sim_run(sim, SGP_TIME_NEVER, &error)), "%s", error.text);
+    sgp_sim_summary(sim, &outcome.summary);
+    for (uint32_t i = 0; i < NODES; i++)
+        outcome.accuracy += i != LIAR ? accuracy_of(sim, i) / (NODES - 1) : 0;
+    sgp_sim_destroy(sim);
+    sgp_topology_destroy(topology);
+    cr_assert(lt(dbl, outcome.summary.mass_error, 1e-12 * NODES));
+    return outcome;
+}
+
+static const char *const names[] = {"nobody lies", "flip", "scale", "noise"};
+
+static void teach_all(bool sorted, double ret_accuracies[2][4])
+{
+    struct school school = open_school(sorted);
+    for (int guarded = 0; guarded < 2; guarded++)
+        for (int lie = HONEST_LIE; lie <= (int)SGP_SIM_LIE_NOISE; lie++) {
+            struct outcome outcome = teach(&school, lie, guarded);
+            ret_accuracies[guarded][lie] = outcome.accuracy;
+            (void)printf("# %s, %s, %s: %.3f; %llu of %llu shares clipped\n",
+                sorted ? "sorted" : "even", guarded ? "guard 1" : "no guard", names[lie],
+                outcome.accuracy, (unsigned long long)outcome.summary.shares_clipped,
+                (unsigned long long)outcome.summary.shares_guarded);
+        }
+    close_school(&school);
+}
+
+Test(sim_guard, honest_nodes_with_even_rows_learn_beside_a_liar, .timeout = 120)
+{
+    double accuracy[2][4];
+    teach_all(false, accuracy);
+    cr_expect(gt(dbl, accuracy[1][0], accuracy[0][0] - 0.02));
+    for (int lie = (int)SGP_SIM_LIE_FLIP; lie <= (int)SGP_SIM_LIE_NOISE; lie++)
+        cr_expect(gt(dbl, accuracy[1][lie], accuracy[0][0] - 0.03), "%s", names[lie]);
+    cr_expect(lt(dbl, accuracy[0][SGP_SIM_LIE_FLIP], 0.5));
+    cr_expect(lt(dbl, accuracy[0][SGP_SIM_LIE_SCALE], accuracy[0][0] - 0.03));
+    cr_expect(lt(dbl, accuracy[0][SGP_SIM_LIE_NOISE], 0.8));
+}
+
+/* Sorted labels: honest estimates are far apart, and so a liar has more room. The page says so. */
+Test(sim_guard, with_sorted_labels_a_guard_protects_less, .timeout = 120)
+{
+    double accuracy[2][4];
+    teach_all(true, accuracy);
+    cr_expect(gt(dbl, accuracy[1][0], accuracy[0][0] - 0.03));
+    cr_expect(gt(dbl, accuracy[1][SGP_SIM_LIE_SCALE], accuracy[0][SGP_SIM_LIE_SCALE] + 0.1));
+    cr_expect(gt(dbl, accuracy[1][SGP_SIM_LIE_FLIP], accuracy[0][SGP_SIM_LIE_FLIP] + 0.3));
+    cr_expect(lt(dbl, accuracy[1][SGP_SIM_LIE_FLIP], accuracy[0][0] - 0.1));
+}
