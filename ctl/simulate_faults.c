@@ -219,6 +219,16 @@ static int read_clock(const struct reader *reader)
     return (int)read_node(reader, &clock->node);
 }
 
+static int read_liar(const struct reader *reader)
+{
+    struct sgp_sim_liar *liar = &reader->faults->liars[reader->index];
+    bool flips = is_word(reader, 1, "flip"), scales = is_word(reader, 1, "scale");
+    if (reader->part_count != 2 || !(flips || scales || is_word(reader, 1, "noise")))
+        return MISREAD;
+    liar->lie = flips ? SGP_SIM_LIE_FLIP : scales ? SGP_SIM_LIE_SCALE : SGP_SIM_LIE_NOISE;
+    return (int)read_node(reader, &liar->node);
+}
+
 static const struct {
     int (*read)(const struct reader *reader); /* an exit status, or MISREAD */
     const char *form;
@@ -238,6 +248,7 @@ static const struct {
         "before FROM before TO"},
     [CTL_CLOCK] = {read_clock,
         "NODE:AT:LEAP with times such as 1.5s; a LEAP of -1.5s stands still for so long"},
+    [CTL_LIAR] = {read_liar, "NODE:flip, NODE:scale or NODE:noise"},
 };
 
 /* ---- all of them ---- */
@@ -305,6 +316,7 @@ enum ctl_exit ctl_faults_read(struct ctl *ctl, const struct sgp_topology *topolo
     HAND_OVER(swizzle, CTL_SWIZZLE);
     HAND_OVER(half_open, CTL_HALF_OPEN);
     HAND_OVER(clock, CTL_CLOCK);
+    HAND_OVER(liar, CTL_LIAR);
 #undef HAND_OVER
     options->crashes = faults->crashes;
     options->crash_count = faults->counts[CTL_CRASH];

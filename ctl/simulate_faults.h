@@ -17,6 +17,7 @@ enum ctl_fault { /* in the order of their options, after all other options (ctl_
     CTL_HALF_OPEN,
     CTL_CRASH,
     CTL_CLOCK,
+    CTL_LIAR,
     CTL_FAULT_KINDS
 };
 
@@ -29,6 +30,7 @@ struct ctl_faults {
     struct sgp_sim_half_open half_opens[CTL_FAULTS_MAX];
     struct sgp_sim_crash crashes[CTL_FAULTS_MAX];
     struct sgp_sim_clock clocks[CTL_FAULTS_MAX];
+    struct sgp_sim_liar liars[CTL_FAULTS_MAX];
     uint32_t *cut_nodes[CTL_FAULTS_MAX];                /* owned */
     const char *texts[CTL_FAULT_KINDS][CTL_FAULTS_MAX]; /* as on the command line */
     uint32_t counts[CTL_FAULT_KINDS];

@@ -28,6 +28,7 @@ enum {
     BACKUP,
     PATIENCE,
     STEP_BY_RATE,
+    GUARD,
     LOCAL_STEPS,
     FINAL_CYCLES,
     COMPRESSION,
@@ -73,6 +74,8 @@ const struct ctl_option ctl_simulate_table[] = {
         .summary = "then one in the same round is not waited for (for ever)"},
     [STEP_BY_RATE] = {"--step-by-rate",
         .summary = "agp, adpsgd: divide the learning rate by a node's relative pace"},
+    [GUARD] = {"--guard", .value = "C",
+        .summary = "no share moves an estimate further than C times the usual distance (off)"},
     [LOCAL_STEPS] = {"--local-steps", .value = "N", .summary = "steps in a round (1)"},
     [FINAL_CYCLES] = {"--final-cycles", .value = "N",
         .summary = "cycles of averaging after the last round, at most (2 when training, else "
@@ -107,6 +110,8 @@ const struct ctl_option ctl_simulate_table[] = {
             "saved at that time"},
     FAULT(CTL_CLOCK) = {"--clock", .value = "NODE:AT:LEAP", .repeats = true,
         .summary = "its clock leaps ahead; a negative LEAP stands still for so long"},
+    FAULT(CTL_LIAR) = {"--liar", .value = "NODE:LIE", .repeats = true,
+        .summary = "its shares carry other values than it has: flip, scale or noise"},
     [OPTION_COUNT + CTL_FAULT_KINDS] = {0}};
 #undef FAULT
 
@@ -240,6 +245,8 @@ static enum ctl_exit read_options(struct ctl *ctl, const struct ctl_given *given
         status = ctl_option_real(ctl, &given[LEARNING_RATE], 0, 1e6, learning_rate);
     if (status == CTL_DONE)
         status = read_outer(ctl, &given[OUTER], outer);
+    if (status == CTL_DONE)
+        status = ctl_option_real(ctl, &given[GUARD], 0, 1e6, &options->guard);
     if (status == CTL_DONE)
         status = ctl_option_u64(ctl, &given[LOCAL_STEPS], 1, UINT32_MAX, &steps);
     if (status == CTL_DONE)

@@ -9,7 +9,7 @@
 #include "sgp/sim.h"
 
 /* Their descriptions in --help, with the faults at the end. */
-#define CTL_SIMULATE_OPTION_COUNT 23
+#define CTL_SIMULATE_OPTION_COUNT 24
 extern const struct ctl_option ctl_simulate_table[CTL_SIMULATE_OPTION_COUNT + CTL_FAULT_KINDS + 1];
 
 /* Take the options out of argv[0..*argc), so that one word is left. Read them into *options, which

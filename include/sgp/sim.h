@@ -115,6 +115,19 @@ struct sgp_sim_crash {
     sgp_time saved; /* the time of the restored record, before `at`; 0: none is restored */
 };
 
+enum sgp_sim_lie {
+    SGP_SIM_LIE_FLIP = 1, /* the negative of its values */
+    SGP_SIM_LIE_SCALE,    /* ten times its values */
+    SGP_SIM_LIE_NOISE,    /* its values, and normal noise that is about as long as they are */
+};
+
+/* A node whose shares carry other values than it has, always. Their weights are right, and so are
+ * its messages and the estimates for nodes that ask. */
+struct sgp_sim_liar {
+    uint32_t node;
+    enum sgp_sim_lie lie;
+};
+
 /* A topology file for a node, in force from `at` on. A node starts with its first file, at that
  * file's time, and reloads the others, in order of time. A file that comes while the process is
  * dead, or has drained or diverged, is for the next process. */
@@ -151,6 +164,8 @@ struct sgp_sim_summary {
     uint64_t shares_empty;   /* of these, with fraction 0 */
     uint64_t shares_refused; /* by their target */
     uint64_t outsized;       /* payloads refused as far too large */
+    uint64_t shares_guarded; /* judged by a guard when they were absorbed */
+    uint64_t shares_clipped; /* of these, not taken whole */
     uint64_t broken;         /* connections that a node ended because its peer broke the protocol */
     uint64_t changes;        /* coded changes that owners made for the copies of their workers */
     /* Added to x while they arrived, and equal to the result of absorbing later. */
@@ -194,6 +209,9 @@ struct sgp_sim_options {
     bool step_by_rate;               /* as in struct sgp_node_config */
     uint32_t backup_neighbours;      /* as in struct sgp_node_config */
     sgp_time patience_ns;            /* likewise */
+    /* Of the guard on received shares of every node (sgp/guard.h): 0.1 to 10; 0: none. Each file
+     * must then be one with which each node may have a guard. */
+    double guard;
     uint32_t local_steps;
     uint32_t final_cycles;
     /* `chooser` is for shares and updates, `copies` for an owner's copies. Their compressors are
@@ -229,6 +247,8 @@ struct sgp_sim_options {
     uint32_t half_open_count;
     const struct sgp_sim_clock *clocks;
     uint32_t clock_count;
+    const struct sgp_sim_liar *liars;
+    uint32_t liar_count;
     const struct sgp_sim_reload *reloads;
     uint32_t reload_count;
     const struct sgp_sink *sink; /* gets the drivers' TRACE lines; may be NULL */

@@ -269,6 +269,9 @@ static int fill(struct sgp_sim *sim, struct sgp_sim_connection *connection)
     sgp_assert(
         share->slice.count <= dimension && share->slice.first <= dimension - share->slice.count);
     carry(sim, connection, sent);
+    if (!estimate)
+        sgp_sim_lie(sim, source->index,
+            *sgp_pool_place(&target->performer.receives, connection->slot), share->slice.count);
     if (!estimate &&
         XXH3_64bits(sent, dimension * sizeof *sent) != source->digests[connection->snapshot]) {
         sgp_sim_fail(sim, SGP_E_STATE,

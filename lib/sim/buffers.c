@@ -49,6 +49,10 @@ int sgp_sim_create_buffers(struct sgp_sim *sim, struct sgp_sim_host *host)
         status = sgp_performer_choose(&host->performer, &sim->options.chooser,
             sgp_random_at(sim->options.seed, host->index), dimension);
     sgp_performer_choose_copies(&host->performer, &sim->options.copies);
+    if (status == 0 && sim->options.guard > 0)
+        status = sgp_performer_guard(&host->performer, sim->options.guard);
+    if (status == 0 && sim->options.guard > 0)
+        status = sgp_sim_create_words(host);
     if (status == 0 && sgp_topology_has_token(sim->topology))
         status = sgp_sim_create_mover(host);
     return status;
@@ -103,6 +107,7 @@ void sgp_sim_free_buffers(struct sgp_sim_host *host)
     sgp_performer_finish(&host->performer);
     sgp_sim_free_step(host);
     sgp_sim_free_mover(host);
+    sgp_sim_free_words(host);
     free(host->digests);
     free(host->outstanding);
     free(host->compressors);

@@ -117,6 +117,8 @@ static void accept(struct sgp_sim *sim, struct sgp_sim_host *target, struct sgp_
     if (sim->apart)
         return;
     *outstanding -= (double)(float)share->fraction;
+    sgp_sim_count_lie(
+        sim, source, connection->snapshot, target, (uint32_t)(sim->arriving - target->receives));
     if (*outstanding < -SGP_SIM_MASS_SLACK)
         sgp_sim_fail(sim, SGP_E_STATE, "of snapshot %u of %s more was accepted than was given",
             connection->snapshot, sgp_sim_name(sim, source->index));

@@ -42,7 +42,7 @@ static int check_counts(const struct sgp_sim_options *options, struct sgp_error 
 {
     const uint32_t counts[] = {options->absence_count, options->cut_count, options->crash_count,
         options->clog_count, options->swizzle_count, options->half_open_count, options->clock_count,
-        options->straggler_count};
+        options->straggler_count, options->liar_count};
     bool many = false;
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         many = many || counts[i] > SGP_SIM_FAULTS_MAX;
@@ -78,6 +78,11 @@ static int check_processes(
             clock->leap > SGP_SIM_TIME_MAX || clock->leap < -SGP_SIM_TIME_MAX)
             return sgp_fail(error, -EINVAL, "a clock must leap or stand still for some time");
     }
+    for (uint32_t i = 0; i < options->liar_count; i++) {
+        const struct sgp_sim_liar *liar = &options->liars[i];
+        if (liar->node >= nodes || liar->lie < SGP_SIM_LIE_FLIP || liar->lie > SGP_SIM_LIE_NOISE)
+            return sgp_fail(error, -EINVAL, "a liar is a node, and its lie flip, scale or noise");
+    }
     return 0;
 }
 
@@ -111,6 +116,24 @@ static int check_network(
         if (half->loser >= nodes || half->keeper >= nodes || half->loser == half->keeper ||
             !is_time(half->at))
             return sgp_fail(error, -EINVAL, "a half-open link is between two nodes");
+    }
+    return 0;
+}
+
+/* With a guard at each node, each node of each file may have one. */
+static int check_guard(const struct sgp_topology *topology, const struct sgp_sim_options *options,
+    struct sgp_error *error)
+{
+    double c = options->guard;
+    if (!(c >= 0 && c <= SGP_GUARD_MULTIPLE_MOST) || (c > 0 && c < SGP_GUARD_MULTIPLE_LEAST))
+        return sgp_fail(error, -EINVAL, "a guard must be from %g to %g, or 0 for none",
+            SGP_GUARD_MULTIPLE_LEAST, SGP_GUARD_MULTIPLE_MOST);
+    for (uint32_t f = 0; f <= options->reload_count && c > 0; f++) {
+        const struct sgp_topology *file =
+            f < options->reload_count ? options->reloads[f].topology : topology;
+        for (uint32_t i = 0; i < file->node_count; i++)
+            if (sgp_guard_check(file, i, error) < 0)
+                return -EINVAL;
     }
     return 0;
 }
@@ -160,7 +183,9 @@ int sgp_sim_check_options(const struct sgp_topology *topology,
     if (!is_time(options->linger_ns))
         return sgp_fail(
             error, -EINVAL, "the time after everybody is done must be from 0 to " TIME_MAX_TEXT);
-    int status = check_counts(options, error);
+    int status = check_guard(topology, options, error);
+    if (status == 0)
+        status = check_counts(options, error);
     if (status == 0)
         status = check_processes(topology->node_count, options, error);
     if (status == 0)
@@ -207,9 +232,10 @@ int sgp_sim_copy_faults(struct sgp_sim *sim)
     COPY(options->swizzles, options->swizzle_count);
     COPY(options->half_opens, options->half_open_count);
     COPY(options->clocks, options->clock_count);
+    COPY(options->liars, options->liar_count);
 #undef COPY
     bool complete = cuts && options->absences && options->crashes && options->clogs &&
-                    options->swizzles && options->half_opens && options->clocks;
+                    options->swizzles && options->half_opens && options->clocks && options->liars;
     return complete ? draw_cuts(sim, cuts) : -ENOMEM;
 }
 
@@ -217,7 +243,7 @@ void sgp_sim_free_faults(struct sgp_sim *sim)
 {
     const struct sgp_sim_options *options = &sim->options;
     const void *const copies[] = {options->absences, options->cuts, options->crashes,
-        options->clogs, options->swizzles, options->half_opens, options->clocks};
+        options->clogs, options->swizzles, options->half_opens, options->clocks, options->liars};
     for (size_t i = 0; i < sizeof copies / sizeof *copies; i++)
         free((void *)(uintptr_t)copies[i]);
     for (uint32_t i = 0; i < options->cut_count && sim->cut_sides; i++)

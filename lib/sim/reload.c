@@ -21,6 +21,7 @@ static int change(struct sgp_sim *sim, struct sgp_sim_host *host, const struct s
         return status;
     }
     sgp_sim_give_up_dials(sim, host->index);
+    sgp_performer_renumber(&host->performer);
     sgp_driver_reload(&host->driver, sgp_sim_clock(sim, host), plan);
     host->file = file;
     host->weight_least = change.weight_least;

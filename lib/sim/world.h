@@ -21,6 +21,7 @@
  *   buffers.c        the memory of a host
  *   checkpoint.c     parameters that are saved
  *   chosen.c         coded updates: checks that nothing of them is lost
+ *   guarded.c        guarded shares: what of them is taken
  *   owner.c          an owner's steps: which updates were in time, and that their mean is added
  *   stale.c          an owner at its own pace: the staleness of an update, and what is added of it
  *   token.c          the token: its values, and that exactly one node has it
@@ -30,6 +31,7 @@
  *   options.c        the options, checked and copied
  *   file.c           topology files: which one each host has
  *   link.c           both ends of every edge of any file
+ *   liar.c           shares that say what their source does not have
  *   network_model.c  which faults are active now
  *   stall.c          detection of a stall, and its cause
  *   host.c           the configuration of a host's core
@@ -214,6 +216,14 @@ struct sgp_sim_mover {
     bool synced; /* the host has had the token in this life, so its values are known */
 };
 
+/* The distances of what a host's sources have said, computed independently of its performer.
+ * guarded.c */
+struct sgp_sim_guarded {
+    struct sgp_sim_word *words; /* NULL: the host has no guard */
+    uint32_t count;
+    uint64_t files; /* the performer's count of files */
+};
+
 struct sgp_sim_host {
     struct sgp_sim *sim;
     uint32_t index;
@@ -268,6 +278,7 @@ struct sgp_sim_host {
     struct sgp_sim_step step;   /* of an owner */
     struct sgp_sim_stand stand; /* of a worker */
     struct sgp_sim_mover mover;
+    struct sgp_sim_guarded guarded;
 };
 
 /* One end of a directed edge of any file. */
@@ -537,6 +548,13 @@ int sgp_sim_schedule_faults(struct sgp_sim *sim);
 /* The latest end of a fault that has one. */
 sgp_time sgp_sim_faults_end(const struct sgp_sim *sim);
 
+/* liar.c */
+/* The payload of a share arrives at its target: if its source lies, the values change. */
+void sgp_sim_lie(struct sgp_sim *sim, uint32_t source, float *values, uint64_t count);
+/* The target has accepted a share of that snapshot, in this slot. */
+void sgp_sim_count_lie(struct sgp_sim *sim, const struct sgp_sim_host *source, uint32_t snapshot,
+    const struct sgp_sim_host *target, uint32_t slot);
+
 /* link.c */
 struct sgp_sim_link *sgp_sim_link_of(
     struct sgp_sim_host *host, uint32_t peer, enum sgp_direction direction);
@@ -728,6 +746,14 @@ void sgp_sim_check_label(struct sgp_sim_host *host, sgp_round label, const float
     struct sgp_slice values, bool taken);
 /* The values that a host owns, according to its file. */
 struct sgp_slice sgp_sim_owned(const struct sgp_sim_host *owner);
+
+/* guarded.c */
+int sgp_sim_create_words(struct sgp_sim_host *host); /* 0 or -ENOMEM */
+void sgp_sim_free_words(struct sgp_sim_host *host);
+/* A job has absorbed a share that a guard has judged. x was sim->before, and the share is
+ * sim->share. */
+void sgp_sim_check_guarded(
+    struct sgp_sim_host *host, const struct sgp_work *work, const struct sgp_share *share);
 
 /* stale.c */
 bool sgp_sim_adds_each(const struct sgp_sim_host *host); /* an owner at its own pace */

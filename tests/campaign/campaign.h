@@ -54,6 +54,7 @@ struct campaign {
     struct sgp_sim_half_open half_opens[CAMPAIGN_FAULTS_MAX];
     struct sgp_sim_crash crashes[2 * CAMPAIGN_FAULTS_MAX]; /* with the machine: two */
     struct sgp_sim_clock clocks[CAMPAIGN_FAULTS_MAX];
+    struct sgp_sim_liar liar;
     struct sgp_sim_reload reloads[2 * (CAMPAIGN_NODES_MAX + CAMPAIGN_DIMENSION)];
     struct campaign_command commands[3 * CAMPAIGN_FAULTS_MAX];
     uint32_t command_count;
@@ -73,6 +74,9 @@ int campaign_init(struct campaign *campaign, const struct sgp_method *method, ui
 void campaign_finish(struct campaign *campaign);
 /* In place of what was drawn: one of SGP_CHOOSER_WORDS. */
 void campaign_code(struct campaign *campaign, const char *word);
+/* A node lies in all that it gives, and the others have a guard if the files suit one. Mixing by
+ * owners, tokens and exact cycles stays as it was drawn. */
+void campaign_lie(struct campaign *campaign);
 /* The same of the copies of owners: one of SGP_CHOOSER_COPY_WORDS. */
 void campaign_code_copies(struct campaign *campaign, const char *word);
 
@@ -105,6 +109,7 @@ struct campaign_plant {
     const char *method;             /* that shows it; NULL: sgp */
     enum sgp_compressor compressor; /* of its shares; NONE: as drawn */
     const char *copies;             /* by which owners code theirs; NULL: as drawn */
+    bool lies;                      /* a node lies to nodes with a guard */
 };
 extern struct campaign_plant campaign_plants[];               /* the last one's name is NULL */
 struct campaign_plant *campaign_plant_find(const char *name); /* or NULL */

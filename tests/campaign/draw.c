@@ -2,6 +2,7 @@
 /* What a seed means: a fleet, faults, and how shares are coded; and one line that tells it. */
 #include "draw.h"
 
+#include "sgp/guard.h"
 #include "sgp/quadratic.h"
 
 #include <stdio.h>
@@ -69,6 +70,43 @@ static void draw_compression(struct campaign *campaign)
         campaign->options.dimension = CAMPAIGN_BLOCKS;
 }
 
+/* ---- guards ---- */
+
+static bool suits_guard(const struct sgp_topology *topology)
+{
+    for (uint32_t i = 0; i < topology->node_count; i++)
+        if (sgp_guard_check(topology, i, NULL) < 0)
+            return false;
+    return true;
+}
+
+static bool all_suit_guard(const struct campaign *campaign)
+{
+    return suits_guard(campaign->topology) && (!campaign->apart || suits_guard(campaign->other));
+}
+
+/* In one fleet of four whose files suit it, all nodes have a guard. Drawn last, too. */
+static void draw_guard(struct campaign *campaign)
+{
+    double multiple = draw_spread(campaign, 0.5, 2);
+    if (draw_chance(campaign, 0.25) && all_suit_guard(campaign))
+        campaign->options.guard = multiple;
+}
+
+void campaign_lie(struct campaign *campaign)
+{
+    struct sgp_sim_options *options = &campaign->options;
+    bool mixes = campaign->topology->owner == SGP_NODE_NONE && !campaign->exact;
+    if (!mixes)
+        return;
+    campaign->liar =
+        (struct sgp_sim_liar){.node = draw_below(campaign, campaign->topology->node_count),
+            .lie = (enum sgp_sim_lie)(SGP_SIM_LIE_FLIP + draw_below(campaign, SGP_SIM_LIE_NOISE))};
+    options->liars = &campaign->liar;
+    options->liar_count = 1;
+    options->guard = all_suit_guard(campaign) ? 1 : 0;
+}
+
 /* ---- all of it ---- */
 
 /* Quadratics with unlike minima, from unlike starts. */
@@ -99,6 +137,7 @@ int campaign_init(struct campaign *campaign, const struct sgp_method *method, ui
     status = draw_faults(campaign, nodes, error);
     draw_compression(campaign);
     draw_copies(campaign);
+    draw_guard(campaign);
     return status;
 }
 
@@ -115,13 +154,13 @@ void campaign_tell(const struct campaign *campaign, char *text, size_t bytes)
         "%s, %lld rounds of %u x %.3g ms, latency %.3g ms, bandwidth %.3g B/s, loss %.2g, faults "
         "until %.3g s: "
         "%u stragglers, %u absences, %u crashes (%u with backups), %u clocks, %u cuts, %u clogs, "
-        "%u swizzles, %u half-open, %u commands, patience %.3g s, shares of %llu values %s, copies "
-        "%s%s%s%s",
+        "%u swizzles, %u half-open, %u commands, patience %.3g s, guard %.3g, %u liars, shares of "
+        "%llu values %s, copies %s%s%s%s",
         campaign->family, (long long)o->rounds, o->local_steps, (double)o->compute_ns * 1e-6,
         (double)o->latency_ns * 1e-6, o->bandwidth, o->loss, (double)campaign->window * 1e-9,
         o->straggler_count, o->absence_count, o->crash_count, campaign->restores, o->clock_count,
         o->cut_count, o->clog_count, o->swizzle_count, o->half_open_count, campaign->command_count,
-        (double)o->patience_ns * 1e-9, (unsigned long long)o->dimension,
+        (double)o->patience_ns * 1e-9, o->guard, o->liar_count, (unsigned long long)o->dimension,
         o->chooser.compressor == SGP_COMPRESSOR_NONE ? "plain" : o->chooser.word,
         o->copies.compressor == SGP_COMPRESSOR_NONE ? "plain" : o->copies.word,
         campaign->apart ? ", in the end all but one with " : "",

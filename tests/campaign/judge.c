@@ -92,7 +92,8 @@ static double mixing_rounds(const struct campaign *campaign)
     sgp_round cycle = campaign->topology->rounds_per_cycle;
     if (campaign->apart && campaign->other->rounds_per_cycle > cycle)
         cycle = campaign->other->rounds_per_cycle;
-    bool agrees = campaign->whole && !campaign->apart;
+    bool guarded = campaign->options.guard > 0; /* which slows mixing down */
+    bool agrees = campaign->whole && !campaign->apart && !guarded;
     return agrees ? (double)campaign->mixing_rounds : (double)(SGP_MIXING_CYCLES_MAX * cycle);
 }
 
@@ -168,7 +169,8 @@ static int judge(const struct campaign *campaign, const struct sgp_sim *sim,
     if (campaign->misfiled != SGP_SLOT_NONE)
         return sgp_fail(error, SGP_E_STATE, "%s overlooked one of its links",
             campaign->topology->nodes[campaign->misfiled].name);
-    if (summary->outsized > 0)
+    bool lies = campaign->options.liar_count > 0;
+    if (summary->outsized > 0 && !lies)
         return sgp_fail(error, SGP_E_STATE, "%llu payloads of honest nodes are out of proportion",
             (unsigned long long)summary->outsized);
     bool hostile = campaign->plant && campaign->plant->harmless;
@@ -186,7 +188,7 @@ static int judge(const struct campaign *campaign, const struct sgp_sim *sim,
     status = judge_weight(campaign, summary, error);
     if (status < 0)
         return status;
-    bool agrees = campaign->recovers && !campaign->apart &&
+    bool agrees = campaign->recovers && !campaign->apart && !lies &&
                   campaign->options.patience_ns == 0; /* else some end apart */
     if (agrees && !(summary->disagreement <= CAMPAIGN_DISAGREEMENT_MAX))
         return sgp_fail(error, SGP_E_STATE, "estimates end %.6g apart, more than %g",

@@ -15,7 +15,7 @@ struct request {
     const char *program;
     const struct sgp_method *method; /* NULL: all */
     struct campaign_plant *plant;
-    bool plants, trace, single, codes, codes_copies, exact;
+    bool plants, trace, single, codes, codes_copies, exact, lies;
     uint32_t nodes;
     struct sgp_chooser chooser, copies; /* if it codes */
     uint64_t first, seeds;
@@ -27,6 +27,7 @@ static const char help[] =
     "campaign --algorithm NAME [--nodes N] [--compression NAME] [--copies NAME] --seed S [--plant "
     "BUG] [--trace]\n"
     "campaign --algorithm sgp --exact ...\n"
+    "campaign [--algorithm NAME] --liar ...\n"
     "campaign --plants [--nodes N] [--seeds K]\n"
     "\n"
     "Runs fleets in virtual time, each drawn from its seed with faults of every kind, and judges "
@@ -37,6 +38,7 @@ static const char help[] =
     "  --nodes N         of each fleet (16)\n"
     "  --compression NAME  of the shares of training rounds, as [network] compression (as drawn)\n"
     "  --exact           files of exact cycles (all-reduce-*)\n"
+    "  --liar            a node lies, and the others have a guard where files suit one\n"
     "  --seeds K         how many seeds (100), from --first (1) on\n"
     "  --seed S          this seed alone\n"
     "  --trace           what every step of every node did\n"
@@ -70,6 +72,8 @@ static int run_seed(const struct request *request, const struct sgp_method *meth
         campaign_code_copies(&campaign, request->copies.word);
     else if (request->plant && request->plant->copies)
         campaign_code_copies(&campaign, request->plant->copies);
+    if (request->lies || (request->plant && request->plant->lies))
+        campaign_lie(&campaign);
     campaign.options.sink = request->trace ? &sink : NULL;
     if (status == 0 && request->single) {
         campaign_tell(&campaign, text, sizeof text);
@@ -85,12 +89,12 @@ static void print_replay(
     const struct request *request, const struct sgp_method *method, uint64_t seed)
 {
     (void)printf(
-        "# again: %s --algorithm %s%s --nodes %u%s%s%s%s --seed %llu%s%s --trace # sgpd %s\n",
-        request->program, method->name, request->exact ? " --exact" : "", request->nodes,
-        request->codes ? " --compression " : "", request->chooser.word,
-        request->codes_copies ? " --copies " : "", request->copies.word, (unsigned long long)seed,
-        request->plant ? " --plant " : "", request->plant ? request->plant->name : "",
-        sgp_version());
+        "# again: %s --algorithm %s%s%s --nodes %u%s%s%s%s --seed %llu%s%s --trace # sgpd %s\n",
+        request->program, method->name, request->exact ? " --exact" : "",
+        request->lies ? " --liar" : "", request->nodes, request->codes ? " --compression " : "",
+        request->chooser.word, request->codes_copies ? " --copies " : "", request->copies.word,
+        (unsigned long long)seed, request->plant ? " --plant " : "",
+        request->plant ? request->plant->name : "", sgp_version());
 }
 
 /* ---- many seeds ---- */
@@ -120,18 +124,21 @@ static bool run_seeds(const struct request *request, const struct sgp_method *me
         total.jumps += summary.jumps;
         total.shares_folded += summary.shares_folded;
         total.changes += summary.changes;
+        total.shares_guarded += summary.shares_guarded;
+        total.shares_clipped += summary.shares_clipped;
         if (summary.disagreement > total.disagreement)
             total.disagreement = summary.disagreement;
     }
     (void)printf("# %llu events, %llu resets, %llu half-open, %llu crashes (%llu exact, %llu "
                  "shares kept, %llu from backups, %llu adopted), %llu absences, %llu jumps, %llu "
-                 "shares folded, %llu copies coded; %.1f s\n",
+                 "shares folded, %llu copies coded, %llu shares guarded (%llu clipped); %.1f s\n",
         (unsigned long long)total.events, (unsigned long long)total.resets,
         (unsigned long long)total.half_opened, (unsigned long long)total.crashes,
         (unsigned long long)total.exact, (unsigned long long)total.kept,
         (unsigned long long)total.restored, (unsigned long long)total.adopted,
         (unsigned long long)total.absences, (unsigned long long)total.jumps,
         (unsigned long long)total.shares_folded, (unsigned long long)total.changes,
+        (unsigned long long)total.shares_guarded, (unsigned long long)total.shares_clipped,
         (double)(clock() - begin) / CLOCKS_PER_SEC);
     (void)printf("%s - %s, %u nodes: %llu of %llu seeds hold\n", failed ? "not ok" : "ok",
         method->name, request->nodes, (unsigned long long)(request->seeds - failed),
@@ -252,6 +259,8 @@ int main(int argc, char **argv)
             request.plants = true;
         else if (strcmp(argv[i], "--exact") == 0)
             request.exact = true;
+        else if (strcmp(argv[i], "--liar") == 0)
+            request.lies = true;
         else if (strcmp(argv[i], "--trace") == 0)
             request.trace = true;
         else if (i + 1 == argc)

@@ -244,6 +244,35 @@ static void drop_rest(struct sgp_trainer *trainer, const float *decoded, float f
         trains->restore(trainer, decoded, fraction, first, count);
 }
 
+/* ---- of guards ---- */
+
+/* What the guard does not take of a vector is left out, and not put at the target's own estimate. */
+static void scale_nothing(
+    struct sgp_trainer *trainer, double factor, uint64_t first, uint64_t count)
+{
+    if (!(factor > 1) || !strikes(20))
+        trains->scale(trainer, factor, first, count);
+}
+
+/* The bound of a share is made of the distances of its own source alone. */
+static void believe_source(void *context, const struct sgp_effect *effect)
+{
+    const struct sgp_sim_host *host = context;
+    struct sgp_guard *guard = host->performer.guard;
+    uint32_t source = 0;
+    bool absorbs = effect->type == SGP_EFFECT_ABSORB && guard != NULL;
+    while (
+        absorbs && source < guard->count && guard->neighbours[source].peer != effect->absorb.peer)
+        source++;
+    for (uint32_t i = 0; absorbs && source < guard->count && i < guard->count; i++) {
+        struct sgp_guard_neighbour *neighbour = &guard->neighbours[i];
+        uint32_t peer = neighbour->peer;
+        *neighbour = guard->neighbours[source];
+        neighbour->peer = peer;
+    }
+    real->work(context, effect);
+}
+
 /* By the record what is owed was given plain. */
 static void forget_compressor(void *context, const struct sgp_node *node)
 {
@@ -312,17 +341,32 @@ PUT(put_old_token, work, receive_token_by_old)
 PUT(put_held, commit, commit_held)
 PUT(put_forgotten, commit, forget_compressor)
 PUT(put_bequest, work, code_bequest)
+PUT(put_own_word, work, believe_source)
 
 /* In the first process of each host. */
+static void put_methods(struct sgp_sim *sim)
+{
+    calls = 0;
+    for (uint32_t i = 0; i < sim->host_count; i++)
+        sim->hosts[i].trainer->methods = &drops;
+}
+
 static void put_rest(struct campaign_plant *plant, struct sgp_sim *sim)
 {
     (void)plant;
-    calls = 0;
     trains = sim->hosts[0].trainer->methods;
     drops = *trains;
     drops.restore = drop_rest;
-    for (uint32_t i = 0; i < sim->host_count; i++)
-        sim->hosts[i].trainer->methods = &drops;
+    put_methods(sim);
+}
+
+static void put_weightless(struct campaign_plant *plant, struct sgp_sim *sim)
+{
+    (void)plant;
+    trains = sim->hosts[0].trainer->methods;
+    drops = *trains;
+    drops.scale = scale_nothing;
+    put_methods(sim);
 }
 
 /* The configuration says that no weight is too small. */
@@ -342,44 +386,60 @@ static void put_exact(struct campaign_plant *plant, struct sgp_sim *sim)
 }
 
 struct campaign_plant campaign_plants[] = {
-    {"absorbed-twice", "a share counts twice", put_absorb, false, NULL, 0, NULL},
+    {"absorbed-twice", "a share counts twice", put_absorb, false, NULL, 0, NULL, false},
     {"acknowledged-early", "a share is acknowledged when it is announced", put_acknowledge, false,
-        NULL, 0, NULL},
-    {"folded-damaged", "a fold is kept after a bad checksum", put_damaged, false, NULL, 0, NULL},
-    {"folded-over-another", "a share is folded over another x", put_another, false, NULL, 0, NULL},
-    {"credit-leaked", "a credit is granted and never told", put_leak, false, NULL, 0, NULL},
-    {"not-returned", "what a killed node owed does not come home", put_owe, false, NULL, 0, NULL},
+        NULL, 0, NULL, false},
+    {"folded-damaged", "a fold is kept after a bad checksum", put_damaged, false, NULL, 0, NULL,
+        false},
+    {"folded-over-another", "a share is folded over another x", put_another, false, NULL, 0, NULL,
+        false},
+    {"credit-leaked", "a credit is granted and never told", put_leak, false, NULL, 0, NULL, false},
+    {"not-returned", "what a killed node owed does not come home", put_owe, false, NULL, 0, NULL,
+        false},
     {"spent-twice", "a second restart begins from the record of the first", put_commit, false, NULL,
-        0, NULL},
+        0, NULL, false},
     {"exact-always", "a superseded checkpoint passes for an exact one", put_exact, false, NULL, 0,
-        NULL},
-    {"unguarded", "nothing keeps a weight from shrinking", put_unguarded, false, NULL, 0, NULL},
-    {"bequest-lies", "a hostile node calls shares bequests", put_lie, true, NULL, 0, NULL},
-    {"update-added-twice", "an owner adds an update twice", put_add, false, "backup", 0, NULL},
-    {"late-added", "an owner adds an update that came late", put_late, false, "backup", 0, NULL},
-    {"old-copy", "an older copy goes out under a newer label", put_old, false, "backup", 0, NULL},
+        NULL, false},
+    {"unguarded", "nothing keeps a weight from shrinking", put_unguarded, false, NULL, 0, NULL,
+        false},
+    {"bequest-lies", "a hostile node calls shares bequests", put_lie, true, NULL, 0, NULL, false},
+    {"update-added-twice", "an owner adds an update twice", put_add, false, "backup", 0, NULL,
+        false},
+    {"late-added", "an owner adds an update that came late", put_late, false, "backup", 0, NULL,
+        false},
+    {"old-copy", "an older copy goes out under a newer label", put_old, false, "backup", 0, NULL,
+        false},
     {"stale-added-twice", "an owner at its own pace adds an update twice", put_add, false,
-        "downpour", 0, NULL},
+        "downpour", 0, NULL, false},
     {"stale-old-copy", "and hands out an older copy under a newer label", put_old, false,
-        "downpour", 0, NULL},
+        "downpour", 0, NULL, false},
     {"stale-added-whole", "and adds a stale update undivided", put_whole, false, "downpour", 0,
-        NULL},
+        NULL, false},
     {"stale-from-another", "and compensates from another copy", put_another_copy, false, "downpour",
-        0, NULL},
+        0, NULL, false},
     {"token-added-twice", "a token takes an update up twice", put_receive_token, false, "cyclic", 0,
-        NULL},
-    {"token-old", "an older copy comes as the token", put_old_token, false, "cyclic", 0, NULL},
+        NULL, false},
+    {"token-old", "an older copy comes as the token", put_old_token, false, "cyclic", 0, NULL,
+        false},
     {"token-kept", "whoever has handed it on has it still after a restart", put_held, false,
-        "cyclic", 0, NULL},
+        "cyclic", 0, NULL, false},
     {"stale-since", "a change goes to a worker with an older copy", put_stale, false, "backup", 0,
-        "int4"},
+        "int4", false},
     {"rest-dropped", "a source keeps nothing of what its targets do not decode", put_rest, false,
-        NULL, SGP_COMPRESSOR_INT4, NULL},
+        NULL, SGP_COMPRESSOR_INT4, NULL, false},
     {"compressor-forgotten", "a coded share comes home raw after a restart", put_forgotten, false,
-        "dpsgd", SGP_COMPRESSOR_INT4, NULL},
+        "dpsgd", SGP_COMPRESSOR_INT4, NULL, false},
     {"bequest-coded", "a leaver gives all that it has coded", put_bequest, false, NULL,
-        SGP_COMPRESSOR_INT8, NULL},
-    {NULL, NULL, NULL, false, NULL, 0, NULL},
+        SGP_COMPRESSOR_INT8, NULL, false},
+    {.name = "clipped-weightless",
+        .summary = "a guard leaves out what it does not take of a vector",
+        .put = put_weightless,
+        .lies = true},
+    {.name = "clipped-by-own-word",
+        .summary = "a guard's bound is made of the distances of the share's own source",
+        .put = put_own_word,
+        .lies = true},
+    {.name = NULL},
 };
 
 struct campaign_plant *campaign_plant_find(const char *name)

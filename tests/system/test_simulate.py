@@ -116,6 +116,29 @@ def test_every_fault_of_the_command_line_happens():
     assert summary["disagreement"] < 1e-4, summary
 
 
+def test_a_guard_keeps_a_liar_from_moving_the_others():
+    def error(*arguments):
+        rounds, summary = simulate("one-peer-exponential", 8, "--rounds", 300, "--learning-rate", 0.05, *arguments)
+        assert summary["mass_error"] < 1e-11 and summary["finished"] == 8, summary
+        return rounds[200]["error"], summary["shares_clipped"]
+    honest, none = error()
+    guarded, some = error("--guard", 1)
+    assert none == 0 and some > 100 and guarded < 3 * honest + 0.5, (honest, guarded, some)
+    for lie in ("flip", "scale", "noise"):
+        free, _ = error("--liar", "n1:" + lie)
+        held, clipped = error("--liar", "n1:" + lie, "--guard", 1)
+        assert clipped > 200 and held < 0.7 * free, (lie, free, held, clipped)
+
+
+def test_a_guard_is_refused_where_it_cannot_help():
+    for family, nodes, why in (("bidirectional-ring", 8, "a guard needs 3 to 1024 nodes that give to n0 in a cycle"),
+                               ("all-reduce-direct", 8, "a guard would end the exactness of a cycle")):
+        text = ctl("topology", "generate", family, nodes)[0]
+        assert why in ctl("simulate", "-", "--guard", 1, text=text, status=2)[1]
+    assert refused("--guard", 11) == "a guard must be from 0.1 to 10, or 0 for none"
+    assert refused("--liar", "n1:lies") == "--liar is NODE:flip, NODE:scale or NODE:noise, not 'n1:lies'"
+
+
 def test_a_crash_moves_nothing_of_what_all_should_agree_on():
     _, summary = simulate("ring", 4, "--rounds", 400, "--crash", "n1:1s:2s", "--crash", "n2:3s:3.1s")
     assert summary["adopted"] == 2 and summary["error"] < 1e-6, summary

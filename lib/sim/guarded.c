@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The guard's rule (sgp/guard.h) once more, value by value in double precision, with distances of
+ * its own. It checks each guarded share, and counts what the guard took from it. */
+#include "sim/world.h"
+
+#include <errno.h>
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LATEST 5u
+/* Distances are sums of float32. Below this part of the lengths of both estimates they are
+ * rounding, and so is a bound that was made of them. */
+#define ROUNDING 1e-5
+#define PART_SLACK 1e-4 /* of a part of the way, for the same reason */
+
+struct sgp_sim_word { /* what a source has said */
+    uint32_t peer;    /* its number in the file */
+    uint64_t said;
+    double latest[LATEST];
+};
+
+int sgp_sim_create_words(struct sgp_sim_host *host)
+{
+    host->guarded.words = calloc(SGP_GUARD_SOURCES_MOST, sizeof *host->guarded.words);
+    return host->guarded.words ? 0 : -ENOMEM;
+}
+
+void sgp_sim_free_words(struct sgp_sim_host *host)
+{
+    free(host->guarded.words);
+}
+
+static struct sgp_sim_word *word_of(struct sgp_sim_host *host, uint32_t peer)
+{
+    struct sgp_sim_guarded *guarded = &host->guarded;
+    for (uint32_t i = 0; i < guarded->count; i++)
+        if (guarded->words[i].peer == peer)
+            return &guarded->words[i];
+    sgp_assert(guarded->count < SGP_GUARD_SOURCES_MOST);
+    guarded->words[guarded->count] = (struct sgp_sim_word){.peer = peer};
+    return &guarded->words[guarded->count++];
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double first, second;
+    memcpy(&first, a, sizeof first);
+    memcpy(&second, b, sizeof second);
+    return (first > second) - (first < second);
+}
+
+static double median(double *values, size_t count)
+{
+    qsort(values, count, sizeof *values, ascending);
+    return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+}
+
+static double bound_of(const struct sgp_sim_host *host)
+{
+    const struct sgp_sim_guarded *guarded = &host->guarded;
+    double medians[SGP_GUARD_SOURCES_MOST];
+    for (uint32_t i = 0; i < guarded->count; i++) {
+        double latest[LATEST];
+        memcpy(latest, guarded->words[i].latest, sizeof latest);
+        uint64_t said = guarded->words[i].said;
+        medians[i] = median(latest, said < LATEST ? said : LATEST);
+    }
+    double c = host->sim->options.guard;
+    if (guarded->count < 2)
+        return 0;
+    return guarded->count == 2 ? c * fmin(medians[0], medians[1])
+                               : c * median(medians, guarded->count);
+}
+
+/* What a share says, compared with its target's estimate. */
+struct saying {
+    double weight, own; /* of the share, and of the target before it */
+    double distance;
+    double lengths; /* of both estimates, added */
+};
+
+static struct saying hear(
+    const struct sgp_sim *sim, const struct sgp_work *work, const struct sgp_share *share)
+{
+    double difference = 0, ours = 0, theirs = 0;
+    struct saying saying = {.weight = share->weight, .own = work->weight - share->weight};
+    for (uint64_t i = 0; i < work->slice.count; i++) {
+        double z = (double)sim->before[work->slice.first + i] / saying.own;
+        double v = share->fraction * (double)sim->share[i] / share->weight;
+        difference += (v - z) * (v - z);
+        ours += z * z;
+        theirs += v * v;
+    }
+    saying.distance = sqrt(difference);
+    saying.lengths = sqrt(ours) + sqrt(theirs);
+    return saying;
+}
+
+static void check_values(struct sgp_sim_host *host, const struct sgp_work *work,
+    const struct saying *saying, double bound)
+{
+    struct sgp_sim *sim = host->sim;
+    double part = saying->distance > bound ? bound / saying->distance : 1, finite = 0;
+    double slack =
+        saying->weight * (PART_SLACK * fmin(saying->distance, bound) + ROUNDING * saying->lengths);
+    for (uint64_t i = 0; i < work->slice.count; i++) {
+        uint64_t c = work->slice.first + i;
+        double before = (double)sim->before[c], after = (double)sim->after[c];
+        double z = before / saying->own, share = (double)sim->share[i];
+        double whole = (double)(float)work->factor * share; /* as the count has it */
+        double v = work->factor * share / saying->weight;
+        double expected = before + saying->weight * (z + part * (v - z));
+        finite += (after - after) + (whole - whole);
+        sim->moved[c] += after - before - whole;
+        if (fabs(after - expected) > slack + 4 * (double)FLT_EPSILON * (fabs(before) + fabs(after)))
+            sgp_sim_fail(sim, SGP_E_STATE,
+                "x[%llu] of %s becomes %.9g under its guard instead of %.9g", (unsigned long long)c,
+                sgp_sim_name(sim, host->index), after, expected);
+    }
+    sim->overflown = isnan(finite);
+}
+
+void sgp_sim_check_guarded(
+    struct sgp_sim_host *host, const struct sgp_work *work, const struct sgp_share *share)
+{
+    struct sgp_sim *sim = host->sim;
+    if (sim->overflown || !(share->weight > 0))
+        return;
+    if (host->guarded.files != work->admission.files)
+        host->guarded.count = 0;
+    host->guarded.files = work->admission.files;
+    host->trainer->methods->estimate(host->trainer, 1.0, sim->after);
+    const struct saying saying = hear(sim, work, share);
+    double bound = bound_of(host);
+    check_values(host, work, &saying, bound);
+    struct sgp_sim_word *word = word_of(host, work->admission.peer);
+    word->latest[word->said++ % LATEST] = saying.distance;
+    sim->summary.shares_guarded++;
+    sim->summary.shares_clipped += saying.distance > bound;
+}

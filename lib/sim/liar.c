@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Liars: hosts whose shares carry other values than they have. Weights, rounds and all messages are
+ * honest. What a share says too much or too little is counted when it is accepted: the sum of x
+ * over all hosts changes by that. */
+#include "sim/world.h"
+
+#include "sgp/kernels.h"
+
+#include <math.h>
+
+#define SCALE 10 /* of SGP_SIM_LIE_SCALE */
+
+static const struct sgp_sim_liar *liar_of(const struct sgp_sim *sim, uint32_t host)
+{
+    for (uint32_t i = 0; i < sim->options.liar_count; i++)
+        if (sim->options.liars[i].node == host)
+            return &sim->options.liars[i];
+    return NULL;
+}
+
+static void add_noise(struct sgp_random *random, float *values, uint64_t count)
+{
+    double squares;
+    (void)sgp_kernels_best()->measure(&squares, values, count);
+    double deviation = sqrt(squares / (double)count);
+    for (uint64_t i = 0; i < count; i++)
+        values[i] += (float)(deviation * sgp_random_normal(random));
+}
+
+void sgp_sim_lie(struct sgp_sim *sim, uint32_t source, float *values, uint64_t count)
+{
+    const struct sgp_sim_liar *liar = liar_of(sim, source);
+    if (liar == NULL)
+        return;
+    if (liar->lie == SGP_SIM_LIE_NOISE)
+        add_noise(&sim->random, values, count);
+    else
+        for (uint64_t i = 0; i < count; i++)
+            values[i] *= liar->lie == SGP_SIM_LIE_FLIP ? -1 : SCALE;
+}
+
+void sgp_sim_count_lie(struct sgp_sim *sim, const struct sgp_sim_host *source, uint32_t snapshot,
+    const struct sgp_sim_host *target, uint32_t slot)
+{
+    const struct sgp_share *share = &target->receives[slot].share;
+    double fraction = (double)(float)share->fraction;
+    if (liar_of(sim, source->index) == NULL)
+        return;
+    const float *given = sgp_sim_given(source, snapshot) + share->slice.first;
+    const float *said = sgp_sim_received(target, slot);
+    for (uint64_t i = 0; i < share->slice.count; i++)
+        sim->moved[share->slice.first + i] += fraction * ((double)said[i] - (double)given[i]);
+}
