@@ -217,6 +217,8 @@ static int create_node(struct daemon *daemon, struct sgp_error *error)
     if (code == 0 && prepared_gives_updates(prepared) && chooser->compressor != SGP_COMPRESSOR_NONE)
         code = sgp_performer_choose(&daemon->performer, chooser,
             sgp_random_at(daemon->config->seed, prepared->self), prepared->parameters);
+    if (code == 0 && daemon->config->guard > 0)
+        code = sgp_performer_guard(&daemon->performer, daemon->config->guard);
     if (code < 0)
         return cannot(error, code, "the buffers cannot be made");
     sgp_performer_begin(&daemon->performer, prepared->trainer);

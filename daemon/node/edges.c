@@ -52,6 +52,7 @@ static void move_edge(struct edge *from, struct edge *to, uint32_t peer)
     to->ciphered = to->ciphered || from->ciphered;
     to->outsized = from->outsized;
     to->outsized_accepted = from->outsized_accepted;
+    to->clips = from->clips;
 }
 
 void edges_remap(struct daemon *daemon, const struct sgp_topology *former,
@@ -185,6 +186,32 @@ void edges_count_outsized(struct daemon *daemon, uint32_t peer, enum sgp_directi
 uint32_t edges_outsized(const struct edge *edge, const struct sgp_peer_status *status)
 {
     return accepted(status) == edge->outsized_accepted ? edge->outsized : 0;
+}
+
+#define CLIPS_RECENT 32 /* about so many latest shares count */
+#define CLIPS_NEARLY_ALL 0.9
+#define CLIPS_FEWER 0.5 /* below this, the next time is told again */
+
+bool edges_is_clipped(const struct edge *edge)
+{
+    return edge->clips.judged >= CLIPS_RECENT && edge->clips.recent >= CLIPS_NEARLY_ALL;
+}
+
+bool edges_count_clip(struct daemon *daemon, uint32_t peer, double part)
+{
+    struct edge *edge = edges_find(daemon, peer, SGP_IN);
+    if (edge == NULL || edge == &daemon->gone)
+        return false;
+    struct edge_clips *clips = &edge->clips;
+    bool clipped = part < 1, told = clips->told;
+    clips->judged++;
+    clips->clipped += clipped;
+    clips->recent += ((double)clipped - clips->recent) / fmin((double)clips->judged, CLIPS_RECENT);
+    if (clips->recent < CLIPS_FEWER)
+        clips->told = false;
+    else if (edges_is_clipped(edge))
+        clips->told = true;
+    return clips->told && !told;
 }
 
 void edges_close(struct daemon *daemon)

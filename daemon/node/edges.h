@@ -35,6 +35,12 @@ void edges_count_outsized(struct daemon *daemon, uint32_t peer, enum sgp_directi
 /* The number of consecutive latest shares that were outsized. */
 uint32_t edges_outsized(const struct edge *edge, const struct sgp_peer_status *status);
 
+/* The guard has taken a share of this source in that part, from 0 to 1. Returns whether nearly all
+ * of its latest shares were clipped, for the first time or again. */
+bool edges_count_clip(struct daemon *daemon, uint32_t peer, double part);
+/* Whether nearly all of the latest shares were clipped. */
+bool edges_is_clipped(const struct edge *edge);
+
 typedef bool (*edges_test)(const struct sgp_peer_status *peer);
 
 /* Whether any neighbour passes the test, and the names of those that do. `bytes` limits the text,

@@ -51,6 +51,7 @@ static void inspect_status(void *context, struct view_status *ret_status)
         .incarnation = daemon->incarnation,
         .run = daemon->run.number,
         .uptime_seconds = seconds_since(daemon->started, now),
+        .guard = daemon->config->guard > 0 ? daemon->config->guard : NAN,
         .compression = prepared_codes_copies(daemon->prepared) ? daemon->config->copies.word
                                                                : daemon->config->compression.word,
         .compression_error = daemon->performer.lost,
@@ -104,6 +105,9 @@ static void inspect_peer(void *context, uint32_t index, struct view_peer *ret_pe
             peer.last_heard == SGP_TIME_NEVER ? NAN : seconds_since(peer.last_heard, events_now()),
         .rtt_ms = present != NULL ? link_rtt_ms(present) : NAN,
         .shares_outsized = edges_outsized(edge, &peer),
+        .shares_clipped = edge->clips.clipped,
+        .clipped_share = edge->clips.judged > 0 ? edge->clips.recent : NAN,
+        .clipped = edges_is_clipped(edge),
     };
     memcpy(ret_peer->name, node->name, sizeof ret_peer->name);
     memcpy(ret_peer->address, node->address, sizeof ret_peer->address);

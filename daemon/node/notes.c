@@ -124,6 +124,16 @@ void notes_namesake(struct daemon *daemon, struct edge *edge, const struct link 
         name, caller->remote, other->remote, name);
 }
 
+void notes_clipped(struct daemon *daemon, uint32_t peer)
+{
+    const struct edge *edge = edges_find(daemon, peer, SGP_IN);
+    sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
+        "event=clipped peer=%s direction=in clipped_share=%.2f shares=%" PRIu64
+        " reason=\"the guard takes nearly none of its shares whole: it is broken, or lies, or its "
+        "rows are unlike those of the other neighbours\"",
+        name_of(daemon, peer), edge->clips.recent, edge->clips.judged);
+}
+
 /* The line precedes the note of what the farewell ends. */
 void notes_farewell(struct daemon *daemon, const struct link *link, const char *text)
 {

@@ -22,6 +22,8 @@ void notes_farewell(struct daemon *daemon, const struct link *link, const char *
 /* The peer's model differs, as the text says. It remains the reason of refusals until the link is
  * up. */
 void notes_unlike(struct daemon *daemon, const struct link *link, const char *text);
+/* The guard has clipped nearly all of the latest shares of this source. */
+void notes_clipped(struct daemon *daemon, uint32_t peer);
 /* Report the number of suppressed lines about links, once some time has passed. */
 void notes_lines_dropped(struct daemon *daemon);
 /* A connection failed: fill edge->error. */

@@ -101,7 +101,8 @@ static void done_work(struct job *job, bool cancelled)
     struct daemon *daemon = task->daemon;
     const struct sgp_work work = task->work;
     struct sgp_event event;
-    double distance;
+    double distance, part;
+    uint32_t source;
     task_give(task);
     if (work.type == SGP_EFFECT_TRAIN)
         end_training(daemon, &work, cancelled);
@@ -110,6 +111,9 @@ static void done_work(struct job *job, bool cancelled)
     bool answers = sgp_perform_end(&daemon->performer, &work, &event);
     if (sgp_perform_distance(&work, &distance))
         figures_distance(&daemon->figures, work.round, distance);
+    if (sgp_perform_admission(&daemon->performer, &work, &source, &part) &&
+        edges_count_clip(daemon, source, part))
+        notes_clipped(daemon, source);
     if (answers)
         events_post(daemon, event);
 }

@@ -171,6 +171,7 @@ static void make_change(struct daemon *daemon, struct reload *reload)
     sgp_time now = events_now();
     const struct sgp_node_change change = change_of(reload);
     recorder_reload(&daemon->recorder, now, &change);
+    sgp_performer_renumber(&daemon->performer);
     sgp_driver_reload(&daemon->driver, now, reload->core);
     reload->core = NULL;
     edges_remap(daemon, former, topology, reload->edges);

@@ -46,6 +46,13 @@ struct link_lines {
     uint8_t counts[LINK_LINES_KINDS];
 };
 
+/* What the guard has done with the shares of a source (sgp/guard.h). */
+struct edge_clips {
+    uint64_t judged, clipped;
+    double recent; /* the part of the latest shares that were clipped */
+    bool told;     /* nearly all of them were, which was logged */
+};
+
 /* A link of the core, with all its connections. */
 struct edge {
     uint32_t peer;
@@ -63,6 +70,7 @@ struct edge {
     bool undialled;    /* there was no memory to dial it, and DOWN must be posted: events.c */
     uint32_t outsized; /* shares that returned as outsized ... */
     uint64_t outsized_accepted; /* ... since this number was accepted */
+    struct edge_clips clips;    /* of an in-link */
 };
 
 struct reports;    /* what all nodes tell of their models: reports.h */

@@ -256,6 +256,19 @@ static int set_chooser(struct reading *r, enum config_id id, const char *value)
     return 0;
 }
 
+static int set_switch(struct reading *r, enum config_id id, const char *value)
+{
+    const struct config_key *key = &config_keys[id];
+    double real = 0;
+    bool off = strcmp(value, "off") == 0;
+    if (!off && (!parse_real(value, &real) || real < key->least || real > key->most))
+        return config_fail(&r->config, id, &r->own, SGP_E_CONFIG,
+            "\"%.80s\" is neither off nor a number from %g to %g; 1 is recommended", value,
+            key->least, key->most);
+    *(double *)field_of(&r->config, key) = real;
+    return 0;
+}
+
 static int set_value(struct reading *r, enum config_id id, const char *value)
 {
     static int (*const parsers[])(struct reading *, enum config_id, const char *) = {
@@ -270,6 +283,7 @@ static int set_value(struct reading *r, enum config_id id, const char *value)
         [CONFIG_START] = set_start,
         [CONFIG_SHARDS] = set_shards,
         [CONFIG_CHOOSER] = set_chooser,
+        [CONFIG_SWITCH] = set_switch,
     };
     return parsers[config_keys[id].type](r, id, value);
 }

@@ -13,6 +13,7 @@
 #include "sgp/best.h"
 #include "sgp/choose.h"
 #include "sgp/dataset.h"
+#include "sgp/guard.h"
 #include "sgp/model.h"
 #include "sgp/node.h"
 #include "sgp/optimizer.h"
@@ -40,6 +41,7 @@ enum config_type {
     CONFIG_START,    /* uint32_t for sgp_node_config: all, now, or a number of nodes */
     CONFIG_SHARDS,   /* struct sgp_shards */
     CONFIG_CHOOSER,  /* struct sgp_chooser */
+    CONFIG_SWITCH,   /* double: 0 for off, or a number from least to most */
 };
 
 /* Words of the table below, counted from 1 in their order there. */
@@ -64,6 +66,7 @@ struct config {
     uint64_t overlap;
     uint64_t backup_neighbours;
     uint64_t patience; /* seconds; 0: for ever */
+    double guard;      /* 0: off */
     enum config_yes step_by_rate;
     uint64_t local_steps;
     uint64_t batch;
@@ -168,6 +171,10 @@ struct config {
         65535, NULL, "go on while the shares of so many neighbours are still awaited")             \
     X(PATIENCE, "train", "patience", CONFIG_COUNT, patience, "0", 0, 1e6, NULL,                    \
         "seconds that a neighbour may stay in one round before it is not waited for; 0: for ever") \
+    X(GUARD, "train", "guard", CONFIG_SWITCH, guard, "off", SGP_GUARD_MULTIPLE_LEAST,              \
+        SGP_GUARD_MULTIPLE_MOST, NULL,                                                             \
+        "where nodes mix: no share moves this node's estimate further than so many times the "     \
+        "usual distance of its neighbours; 1 is recommended; off: shares are taken whole")         \
     X(STEP_BY_RATE, "train", "step_by_rate", CONFIG_CHOICE, step_by_rate, "no", 0, 0, "no|yes",    \
         "agp, adpsgd: divide the learning rate by this node's pace, relative to its neighbours'")  \
     X(START, "train", "start", CONFIG_START, start, "all", 1, SGP_NODES_MAX, NULL,                 \

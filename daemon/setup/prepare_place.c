@@ -154,6 +154,15 @@ static int prepare_key(struct prepared *p, struct sgp_error *error)
         path, sgp_key_hash(p->key), config->topology, config->name, keys);
 }
 
+static int check_guard(const struct prepared *p, struct sgp_error *error)
+{
+    struct sgp_error why = {0};
+    if (!(p->config->guard > 0) || sgp_guard_check(p->topology, p->self, &why) == 0)
+        return 0;
+    return config_fail(
+        p->config, CONFIG_ID_GUARD, error, why.code, "%s: %s", p->config->topology, why.text);
+}
+
 int prepare_topology(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
@@ -184,7 +193,7 @@ int prepare_topology(struct prepared *p, struct sgp_error *error)
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "%s: no node has an address; write %s [address=\"HOST:PORT\"] and so on for each",
             config->topology, config->name);
-    if ((code = prepare_key(p, error)) < 0)
+    if ((code = prepare_key(p, error)) < 0 || (code = check_guard(p, error)) < 0)
         return code;
     const struct sgp_phase *outer = sgp_topology_outer(topology);
     if (outer && prepared_takes_outer_steps(p) &&

@@ -39,6 +39,19 @@ static void print_topology(FILE *stream, const struct prepared *p)
             analysis->contraction_per_cycle);
 }
 
+/* What the guard bears, and what it does not. */
+static void print_guard(FILE *stream, const struct prepared *p)
+{
+    if (!(p->config->guard > 0))
+        return;
+    (void)fprintf(stream,
+        "guard      of %.3g: with it at every node, this file bears %" PRIu32
+        " broken or lying member%s\n"
+        "           not if the nodes' labels differ much; not against one that keeps what it is "
+        "given\n",
+        p->config->guard, p->analysis.guard_liars, p->analysis.guard_liars == 1 ? "" : "s");
+}
+
 /* For values of similar magnitude. A block of zeros, or of extremely large values, takes another
  * number of bytes. */
 static uint64_t share_bytes(const struct prepared *p, const struct sgp_chooser *chooser)
@@ -182,6 +195,7 @@ void prepared_print(FILE *stream, const struct prepared *p)
         p->self + 1, p->topology->node_count, listens ? "listens on " : "calls the owners",
         listens ? p->config->listen : "");
     print_topology(stream, p);
+    print_guard(stream, p);
     if (p->awaiting_model)
         (void)fprintf(
             stream, "model      comes with the program that attaches to %s\n", p->config->attach);

@@ -79,6 +79,7 @@ struct view_status {
     const char *diverging; /* "loss", "test_loss" or "not_finite"; NULL: no divergence. Static */
     double disagreement;   /* largest |z_received - z| / |z| in the latest cycle, or at the end */
     double weight_minted;
+    double guard;             /* from the configuration; NaN: off */
     const char *compression;  /* from the configuration: "none", or the compression of its shares */
     double compression_error; /* |s - s'| / |s| of the latest share, decoded as s'; NaN: none */
     uint64_t bytes_spared;    /* that compression saved on the network */
@@ -116,6 +117,11 @@ struct view_peer { /* one link */
     double last_heard_seconds; /* ago; NaN if never */
     double rtt_ms;             /* NaN if unknown */
     uint32_t shares_outsized;  /* so many of the latest shares in a row were returned as outsized */
+    /* Shares of an in-link that the guard clipped since the start, and their part of the latest;
+     * NaN: it has judged none. */
+    uint64_t shares_clipped;
+    double clipped_share;
+    bool clipped; /* nearly all of the latest */
     uint64_t bytes_sent;
     uint64_t bytes_received;
     char cipher[32];                     /* of the present connection; "": none, or plain */
@@ -166,6 +172,7 @@ static inline const char *view_direction(enum sgp_direction direction)
         "Parameters of the model.")                                                                \
     METRIC(memory_bytes, count, view->memory_bytes, 410, ALL, 170, gauge, memory_bytes,            \
         "Memory set aside at start.")                                                              \
+    FIELD(guard, real, view->guard, 402, ALL)                                                      \
     FIELD(compression, name, view->compression, 405, ALL)                                          \
     METRIC(bytes_spared, count, view->bytes_spared, 345, NOTABLE, 205, counter,                    \
         bytes_spared_total, "Bytes that compression kept off the line.")                           \
@@ -237,6 +244,7 @@ static inline const char *view_direction(enum sgp_direction direction)
     X(mismatch, name, view->core.mismatch, 270, NOTABLE)                                           \
     X(same_updates, name, view->core.same_updates, 280, ALL)                                       \
     X(disagrees, distance, view->core.disagrees, 230, NOTABLE)                                     \
+    X(clipped, name, view->clipped, 285, NOTABLE)                                                  \
     X(slow, name, view->core.slow, 290, NOTABLE)                                                   \
     X(overdue, name, view->core.overdue, 300, NOTABLE)
 
@@ -271,6 +279,10 @@ static inline const char *view_direction(enum sgp_direction direction)
     FIELD(shares_late, count, view->core.shares_late, ALL)                                         \
     FIELD(staleness, round, view->core.staleness, ALL)                                             \
     FIELD(shares_outsized, count, view->shares_outsized, ALL)                                      \
+    METRIC(shares_clipped, count, view->shares_clipped, ALL, counter, shares_clipped_total,        \
+        "Shares of the peer that the guard clipped.")                                              \
+    METRIC(clipped_share, real, view->clipped_share, ALL, gauge, clipped_share,                    \
+        "Part of the peer's latest shares that the guard clipped, 0 to 1.")                        \
     METRIC(weight_owed, real, view->core.weight_owed, ALL, gauge, weight_owed,                     \
         "Weight given to the peer and not acknowledged.")                                          \
     METRIC(bytes_sent, count, view->bytes_sent, KNOWN, counter, bytes_sent_total, "Bytes sent.")   \

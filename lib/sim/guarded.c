@@ -14,6 +14,7 @@
  * rounding, and so is a bound that was made of them. */
 #define ROUNDING 1e-5
 #define PART_SLACK 1e-4 /* of a part of the way, for the same reason */
+#define LEAST 1e-18     /* the square of a lesser value is no normal number of float32 */
 
 struct sgp_sim_word { /* what a source has said */
     uint32_t peer;    /* its number in the file */
@@ -104,7 +105,8 @@ static void check_values(struct sgp_sim_host *host, const struct sgp_work *work,
     struct sgp_sim *sim = host->sim;
     double part = saying->distance > bound ? bound / saying->distance : 1, finite = 0;
     double slack =
-        saying->weight * (PART_SLACK * fmin(saying->distance, bound) + ROUNDING * saying->lengths);
+        saying->weight * (PART_SLACK * fmin(saying->distance, bound) + ROUNDING * saying->lengths +
+                             LEAST * (double)work->slice.count);
     for (uint64_t i = 0; i < work->slice.count; i++) {
         uint64_t c = work->slice.first + i;
         double before = (double)sim->before[c], after = (double)sim->after[c];

@@ -19,8 +19,8 @@ SGPCTL = sys.argv[1]
 STATUS = {
     "schema": 1, "version": "0.1.0", "protocol": 3, "name": "n0", "state": "training",
     "incarnation": "00000000000000ff", "algorithm": "sgp", "round": 7, "rounds": 10,
-    "samples": 224, "parameters": 10, "memory_bytes": 2048, "compression": "none", "bytes_spared": 0, "compression_error": None, "jumps": 0, "cycles_renewed": 0, "statements_refused": 0, "starving": False,
-    "hears_nobody": False, "unheard": [], "mismatch": [], "same_updates": [], "slow": [], "overdue": [], "disagrees": [], "program": None,
+    "samples": 224, "parameters": 10, "memory_bytes": 2048, "guard": None, "compression": "none", "bytes_spared": 0, "compression_error": None, "jumps": 0, "cycles_renewed": 0, "statements_refused": 0, "starving": False,
+    "hears_nobody": False, "unheard": [], "mismatch": [], "same_updates": [], "clipped": [], "slow": [], "overdue": [], "disagrees": [], "program": None,
     "topology": {"file": "fleet.dot", "digest": "0000000000000001", "nodes": 2, "phase": 0,
                  "phases": 1},
     "waiting": None, "last_error": None, "last_error_seconds": None, "epoch": 0.5, "epochs": 1.0, "samples_per_second": 100.25,
@@ -30,7 +30,7 @@ STATUS = {
 PEER = {"name": "n1", "address": "127.0.0.1:7312", "direction": "out", "state": "up",
         "node_state": "training", "absent": False, "round": 6, "lag_rounds": 1,
         "last_heard_seconds": 0.25, "absent_after_seconds": 3.0, "rtt_ms": None, "shares_sent": 7, "shares_received": 0,
-        "shares_returned": 0, "shares_late": 0, "staleness": None, "shares_outsized": 0, "weight_owed": 0.5,
+        "shares_returned": 0, "shares_late": 0, "staleness": None, "shares_outsized": 0, "shares_clipped": 0, "clipped_share": None, "weight_owed": 0.5,
         "bytes_sent": 4096, "bytes_received": 128, "distance": None, "disagrees": False, "mismatch": False,
         "same_updates": False, "learning_rate": 0.05, "retired": False, "slow": False, "overdue": False, "cipher": None,
         "key": None, "last_error": None, "previous_error": None}

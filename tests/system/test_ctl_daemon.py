@@ -35,12 +35,12 @@ def test_status_is_short_and_tells_whatever_is_unusual():
              "test_accuracy 0.875", "samples_per_second 100.25", "weight 1", "disagreement 0.001", "uptime_seconds 3.5"]
     assert ask({"GET /v1/status": STATUS}, "status")[0].splitlines() == short
     unusual = {"waiting": {"for": "share", "peer": "n1", "seconds": 0.5}, "diverging": "loss", "starving": True,
-               "hears_nobody": True, "unheard": ["n1"], "mismatch": ["n2"], "slow": ["n3"], "overdue": ["n4"],
+               "hears_nobody": True, "unheard": ["n1"], "mismatch": ["n2"], "clipped": ["n5"], "slow": ["n3"], "overdue": ["n4"],
                "weight_unknown": 0.5, "weight_minted": 1.0, "statements_refused": 2, "last_error": "no room"}
     lines = ask({"GET /v1/status": {**STATUS, **unusual}}, "status")[0].splitlines()
     assert set(lines) - set(short) == {
         "waiting.for share", "waiting.peer n1", "waiting.seconds 0.5", "diverging loss", "starving yes", "hears_nobody yes",
-        "unheard n1", "mismatch n2", "slow n3", "overdue n4", "weight_unknown 0.5", "weight_minted 1",
+        "unheard n1", "mismatch n2", "clipped n5", "slow n3", "overdue n4", "weight_unknown 0.5", "weight_minted 1",
         "statements_refused 2", "last_error no room"}, lines
     assert json.loads(ask({"GET /v1/status": STATUS}, "status", "--json")[0]) == STATUS
 
@@ -161,7 +161,7 @@ def test_peers_are_aligned_and_all_have_every_field():
     lines = ask(answers, "peers", "--all")[0].splitlines()
     assert lines[0].split() == list(PEER) and len(lines) == 3, lines
     assert lines[1].split() == ["n1", "127.0.0.1:7312", "out", "up", "training", "no", "6", "1",
-                                "0.25", "3", "-", "7", "0", "0", "0", "-", "0", "0.5", "4096", "128", "-", "no", "no", "no",
+                                "0.25", "3", "-", "7", "0", "0", "0", "-", "0", "0", "-", "0.5", "4096", "128", "-", "no", "no", "no",
                                 "0.05", "no", "no", "no", "-", "-", "-", "-"]
     lines = ask({"GET /v1/peers": [{**PEER, "temperature": 40}]}, "peers", "--all")[0].splitlines()
     assert lines[0].split() == [*PEER, "temperature"] and lines[1].split()[-1] == "40", lines  # of a later daemon

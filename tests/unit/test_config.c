@@ -343,6 +343,29 @@ Test(config, bad_words)
     expect_refusal("[train]\nstart = later\n",
         "n.conf:12: [train] start: \"later\" is not a start; write all, now, or a number of nodes "
         "from 1 to 65536");
+    expect_refusal("[train]\nguard = on\n",
+        "n.conf:12: [train] guard: \"on\" is neither off nor a number from 0.1 to 10; 1 is "
+        "recommended");
+    expect_refusal("[train]\nguard = 0\n",
+        "n.conf:12: [train] guard: \"0\" is neither off nor a number from 0.1 to 10; 1 is "
+        "recommended");
+}
+
+Test(config, a_guard_is_off_or_a_number)
+{
+    static const struct {
+        const char *text;
+        double guard;
+    } cases[] = {{"", 0}, {"[train]\nguard = off\n", 0}, {"[train]\nguard = 1\n", 1},
+        {"[train]\nguard = 0.5\n", 0.5}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sgp_error error = {0};
+        struct config c;
+        cr_assert(zero(int, parse_more(cases[i].text, &error, &c)), "%s", error.text);
+        cr_assert(epsilon_eq(dbl, c.guard, cases[i].guard, 0));
+        cr_assert(eq(int, c.changed[CONFIG_ID_GUARD], cases[i].guard > 0));
+        config_finish(&c);
+    }
 }
 
 Test(config, shards_that_do_not_exist)
