@@ -293,6 +293,9 @@ const char *sgp_core_flaw(const struct sgp_node *node)
         return "the stage fits the state";
     if (node->state == SGP_NODE_FINISHED && !node->ending.fresh && node->layout.link_count > 0)
         return "a finished node has a sketch of its estimate, or no neighbours";
+    bool mixes_on = node->round < sgp_core_last(node);
+    if (node->state == SGP_NODE_FINISHED && mixes_on && !node->again)
+        return "a finished node has come to its last round, or settles at once";
     if (node->role != sgp_core_role_at(node, node->round))
         return "the role is that of the round";
     if (node->passes > 0 && (!node->gave || node->state == SGP_NODE_TRAINING))

@@ -109,6 +109,20 @@ Test(check, a_stage_that_does_not_fit_the_state_is_seen)
     close_desk(&desk);
 }
 
+Test(check, a_finished_node_before_its_last_round_is_seen_unless_it_settles_at_once)
+{
+    struct desk desk;
+    (void)open_well(&desk);
+    desk.node->state = SGP_NODE_FINISHED;
+    desk.node->stage = SGP_STAGE_END;
+    desk.node->ending.fresh = true;
+    desk.node->again = false;
+    expect_flaw(&desk, "a finished node has come to its last round, or settles at once");
+    desk.node->again = true;
+    cr_assert_null(sgp_core_flaw(desk.node));
+    close_desk(&desk);
+}
+
 Test(check, who_trains_and_passes_mass_on_is_seen)
 {
     struct desk desk;
