@@ -181,7 +181,7 @@ static enum ctl_exit read_algorithm(
         return CTL_DONE;
     const struct sgp_method *method = sgp_method_find(option->value);
     if (method == NULL)
-        return ctl_fail(ctl, CTL_USAGE,
+        return ctl_usage(ctl,
             "--algorithm %s is none of sgp, osgp, agp, dpsgd, adpsgd, backup, downpour and cyclic",
             option->value);
     options->method = method;

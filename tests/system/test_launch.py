@@ -393,6 +393,8 @@ os.write(1, b"no end")
         usage = "; see sgpctl launch --help"
         with open(os.path.join(self.folder, "owner.dot"), "w", encoding="ascii") as file:
             file.write('digraph { a [owns="all"]; a -> b; b -> a }\n')
+        program = os.path.join(self.folder, "program")
+        os.close(os.open(program, os.O_CREAT, 0o700))
         for options, said, status in (
                 ([], "-n N is missing, the number of nodes", 2),
                 (["-n", "0"], "-n is a whole number from 1 to 256, not '0'", 2),
@@ -414,6 +416,7 @@ os.write(1, b"no end")
                  "--seed 2: --set train.seed=1 says train.seed, too; give one of them", 2),
                 (["-n", "2", "--keep", "/proc/none/such"], "--keep /proc/none/such: No such file or directory", 1),
                 (["-n", "2", "--keep", "/dev/null"], "--keep /dev/null: ", 1),
+                (["-n", "2", "--keep", program], f"--keep {program}: it is no directory", 1),
                 (["-n", "2", "--frob"], "unknown option '--frob'", 2)):
             with self.subTest(options=options):
                 output, error = self.launch(*options, "--", "sh", "-c", "echo started", status=status)

@@ -155,3 +155,26 @@ Test(csv, refuses_zero_bytes_and_long_fields)
     expect_error(text, &plain, SGP_E_LIMIT, "t.csv:2: field 1 is longer than 65536 bytes");
     free(text);
 }
+
+/* A line of so many fields of so many bytes, which the caller frees. */
+static char *long_line(size_t fields, size_t bytes)
+{
+    const size_t size = fields * (bytes + 1);
+    char *text = malloc(size);
+    cr_assert(text != NULL);
+    memset(text, 'a', size);
+    for (size_t i = 1; i < fields; i++)
+        text[i * (bytes + 1) - 1] = ',';
+    text[size - 1] = '\0';
+    return text;
+}
+
+Test(csv, refuses_lines_that_are_too_long)
+{
+    char *text = long_line(SGP_COLUMNS_MAX + 1, 1);
+    expect_error(text, &plain, SGP_E_LIMIT, "t.csv:1: more than 65536 fields in a line");
+    free(text);
+    text = long_line(SGP_CSV_RECORD_BYTES_MAX / SGP_FIELD_BYTES_MAX + 1, SGP_FIELD_BYTES_MAX - 1);
+    expect_error(text, &plain, SGP_E_LIMIT, "t.csv:1: a record is longer than 67108864 bytes");
+    free(text);
+}

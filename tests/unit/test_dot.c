@@ -282,6 +282,15 @@ Test(dot, bad_addresses_are_refused)
             wrong[i]);
         refused(text, SGP_E_TOPOLOGY, message);
     }
+    /* It fits, but not with the default port. */
+    char host[SGP_ADDRESS_BYTES - sizeof ":731"], text[SGP_ADDRESS_BYTES + 40];
+    memset(host, 'h', sizeof host);
+    (void)snprintf(
+        text, sizeof text, "digraph a {\n n0 [address=\"%.*s\"] }", (int)sizeof host, host);
+    refused(text, SGP_E_TOPOLOGY, "t.dot:2: node n0: its address is too long");
+    (void)snprintf(
+        text, sizeof text, "digraph a {\n n0 [address=\"%.*s\"] }", (int)sizeof host - 1, host);
+    is_read(text);
     is_read("digraph a { n0 [address=\"10.50.0.255\"]; n1 [address=\"300box\"]; "
             "n2 [address=\"1.2.3.4.example\"] }");
 }

@@ -176,6 +176,15 @@ Test(safetensors, says_what_is_wrong)
     free(bytes);
 }
 
+Test(safetensors, what_is_no_file_is_not_read)
+{
+    struct sgp_model_file *file = NULL;
+    error = (struct sgp_error){.code = 0};
+    cr_assert(eq(int, sgp_safetensors_read("/dev/null", &error, &file), SGP_E_FILE));
+    cr_assert(eq(str, error.text, "/dev/null: not a regular file"));
+    cr_assert(eq(ptr, file, NULL));
+}
+
 Test(safetensors, says_when_it_cannot_write)
 {
     error = (struct sgp_error){.code = 0};
@@ -297,6 +306,13 @@ Test(layout, what_is_wrong_is_said)
             "a shape of at most 8", 4},
         {"{\"__metadata__\":{},\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}",
             "do not cover", 4},
+        {"{\"__metadata__\":{},\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0]}}",
+            "2 data_offsets", 4},
+        {"{\"__metadata__\":{},\"a\":{\"dtype\":\"F32\",\"shape\":\"1\",\"data_offsets\":[0,4]}}",
+            "a shape of at most 8", 4},
+        {"{\"__metadata__\":{\"round\":7},\"a\":{\"dtype\":\"F32\",\"shape\":[1],"
+         "\"data_offsets\":[0,4]}}",
+            "layout: __metadata__ must be at most 257 strings", 4},
         {"{\"__metadata__\":{}}", "0 tensors", 0},
         {"[]", "tensors", 0},
         {"{", "not JSON", 0},

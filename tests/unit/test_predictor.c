@@ -239,6 +239,19 @@ Test(predictor, rows_come_in_blocks)
     sgp_predictor_destroy(predictor);
 }
 
+Test(predictor, layers_that_no_build_has_are_refused)
+{
+    static const char *const tags[] = {
+        "layers", "dense 2, frob", "loss", "mse", "inputs", "3", NULL, NULL};
+    static const float values[8] = {0};
+    struct sgp_predictor *predictor = NULL;
+    struct sgp_error error = {0};
+    cr_assert(lt(int, open_model(tags, values, 2, 3, &error, &predictor), 0));
+    cr_assert(ne(ptr, strstr(error.text, "m: tag 'layers': "), NULL), "%s", error.text);
+    cr_assert(ne(ptr, strstr(error.text, "frob"), NULL), "%s", error.text);
+    cr_assert(eq(ptr, predictor, NULL));
+}
+
 Test(predictor, a_file_without_layers_is_a_programs)
 {
     static const char *const tags[] = {"node", "n0", NULL, NULL};

@@ -554,6 +554,9 @@ Test(options, what_is_out_of_range_is_refused_with_the_reason)
     fleet = fleet_generate("ring", 3, 0);
     fleet->options.bandwidth = NAN;
     assert_refused(fleet, "the bandwidth must be above 0, or 0 for no limit");
+    fleet = fleet_generate("ring", 3, 0);
+    fleet->options.overlap = SGP_OVERLAP_MAX + 1;
+    assert_refused(fleet, "the overlap must be at most 64 rounds");
     struct sgp_sim_absence backwards = {0, 5, 4};
     fleet = fleet_generate("ring", 3, 0);
     fleet->options.absences = &backwards;
