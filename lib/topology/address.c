@@ -121,8 +121,9 @@ int sgp_topology_place(struct sgp_topology *topology, const char *base, struct s
     for (uint32_t i = 0; i < count; i++) {
         uint32_t owner = sgp_topology_colocated_owner(topology, i);
         struct sgp_topology_node *node = &topology->nodes[owner == SGP_NODE_NONE ? i : owner];
-        (void)snprintf(node->address, sizeof node->address, "%s%s%s:%u", bracketed ? "[" : "", host,
-            bracketed ? "]" : "", port + i);
+        int length = snprintf(node->address, sizeof node->address, "%s%s%s:%u",
+            bracketed ? "[" : "", host, bracketed ? "]" : "", port + i);
+        sgp_assert((size_t)length < sizeof node->address);
         if (owner != SGP_NODE_NONE)
             (void)snprintf(
                 topology->nodes[i].address, sizeof node->address, "%s", SGP_ADDRESS_NONE);
