@@ -106,7 +106,7 @@ Test(crash, campaigns_with_records_from_backups_say_what_they_cannot_know)
         fleet_destroy(fleet);
     }
     cr_assert(gt(u64, restored, 2 * seeds));
-    cr_assert(gt(u64, off, seeds / 2), "%llu: else it proves nothing", (unsigned long long)off);
+    cr_assert(ge(u64, off, seeds / 2), "%llu: else it proves nothing", (unsigned long long)off);
 }
 
 static uint32_t found_out;
@@ -346,7 +346,8 @@ Test(crash, equal_seeds_crash_alike)
     cr_assert(eq(u64, digests[0], digests[1]));
 }
 
-/* Whether all train, and the round after the next one of all. `unequal`: how many have a weight that no node of a ring has. */
+/* Whether all train, and the round after the next one of all. `unequal`: how many have another weight than 1, and 1/2 in mid-round,
+ * which every node of a ring has. */
 static bool all_train(const struct fleet *fleet, sgp_round *ret_start, uint32_t *ret_unequal)
 {
     bool all = true;
@@ -357,7 +358,7 @@ static bool all_train(const struct fleet *fleet, sgp_round *ret_start, uint32_t 
         sgp_node_status(sgp_sim_node(fleet->sim, i), &status);
         all = all && status.state == SGP_NODE_TRAINING;
         *ret_start = status.round + 2 > *ret_start ? status.round + 2 : *ret_start;
-        *ret_unequal += fabs(2 * status.weight - round(2 * status.weight)) > 0.01;
+        *ret_unequal += fabs(status.weight - 1) > 0.01 && fabs(status.weight - 0.5) > 0.01;
     }
     return all;
 }
@@ -409,5 +410,5 @@ Test(crash, an_order_to_all_makes_all_weights_1_again)
         cr_expect(le(dbl, fabs(fleet_summary(fleet).weight - 4), 1e-9));
         fleet_destroy(fleet);
     }
-    cr_expect(gt(u32, unequal, 0), "%u: else it proves nothing", unequal);
+    cr_expect(gt(u32, unequal, 0), "else it proves nothing");
 }
