@@ -22,6 +22,14 @@
 #define QUEUE 256           /* clients not accepted yet; a shorter queue shortens the wait */
 #define ACCEPTS_PER_WAKE 16 /* so that a flood of clients does not occupy the loop */
 
+/* Only the loop thread calls libmicrohttpd. A version that is not told so begins a new connection
+ * later, in MHD_run, and not in MHD_add_connection as admit() expects. */
+#if MHD_VERSION >= 0x00097707
+#define ONE_THREAD MHD_USE_NO_THREAD_SAFETY
+#else
+#define ONE_THREAD 0
+#endif
+
 static void pump(struct control *control);
 
 /* Clients. */
@@ -303,13 +311,13 @@ static void pump(struct control *control)
 
 static int start_server(struct control *control, struct sgp_error *error)
 {
-    control->server =
-        MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0,
-            NULL, NULL, http_handle, control, MHD_OPTION_CONNECTION_LIMIT,
-            (unsigned)CONTROL_CONNECTIONS_MAX + ACCEPTS_PER_WAKE + 1, MHD_OPTION_CONNECTION_TIMEOUT,
-            (unsigned)CONTROL_SILENCE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-            (size_t)CONTROL_HEADER_BYTES_MAX, MHD_OPTION_NOTIFY_COMPLETED, http_completed, NULL,
-            MHD_OPTION_NOTIFY_CONNECTION, on_connection, control, MHD_OPTION_END);
+    control->server = MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME | ONE_THREAD, 0, NULL,
+        NULL, http_handle, control, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)CONTROL_CONNECTIONS_MAX + ACCEPTS_PER_WAKE + 1, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)CONTROL_SILENCE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)CONTROL_HEADER_BYTES_MAX, MHD_OPTION_NOTIFY_COMPLETED, http_completed, NULL,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, control, MHD_OPTION_END);
     if (!control->server)
         return sgp_fail(error, -ENOMEM, "%s: the HTTP server cannot start", control->path);
     return 0;
