@@ -85,6 +85,7 @@ void ctl_rows_finish(struct ctl_rows *rows)
     sgp_names_free(rows->ignored, rows->ignored_count);
     sgp_names_free(rows->classes, rows->class_count);
     sgp_description_destroy(rows->description);
+    *rows = (struct ctl_rows){0};
 }
 
 /* ---- questions ---- */

@@ -26,7 +26,7 @@ struct ctl_rows {
  * NULL. CTL_DONE: the caller calls ctl_rows_finish. Else the error was reported. */
 enum ctl_exit ctl_rows_read(struct ctl *ctl, const char *file, const char *label,
     const char *ignore, struct ctl_rows *ret_rows);
-void ctl_rows_finish(struct ctl_rows *rows);
+void ctl_rows_finish(struct ctl_rows *rows); /* zeros are fine */
 
 /* Name the classes of the label, separated by blanks or commas: other machines may have rows of
  * classes that these rows lack. SGP_E_CONFIG if a row has another class, -ENOMEM. If `common`, it

@@ -399,6 +399,8 @@ def test_wrong_options_have_one_line_and_write_nothing():
         assert refused(*base[2:], *rows, *fleet, status=2) == "-n NAME is missing: the name of this node, one of n0, n1" + hint
         assert refused("-n", "n9", *base[2:], *rows, *fleet) == (
             f"{home}/fleet.dot: no node is called 'n9'; give the name of this node, one of n0, n1")
+        assert refused(*base, *rows[:3], "nosuch", *fleet) == (
+            f"{home}/rows.csv:1: there is no column 'nosuch'; the columns are " + ", ".join(COLUMNS))
         assert refused(*base, *rows[:3], "unit", *fleet) == (
             f"{home}/rows.csv: column 'unit' cannot be the label, because it is of kind constant; name another with --label")
         assert refused(*base, *rows, *fleet, "--epochs", "0", status=2).startswith("--epochs is a whole number from 1 to")
