@@ -292,6 +292,14 @@ int sgp_shard_rows(const struct sgp_shards *shards, const uint32_t *labels, uint
     uint32_t classes, uint32_t node_index, uint32_t node_count, uint64_t seed,
     struct sgp_error *error, uint32_t **ret_rows, uint64_t *ret_count);
 
+/* The owner of every row, ret_owners[rows], for all nodes at once. It is the division that
+ * sgp_shard_rows makes, but a node may be without a row. Any kind but SGP_SHARD_NONE (asserted).
+ * With *error set, SGP_E_DATA if there are fewer rows than nodes, SGP_E_CONFIG if a kind needs
+ * labels that are absent; -ENOMEM. */
+int sgp_shard_owners(const struct sgp_shards *shards, const uint32_t *labels, uint64_t rows,
+    uint32_t classes, uint32_t node_count, uint64_t seed, struct sgp_error *error,
+    uint32_t *ret_owners);
+
 /* ---- All of [data] --------------------------------------------------------------------------- */
 
 /* Where the rows of large CSV files are kept once they are parsed: DIRECTORY/train.rows and

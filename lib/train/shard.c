@@ -92,23 +92,13 @@ static void draw_owners(uint32_t *owner, const uint32_t *order, const uint32_t *
     }
 }
 
-/* Copy the node's piece of `order` (NULL: file order) to owned. The sizes of pieces differ by at
- * most one row. Returns how many rows the piece has. */
-static uint64_t own_piece(
-    uint32_t *owned, const uint32_t *order, uint64_t rows, uint32_t node_index, uint32_t node_count)
+/* owners[r] = the node of row r. Each node gets a piece of `order` (NULL: file order); their sizes
+ * differ by at most one row. */
+static void cut_pieces(uint32_t *owners, const uint32_t *order, uint64_t rows, uint32_t node_count)
 {
-    const uint64_t begin = rows * node_index / node_count;
-    const uint64_t end = rows * (node_index + 1) / node_count;
-    for (uint64_t i = 0; i < end - begin; i++)
-        owned[i] = order ? order[begin + i] : (uint32_t)(begin + i);
-    return end - begin;
-}
-
-static int ascending(const void *left, const void *right)
-{
-    const uint32_t a = *(const uint32_t *)left;
-    const uint32_t b = *(const uint32_t *)right;
-    return (a > b) - (a < b);
+    for (uint32_t node = 0; node < node_count; node++)
+        for (uint64_t i = rows * node / node_count; i < rows * (node + 1) / node_count; i++)
+            owners[order ? order[i] : i] = node;
 }
 
 /* Refuse a draw that leaves any node without a row. Every node refuses it, because the others would
@@ -133,45 +123,51 @@ static int owners_check(const uint32_t *owner, uint64_t rows, double alpha, uint
     return 0;
 }
 
-/* For kinds that read labels, write the node's rows to owned, ascending, *ret_count of them. */
-static int shard_labelled(const struct sgp_shards *shards, const uint32_t *labels, uint64_t rows,
-    uint32_t classes, uint32_t node_index, uint32_t node_count, uint64_t seed,
-    struct sgp_error *error, uint32_t *owned, uint64_t *ret_count)
+static bool goes_by_label(const struct sgp_shards *shards)
 {
-    uint32_t *order = calloc((size_t)rows, sizeof *order);
-    uint32_t *owner = calloc((size_t)rows, sizeof *owner);
-    int status = order && owner ? sort_by_label(order, labels, rows, classes) : -ENOMEM;
-    uint64_t count = 0;
-    if (status < 0) {
-        sgp_fail(error, status, "shards: out of memory");
-    } else if (shards->kind == SGP_SHARD_SORTED) {
-        count = own_piece(owned, order, rows, node_index, node_count);
-        qsort(owned, count, sizeof *owned, ascending);
-    } else {
-        draw_owners(owner, order, labels, rows, shards->alpha, node_count, seed);
-        status = owners_check(owner, rows, shards->alpha, node_count, error);
-        for (uint64_t r = 0; r < rows; r++) {
-            if (owner[r] == node_index)
-                owned[count++] = (uint32_t)r;
-        }
-    }
-    free(order);
-    free(owner);
-    if (status == 0)
-        *ret_count = count;
-    return status;
+    return shards->kind == SGP_SHARD_SORTED || shards->kind == SGP_SHARD_DIRICHLET;
 }
 
-/* For kinds that only count rows. Returns how many rows are owned. */
-static uint64_t shard_counted(enum sgp_shard_kind kind, uint64_t rows, uint32_t node_index,
-    uint32_t node_count, uint32_t *owned)
+int sgp_shard_owners(const struct sgp_shards *shards, const uint32_t *labels, uint64_t rows,
+    uint32_t classes, uint32_t node_count, uint64_t seed, struct sgp_error *error,
+    uint32_t *ret_owners)
+{
+    sgp_assert(shards->kind != SGP_SHARD_NONE && rows >= 1 && rows <= SGP_ROWS_MAX);
+    uint32_t *order = NULL;
+    if (goes_by_label(shards) && !labels)
+        return sgp_fail(error, SGP_E_CONFIG,
+            "shards: sorted and dirichlet go by class, and these rows have none; round-robin or "
+            "contiguous would be right");
+    if (rows < node_count)
+        return sgp_fail(error, SGP_E_DATA,
+            "shards: %llu rows cannot give each of %u nodes one; have more rows or fewer nodes",
+            (unsigned long long)rows, node_count);
+    if (goes_by_label(shards)) {
+        order = calloc((size_t)rows, sizeof *order);
+        if (!order || sort_by_label(order, labels, rows, classes) < 0) {
+            free(order);
+            return sgp_fail(error, -ENOMEM, "shards: out of memory");
+        }
+    }
+    if (shards->kind == SGP_SHARD_DIRICHLET)
+        draw_owners(ret_owners, order, labels, rows, shards->alpha, node_count, seed);
+    else if (shards->kind == SGP_SHARD_ROUND_ROBIN)
+        for (uint64_t r = 0; r < rows; r++)
+            ret_owners[r] = (uint32_t)(r % node_count);
+    else
+        cut_pieces(ret_owners, order, rows, node_count);
+    free(order);
+    return 0;
+}
+
+/* Keep the rows of the node in `owned`, which holds the owner of each row at first. Returns how
+ * many there are. */
+static uint64_t keep_own(uint32_t *owned, uint64_t rows, uint32_t node_index)
 {
     uint64_t count = 0;
-    if (kind == SGP_SHARD_CONTIGUOUS)
-        return own_piece(owned, NULL, rows, node_index, node_count);
-    const uint64_t step = kind == SGP_SHARD_NONE ? 1 : node_count;
-    for (uint64_t r = kind == SGP_SHARD_NONE ? 0 : node_index; r < rows; r += step)
-        owned[count++] = (uint32_t)r;
+    for (uint64_t r = 0; r < rows; r++)
+        if (owned[r] == node_index)
+            owned[count++] = (uint32_t)r;
     return count;
 }
 
@@ -180,31 +176,23 @@ int sgp_shard_rows(const struct sgp_shards *shards, const uint32_t *labels, uint
     struct sgp_error *error, uint32_t **ret_rows, uint64_t *ret_count)
 {
     sgp_assert(node_index < node_count && rows >= 1 && rows <= SGP_ROWS_MAX);
-    const bool labelled = shards->kind == SGP_SHARD_SORTED || shards->kind == SGP_SHARD_DIRICHLET;
-    if (labelled && !labels)
-        return sgp_fail(error, SGP_E_CONFIG,
-            "shards: sorted and dirichlet go by class, and these rows have none; round-robin or "
-            "contiguous would be right");
-    if (shards->kind != SGP_SHARD_NONE && rows < node_count)
-        return sgp_fail(error, SGP_E_DATA,
-            "shards: %llu rows cannot give each of %u nodes one; have more rows or fewer nodes",
-            (unsigned long long)rows, node_count);
     uint32_t *owned = malloc((size_t)rows * sizeof *owned);
+    int status = 0;
     if (!owned)
         return sgp_fail(error, -ENOMEM, "shards: out of memory");
-    uint64_t count = 0;
-    int status = 0;
-    if (labelled)
-        status = shard_labelled(
-            shards, labels, rows, classes, node_index, node_count, seed, error, owned, &count);
+    if (shards->kind == SGP_SHARD_NONE)
+        for (uint64_t r = 0; r < rows; r++)
+            owned[r] = node_index;
     else
-        count = shard_counted(shards->kind, rows, node_index, node_count, owned);
+        status = sgp_shard_owners(shards, labels, rows, classes, node_count, seed, error, owned);
+    if (status == 0 && shards->kind == SGP_SHARD_DIRICHLET)
+        status = owners_check(owned, rows, shards->alpha, node_count, error);
     if (status < 0) {
         free(owned);
         return status;
     }
-    sgp_assert(count >= 1);
+    *ret_count = keep_own(owned, rows, node_index);
     *ret_rows = owned;
-    *ret_count = count;
+    sgp_assert(*ret_count >= 1);
     return 0;
 }

@@ -85,6 +85,29 @@ Test(shard, every_kind_is_a_partition)
     }
 }
 
+Test(shard, the_owners_of_all_rows_are_the_shards_of_all_nodes)
+{
+    labels_draw();
+    static const char *const kinds[] = {"round-robin", "contiguous", "sorted", "dirichlet:1"};
+    for (size_t k = 0; k < 4; k++) {
+        struct sgp_shards shards;
+        uint32_t owners[ROWS];
+        cr_assert(eq(int, sgp_shards_parse(kinds[k], &error, &shards), 0));
+        cr_assert(
+            eq(int, sgp_shard_owners(&shards, labels, ROWS, CLASSES, 7, 3, &error, owners), 0));
+        for (uint32_t node = 0; node < 7; node++) {
+            uint32_t *rows = NULL;
+            uint64_t count = 0;
+            cr_assert(eq(int,
+                sgp_shard_rows(&shards, labels, ROWS, CLASSES, node, 7, 3, &error, &rows, &count),
+                0));
+            for (uint64_t i = 0; i < count; i++)
+                cr_assert(eq(u32, owners[rows[i]], node));
+            free(rows);
+        }
+    }
+}
+
 Test(shard, sorted_shards_see_few_classes)
 {
     labels_draw();

@@ -55,7 +55,7 @@ HEADER_MODULES = {header: module for module, headers in {
     "lib/tensor": "blas.h block.h buffer.h choose.h codec.h kernels.h",
     "lib/measures": "measures.h report.h",
     "lib/survey": "best.h survey.h",
-    "lib/train": "attached.h checkpoint.h copy.h dataset.h description.h learner.h loss.h model.h model_file.h optimizer.h outer.h precision.h predictor.h quadratic.h run.h schedule.h shape.h statistics.h update.h",
+    "lib/train": "attached.h checkpoint.h copy.h dataset.h description.h learner.h loss.h model.h model_file.h optimizer.h outer.h precision.h predictor.h quadratic.h run.h schedule.h shape.h sites.h statistics.h update.h",
     "lib/onnx": "onnx.h",
     "lib/tensorboard": "tensorboard.h",
     "lib/attach": "attach.h",
