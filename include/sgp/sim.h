@@ -202,7 +202,10 @@ struct sgp_sim_summary {
 struct sgp_sim_options {
     uint64_t seed;
     sgp_round rounds; /* >= 1 */
-    bool open;        /* the end is open: sgp_sim_command posts SGP_EVENT_STEPS_END to each node */
+    /* For each node its own number of rounds, in place of `rounds`; >= 1, and 0 for a relay. NULL:
+     * all nodes have `rounds`. */
+    const sgp_round *node_rounds;
+    bool open; /* the end is open: sgp_sim_command posts SGP_EVENT_STEPS_END to each node */
     bool one_beginning; /* as in struct sgp_node_config; all nodes but the first seek */
     const struct sgp_method *method; /* not NULL */
     uint32_t overlap;                /* as in struct sgp_node_config */
@@ -258,7 +261,8 @@ struct sgp_sim_options {
      * for each node in order, and again for each process that is started again. Must not be NULL.
      * Returns 0 or a negative code, which sgp_sim_create returns. */
     int (*trainer)(void *context, uint32_t node, struct sgp_trainer **ret_trainer);
-    /* One call per round, in order of rounds. May be NULL. */
+    /* One call per round, in order of rounds. If NULL, the estimates of open rounds are not summed
+     * up, which spares three vectors of doubles for each. */
     void (*row)(void *context, const struct sgp_sim_row *row);
     /* One call per node and completed round: the weight and estimate (dimension values) with which
      * it leaves the round. May be NULL. */
@@ -295,6 +299,19 @@ SGP_API int sgp_sim_command(
  * SGP_SIM_TIME_MAX; SGP_E_FRAME from the wire; -ENOMEM. After a failure the simulation can only be
  * inspected and destroyed. */
 SGP_API int sgp_sim_run(struct sgp_sim *sim, sgp_time until, struct sgp_error *error);
+
+/* What a node has come to. */
+struct sgp_sim_node_summary {
+    sgp_round rounds; /* that it has completed, without training included */
+    double weight;    /* with which its trainer's x is its estimate; 0: it has none */
+    uint64_t bytes;   /* that it handed to the network, payloads and messages */
+    /* float32 values of its core's vectors that are touched without failures, at most: snapshots,
+     * receive buffers, and the copy of a worker. Those of its trainer come on top. */
+    uint64_t values;
+    bool diverged; /* it gave up training */
+};
+SGP_API void sgp_sim_node_summary(
+    const struct sgp_sim *sim, uint32_t node, struct sgp_sim_node_summary *ret_summary);
 
 /* Whether every node that is not gone has finished, diverged or drained. */
 SGP_API bool sgp_sim_done(const struct sgp_sim *sim);

@@ -121,7 +121,7 @@ void sgp_sim_node_config(
         .seed = options->seed,
         .parameters = options->dimension,
         .fingerprint = {.shape = options->dimension, .topology = topology->digest},
-        .rounds = options->rounds,
+        .rounds = options->node_rounds ? options->node_rounds[host->index] : options->rounds,
         .open = options->open,
         .seeks = options->one_beginning && host->index > 0,
         .one_beginning = options->one_beginning,

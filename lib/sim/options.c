@@ -148,6 +148,10 @@ int sgp_sim_check_options(const struct sgp_topology *topology,
         return sgp_fail(error, -EINVAL, "the overlap must be at most %u rounds", SGP_OVERLAP_MAX);
     if (options->rounds < 1 || options->rounds >= SGP_ROUND_MAX)
         return sgp_fail(error, -EINVAL, "rounds must be at least 1");
+    for (uint32_t i = 0; options->node_rounds && i < topology->node_count; i++)
+        if (options->node_rounds[i] < !topology->nodes[i].relay ||
+            options->node_rounds[i] >= SGP_ROUND_MAX)
+            return sgp_fail(error, -EINVAL, "the rounds of each node must be at least 1");
     if (options->local_steps < 1)
         return sgp_fail(error, -EINVAL, "local steps must be at least 1");
     if (options->dimension < 1 || options->dimension > SGP_SIM_DIMENSION_MAX)
@@ -233,17 +237,22 @@ int sgp_sim_copy_faults(struct sgp_sim *sim)
     COPY(options->half_opens, options->half_open_count);
     COPY(options->clocks, options->clock_count);
     COPY(options->liars, options->liar_count);
+    const bool own_rounds = options->node_rounds != NULL;
+    if (own_rounds)
+        COPY(options->node_rounds, sim->host_count);
 #undef COPY
-    bool complete = cuts && options->absences && options->crashes && options->clogs &&
-                    options->swizzles && options->half_opens && options->clocks && options->liars;
+    bool complete = cuts && (!own_rounds || options->node_rounds) && options->absences &&
+                    options->crashes && options->clogs && options->swizzles &&
+                    options->half_opens && options->clocks && options->liars;
     return complete ? draw_cuts(sim, cuts) : -ENOMEM;
 }
 
 void sgp_sim_free_faults(struct sgp_sim *sim)
 {
     const struct sgp_sim_options *options = &sim->options;
-    const void *const copies[] = {options->absences, options->cuts, options->crashes,
-        options->clogs, options->swizzles, options->half_opens, options->clocks, options->liars};
+    const void *const copies[] = {options->node_rounds, options->absences, options->cuts,
+        options->crashes, options->clogs, options->swizzles, options->half_opens, options->clocks,
+        options->liars};
     for (size_t i = 0; i < sizeof copies / sizeof *copies; i++)
         free((void *)(uintptr_t)copies[i]);
     for (uint32_t i = 0; i < options->cut_count && sim->cut_sides; i++)

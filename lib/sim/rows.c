@@ -11,9 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* An empty tally; without coordinates if `dimension` is 0. */
 static int tally_open(struct sgp_sim_tally *tally, uint64_t dimension)
 {
     *tally = (struct sgp_sim_tally){.weight_least = INFINITY};
+    if (dimension == 0)
+        return 0;
     tally->sum = malloc(3 * dimension * sizeof *tally->sum);
     if (!tally->sum)
         return -ENOMEM;
@@ -54,6 +57,12 @@ static double tally_disagreement(const struct sgp_sim_tally *tally, uint64_t dim
     return most;
 }
 
+/* How many coordinates are summed up: without a caller for rows, none. */
+static uint64_t tallied(const struct sgp_sim *sim)
+{
+    return sim->options.row ? sim->options.dimension : 0;
+}
+
 /* The tally of a round that is still open, or NULL without memory. */
 static struct sgp_sim_tally *tally_of(struct sgp_sim *sim, sgp_round round)
 {
@@ -68,7 +77,7 @@ static struct sgp_sim_tally *tally_of(struct sgp_sim *sim, sgp_round round)
         sim->tally_capacity = (uint32_t)capacity;
     }
     while (sim->tally_count <= index) {
-        if (tally_open(&sim->tallies[sim->tally_count], sim->options.dimension) < 0)
+        if (tally_open(&sim->tallies[sim->tally_count], tallied(sim)) < 0)
             return NULL;
         sim->tally_count++;
     }
@@ -88,7 +97,7 @@ static void tell(struct sgp_sim *sim)
         .round = sim->row_next,
         .time = sim->now,
         .nodes = tally->nodes,
-        .disagreement = tally_disagreement(tally, sim->options.dimension),
+        .disagreement = tally_disagreement(tally, tallied(sim)),
         .least = tally->least,
         .greatest = tally->greatest,
         .weight = sgp_sim_weight(sim),
@@ -134,8 +143,9 @@ void sgp_sim_rows_leave(
             sgp_sim_fail(sim, -ENOMEM, "out of memory");
             return;
         }
-        host->trainer->methods->estimate(host->trainer, weight, sim->after);
-        tally_add(tally, sim->options.dimension, weight, sim->after);
+        if (sim->options.row || sim->options.left)
+            host->trainer->methods->estimate(host->trainer, weight, sim->after);
+        tally_add(tally, tallied(sim), weight, sim->after);
         if (sim->options.left)
             sim->options.left(sim->options.context, host->index, round, weight, sim->after);
     }

@@ -93,6 +93,7 @@ static sgp_time send_payload(struct sgp_sim *sim, struct sgp_sim_connection *con
     uint64_t chunks = (share->payload_bytes + SGP_WIRE_CHUNK_MAX - 1) / SGP_WIRE_CHUNK_MAX;
     uint64_t bytes = share->payload_bytes + chunks * SGP_WIRE_HEADER_BYTES;
     sim->summary.bytes += bytes;
+    sim->hosts[connection->hosts[SGP_SIM_SOURCE]].bytes += bytes;
     bool waits = card->busy_until > sim->now && !sgp_sim_is_within(sim, connection);
     sgp_time begin = waits ? card->busy_until : sim->now;
     sgp_time end = begin + transfer_time(sim, connection, SGP_SIM_MESSAGE_BYTES + bytes);
@@ -196,6 +197,7 @@ void sgp_sim_send(
         due = connection->payloads[before - 1].due + 1;
     sim->summary.messages++;
     sim->summary.bytes += SGP_SIM_MESSAGE_BYTES;
+    host->bytes += SGP_SIM_MESSAGE_BYTES;
     enqueue(sim, connection, !side, flight, due);
     due = flight->due;
     if (message->type == SGP_SHARE)

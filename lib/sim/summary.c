@@ -24,3 +24,34 @@ void sgp_sim_summary(const struct sgp_sim *sim, struct sgp_sim_summary *ret_summ
         ret_summary->digest = XXH3_64bits_withSeed(&digest, sizeof digest, ret_summary->digest);
     }
 }
+
+#define SNAPSHOTS_USED 2u /* the others only after failures (sgp/node.h) */
+
+/* The part of a receive buffer that the largest share fills is touched, and all of one if a whole
+ * estimate may arrive. */
+static uint64_t values_of(const struct sgp_sim_host *host)
+{
+    const uint64_t dimension = host->sim->options.dimension;
+    struct sgp_node_needs needs;
+    sgp_node_counts(host->node, &needs);
+    const uint64_t share = (dimension * needs.share_parts + needs.slices - 1) / needs.slices;
+    uint64_t vectors = SNAPSHOTS_USED;
+    vectors += needs.share_parts < needs.slices && host->sim->topology->owner == SGP_NODE_NONE;
+    vectors += host->performer.copy != NULL;
+    vectors += host->performer.rest != NULL;
+    return vectors * dimension + needs.receives * share;
+}
+
+void sgp_sim_node_summary(
+    const struct sgp_sim *sim, uint32_t node, struct sgp_sim_node_summary *ret_summary)
+{
+    sgp_assert(node < sim->host_count);
+    const struct sgp_sim_host *host = &sim->hosts[node];
+    struct sgp_node_status status;
+    sgp_node_status(host->node, &status);
+    *ret_summary = (struct sgp_sim_node_summary){.rounds = host->left,
+        .weight = status.weight_estimate,
+        .bytes = host->bytes,
+        .values = values_of(host),
+        .diverged = host->diverged};
+}

@@ -266,6 +266,7 @@ struct sgp_sim_host {
     struct sgp_sim_checkpoint checkpoint;
     sgp_time clock; /* as its process saw it last */
     sgp_round left; /* one past the last round that it completed */
+    uint64_t bytes; /* handed to the network */
 
     double weight, weight_in_flight; /* as seen last */
     double debts_unseen;             /* debts whose targets had accepted the share */

@@ -569,3 +569,53 @@ Test(options, what_is_out_of_range_is_refused_with_the_reason)
     fleet->options.cut_count = 1;
     assert_refused(fleet, "a cut names a node that does not exist");
 }
+
+/* ---- nodes of unlike length ---- */
+
+static uint64_t steps_of(const struct fleet *fleet, uint32_t node)
+{
+    struct sgp_training training;
+    struct sgp_trainer *trainer = sgp_sim_trainer(fleet->sim, node);
+    cr_assert(eq(int, trainer->methods->train(trainer, 1, 0, 1, &training), 0));
+    return (uint64_t)training.epoch;
+}
+
+Test(sim, each_node_takes_its_own_number_of_steps)
+{
+    static const char *const methods[] = {"sgp", "osgp", "agp", "dpsgd", "adpsgd"};
+    static const sgp_round rounds[] = {3, 40, 20, 1};
+    for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
+        struct fleet *fleet = fleet_generate("base", 4, 0);
+        struct sgp_sim_node_summary node;
+        uint64_t bytes = 0;
+        spread(fleet);
+        fleet->eta = 0.01;
+        fleet->options.method = sgp_method_find(methods[m]);
+        fleet->options.node_rounds = rounds;
+        fleet->options.row = NULL; /* nothing is kept of rounds that are open for long */
+        fleet->options.left = NULL;
+        fleet_run(fleet);
+        for (uint32_t i = 0; i < 4; i++) {
+            cr_assert(
+                eq(u64, steps_of(fleet, i), (uint64_t)rounds[i]), "%s: node %u", methods[m], i);
+            sgp_sim_node_summary(fleet->sim, i, &node);
+            cr_assert(node.weight > 0 && !node.diverged && node.values >= 3);
+            bytes += node.bytes;
+        }
+        cr_assert(eq(u32, fleet_summary(fleet).finished, 4));
+        cr_assert(eq(u64, fleet_summary(fleet).bytes, bytes));
+        fleet_destroy(fleet);
+    }
+}
+
+Test(sim, a_node_that_trains_has_a_round)
+{
+    static const sgp_round rounds[] = {3, 0};
+    struct fleet *fleet = fleet_generate("ring", 2, 0);
+    fleet->options.node_rounds = rounds;
+    cr_assert(eq(int, sgp_sim_create(fleet->topology, &fleet->options, &fleet->error, &fleet->sim),
+        -EINVAL));
+    cr_assert(eq(str, fleet->error.text, "the rounds of each node must be at least 1"));
+    fleet->sim = NULL;
+    fleet_destroy(fleet);
+}
