@@ -6,17 +6,10 @@
 #include "sgp/best.h"
 #include "sgp/method.h"
 
-#include <math.h>
 #include <string.h>
 
-#define EPOCHS 20u
-#define STEPS 1000u /* at least, also of few rows */
-#define BATCH 32u
-#define HOLDOUT 0.2
 #define BEST_CYCLES 10u /* from one evaluation to the next; one of them takes no steps */
 #define BEST_PATIENCE 10u
-#define RATE 0.02       /* of Nesterov's momentum */
-#define RATE_ADAM 0.005 /* of columns that are not scaled */
 
 /* ---- the answer ---- */
 
@@ -57,28 +50,12 @@ static enum ctl_exit answer(const struct ctl_draft *draft)
     return CTL_DONE;
 }
 
-static enum ctl_exit take_numbers(struct ctl_draft *draft)
-{
-    struct ctl *ctl = draft->ctl;
-    const struct ctl_given *given = draft->given;
-    draft->batch = BATCH;
-    draft->holdout = HOLDOUT;
-    enum ctl_exit status = ctl_option_u64(ctl, &given[NEW_BATCH], 1, 1000000, &draft->batch);
-    if (status == CTL_DONE)
-        status = ctl_option_real(ctl, &given[NEW_RATE], 1e-12, 1e6, &draft->rate);
-    if (status == CTL_DONE)
-        status = ctl_option_real(ctl, &given[NEW_HOLDOUT], 0, 0.9, &draft->holdout);
-    return status;
-}
-
-/* So many passes that the model learns from few rows, too. */
+/* --epochs, or as many as ctl_draft_epochs says. */
 static enum ctl_exit take_epochs(struct ctl_draft *draft)
 {
     const double kept = (double)draft->rows.description->rows * (1 - draft->holdout);
-    const double steps = ceil(kept / (double)draft->batch);
-    const double least = ceil(STEPS / (steps > 0 ? steps : 1));
-    draft->epochs = least > EPOCHS ? (uint64_t)least : EPOCHS;
-    return ctl_option_u64(draft->ctl, &draft->given[NEW_EPOCHS], 1, 1000000, &draft->epochs);
+    draft->epochs = ctl_draft_epochs(draft, kept);
+    return ctl_option_u64(draft->ctl, &draft->given[NEW_EPOCHS], 1, CTL_EPOCHS_MAX, &draft->epochs);
 }
 
 /* What a daemon would refuse. */
@@ -125,24 +102,13 @@ static enum ctl_exit take_best(struct ctl_draft *draft)
     return status;
 }
 
-/* Momentum is linear in the gradients, so nodes with unlike rows come to the model of all rows.
- * Adam divides each node's by their own size, and does not; but it learns from columns of any
- * size. */
-static enum ctl_exit choose_rule(struct ctl_draft *draft)
-{
-    draft->scaled = ctl_draft_scales_all(draft);
-    if (!draft->given[NEW_RATE].given)
-        draft->rate = draft->scaled ? RATE : RATE_ADAM;
-    return CTL_DONE;
-}
-
 static enum ctl_exit config_new(struct ctl *ctl, int argc, char **argv)
 {
     struct ctl_draft draft = {.ctl = ctl};
     enum ctl_exit status = ctl_options_take(ctl, &argc, argv, draft.given, NEW_COUNT, 1, 1);
     draft.file = argv[0];
     if (status == CTL_DONE)
-        status = take_numbers(&draft);
+        status = ctl_draft_take_numbers(&draft);
     if (status == CTL_DONE)
         status = ctl_draft_refuse_existing(&draft);
     if (status == CTL_DONE)
@@ -153,10 +119,10 @@ static enum ctl_exit config_new(struct ctl *ctl, int argc, char **argv)
         status = take_best(&draft);
     if (status == CTL_DONE)
         status = ctl_draft_find_scale(&draft);
-    if (status == CTL_DONE)
-        status = choose_rule(&draft);
-    if (status == CTL_DONE)
+    if (status == CTL_DONE) {
+        ctl_draft_choose_rule(&draft, ctl_draft_scales_all(&draft));
         status = ctl_draft_write(&draft);
+    }
     if (status == CTL_DONE)
         status = answer(&draft);
     ctl_rows_finish(&draft.rows);

@@ -7,6 +7,7 @@
  *   config_new_questions.c  asks for what the command line leaves out; reads rows and topology
  *   config_new_file.c       the file, and the scaling file if there is one
  *   config_new_text.c       the text of the configuration
+ *   config_new_numbers.c    its numbers, and the rule of a step
  *
  * Thread: the only thread. Each failure is reported by ctl_fail, in one line. */
 #ifndef CTL_CONFIG_NEW_H
@@ -65,7 +66,24 @@ struct ctl_draft {
     bool scaled; /* the features, and a label of numbers, are near 1 */
 };
 
+#define CTL_EPOCHS_MAX 1000000u
+
+/* ---- config_new_numbers.c ---- */
+
+/* Take batch, learning rate and holdout from the options, or their defaults. */
+enum ctl_exit ctl_draft_take_numbers(struct ctl_draft *draft);
+
+/* The passes over so many rows, if --epochs does not say them: so many that the model learns from
+ * few rows, too. */
+uint64_t ctl_draft_epochs(const struct ctl_draft *draft, double rows);
+
+/* Choose the rule of a step and its size, by whether all columns and the label are scaled. */
+void ctl_draft_choose_rule(struct ctl_draft *draft, bool scaled);
+
 /* ---- config_new_questions.c ---- */
+
+/* Take rows and label from the options, or ask for them, and read the rows. */
+enum ctl_exit ctl_draft_read_rows(struct ctl_draft *draft);
 
 /* Take rows, label, topology and name from the options, or ask for them if standard input is a
  * terminal. Reads the rows and the topology. */

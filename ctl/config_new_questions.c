@@ -50,7 +50,7 @@ static enum ctl_exit ask_label(struct ctl_draft *draft)
     return ask(draft, &draft->given[NEW_LABEL], question);
 }
 
-static enum ctl_exit read_rows(struct ctl_draft *draft)
+enum ctl_exit ctl_draft_read_rows(struct ctl_draft *draft)
 {
     struct sgp_error why = {0};
     enum ctl_exit status =
@@ -142,6 +142,6 @@ static enum ctl_exit read_topology(struct ctl_draft *draft)
 
 enum ctl_exit ctl_draft_ask(struct ctl_draft *draft)
 {
-    enum ctl_exit status = read_rows(draft);
+    enum ctl_exit status = ctl_draft_read_rows(draft);
     return status == CTL_DONE ? read_topology(draft) : status;
 }

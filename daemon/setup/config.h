@@ -400,6 +400,10 @@ int config_fail(const struct config *config, enum config_id id, struct sgp_error
 int config_schedule(const struct config *config, uint64_t rows, uint32_t trainers,
     struct sgp_error *error, struct sgp_schedule *ret_schedule);
 
+/* The rule of [optimizer], for a step whose gradient has this part of the noise of one node's. */
+void config_rule(const struct config *config, double noise_fraction,
+    struct sgp_optimizer_settings *ret_settings);
+
 /* The table for people: under each section its keys with default, range and meaning. */
 void config_print_keys(FILE *stream);
 

@@ -223,17 +223,6 @@ static int prepare_settings(struct prepared *p, struct sgp_error *error)
     if (code < 0)
         return config_fail(config, CONFIG_ID_PRECISION, error, code, "%s", why.text);
     p->settings = (struct sgp_learner_settings){.model = p->model,
-        .optimizer = {.kind = config->optimizer,
-            .momentum = config->momentum,
-            .weight_decay = config->weight_decay,
-            .beta1 = config->beta1,
-            .beta2 = config->beta2,
-            .alpha = config->alpha,
-            .epsilon = config->epsilon,
-            .trust = config->trust,
-            .clip_norm = config->clip_norm,
-            .clip_value = config->clip_value,
-            .noise_fraction = noise_fraction(p)},
         .outer = {.kind = prepared_takes_outer_steps(p) ? outer_kind(config) : SGP_OUTER_NONE,
             .learning_rate = config->outer_learning_rate,
             .momentum = config->outer_momentum},
@@ -245,6 +234,7 @@ static int prepare_settings(struct prepared *p, struct sgp_error *error)
         .train = p->data.train,
         .evaluation = p->data.test,
         .schedule = p->settings.schedule};
+    config_rule(config, noise_fraction(p), &p->settings.optimizer);
     code = sgp_learner_check(&p->settings, &why, &p->workspace_bytes);
     if (code < 0)
         return fail_learner(p, code, &why, error);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keys of [optimizer] as a schedule; declared in config.h. Any thread; no state. */
+/* The keys of [optimizer] as a schedule and as the rule of a step; declared in config.h. Any
+ * thread; no state. */
 #include "config.h"
 
 #include "sgp/message.h"
@@ -68,4 +69,20 @@ int config_schedule(const struct config *config, uint64_t rows, uint32_t trainer
     if (code == 0)
         *ret_schedule = schedule;
     return code;
+}
+
+void config_rule(
+    const struct config *config, double noise_fraction, struct sgp_optimizer_settings *ret_settings)
+{
+    *ret_settings = (struct sgp_optimizer_settings){.kind = config->optimizer,
+        .momentum = config->momentum,
+        .weight_decay = config->weight_decay,
+        .beta1 = config->beta1,
+        .beta2 = config->beta2,
+        .alpha = config->alpha,
+        .epsilon = config->epsilon,
+        .trust = config->trust,
+        .clip_norm = config->clip_norm,
+        .clip_value = config->clip_value,
+        .noise_fraction = noise_fraction};
 }
