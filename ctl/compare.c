@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `sgpctl compare` executes a program in Python. It is in `compare/` beside this program, or in the
- * folder of shared files (ctl/compare/__main__.py). */
-#include "ctl.h"
+/* `sgpctl compare`: a table of rows is rehearsed here (rehearsal.h). For a plan this executes a
+ * program in Python, in `compare/` beside this program, or in the folder of shared files
+ * (ctl/compare/__main__.py). */
+#include "rehearsal.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -32,50 +33,138 @@ static bool find_program(char own[PATH_MAX], char folder[PATH_MAX])
     return false;
 }
 
-static const struct ctl_option compare_options[] = {
-    {"--nodes", .value = "N",
-        .summary = "of the base, whatever it says; a variant may say nodes = +1"},
-    {"--results", .value = "DIRECTORY", .summary = "where results are kept"},
-    {"--picture", .value = "FILE",
-        .summary = "where the picture goes (comparison.svg among the results)"},
-    {"--again", .summary = "run also what has a result"}, {0}};
+static const struct ctl_option compare_options[COMPARE_COUNT + 1] = {
+    [COMPARE_NODES] = {"--nodes", .value = "N",
+        .summary = "of rows: how many sites. Default: 4. Of a plan: of the base, whatever it says; "
+                   "a variant may say nodes = +1"},
+    [COMPARE_RESULTS] = {"--results", .value = "DIRECTORY",
+        .summary = "of a plan: where results are kept"},
+    [COMPARE_PICTURE] = {"--picture", .value = "FILE",
+        .summary = "of a plan: where the picture goes (comparison.svg among the results)"},
+    [COMPARE_AGAIN] = {"--again", .summary = "of a plan: run also what has a result"},
+    [COMPARE_LABEL] = {"--label", .value = "COLUMN", .summary = "of rows: the column to predict"},
+    [COMPARE_IGNORE] = {"--ignore", .value = "COLUMNS",
+        .summary = "of rows: columns that are to be no features, separated by commas"},
+    [COMPARE_SHARDS] = {"--shards", .value = "HOW",
+        .summary =
+            "of rows: how sites get them. iid: by lot, in equal parts; sorted: by the label, "
+            "so that a site has few classes; dirichlet:A: by the label, the less alike the "
+            "smaller A is. Default: iid",
+        .words = "iid sorted dirichlet: round-robin contiguous"},
+    [COMPARE_METHODS] = {"--methods", .value = "NAMES",
+        .summary = "of rows: the methods, separated by commas. Default: all"},
+    [COMPARE_SEED] = {"--seed", .value = "SEED",
+        .summary = "of rows: of the division, the held-out rows and the first parameters. "
+                   "Default: 1"},
+    [COMPARE_HOLDOUT] = {"--holdout", .value = "PART",
+        .summary = "of rows: the part that no site gets, on which models are measured. Default: "
+                   "0.2"},
+    [COMPARE_LAYERS] = {"--layers", .value = "LAYERS",
+        .summary = "of rows: the layers of the model. Default: dense 32 relu, and one dense unit "
+                   "for each output"},
+    [COMPARE_EPOCHS] = {"--epochs", .value = "COUNT",
+        .summary = "of rows: passes of a site over its rows. Default: 20, or as many as make 1000 "
+                   "steps of that site"},
+    [COMPARE_BATCH] = {"--batch", .value = "ROWS",
+        .summary = "of rows: rows of a step. Default: 32"},
+    [COMPARE_RATE] = {"--learning-rate", .value = "RATE",
+        .summary = "of rows: step size. Default: 0.02"},
+};
 
-static enum ctl_exit compare(struct ctl *ctl, int argc, char **argv)
+/* Run the plan in FILE by the program in Python. Returns only if that cannot be run. */
+static enum ctl_exit compare_plan(struct ctl *ctl, char *file, const struct ctl_given *options)
 {
     char own[PATH_MAX], folder[PATH_MAX];
-    struct ctl_given options[4] = {0};
-    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, options, 4, 1, 1);
-    if (status != CTL_DONE)
-        return status;
     if (!find_program(own, folder))
         return ctl_fail(ctl, CTL_FAILED,
             "the program that compares is not there; it is installed in share/sgpd/compare");
     /* -I: ignore the environment and the user's packages. -B: write no files beside the program. */
     char *words[20] = {PYTHON, "-I", "-B", folder, "--sgpctl", own};
     int count = 6;
-    for (int i = 0; i < 3; i++)
-        if (options[i].given) {
-            words[count++] = (char *)options[i].name;
-            words[count++] = (char *)options[i].value;
-        }
-    if (options[3].given)
-        words[count++] = (char *)options[3].name;
+    for (int i = 0; i < COMPARE_ROWS; i++) {
+        if (!options[i].given)
+            continue;
+        words[count++] = (char *)(uintptr_t)options[i].name;
+        if (options[i].value)
+            words[count++] = (char *)(uintptr_t)options[i].value;
+    }
     if (ctl->json)
         words[count++] = "--json";
     words[count++] = "--";
-    words[count++] = argv[0];
+    words[count++] = file;
     (void)execv(PYTHON, words);
     return ctl_fail(ctl, CTL_FAILED, "%s cannot be run: %s; install Debian's python3", PYTHON,
         sgp_strerror(-errno));
 }
 
+static bool holds_rows(const char *file)
+{
+    return ctl_ends_in(file, ".csv") || ctl_ends_in(file, ".csv.gz");
+}
+
+/* Whether the options are for the kind of the file. */
+static enum ctl_exit check_kind(
+    struct ctl *ctl, const char *file, const struct ctl_given *options, bool rows)
+{
+    for (int i = COMPARE_RESULTS; i < COMPARE_COUNT; i++)
+        if (options[i].given && rows != (i >= COMPARE_ROWS))
+            return rows ? ctl_usage(ctl, "%s is for plans, and %s holds rows; leave it out",
+                              options[i].name, file)
+                        : ctl_usage(ctl,
+                              "%s is for rows, and %s is taken for a plan, because its name does "
+                              "not end in .csv or .csv.gz",
+                              options[i].name, file);
+    return CTL_DONE;
+}
+
+static enum ctl_exit compare(struct ctl *ctl, int argc, char **argv)
+{
+    struct ctl_given options[COMPARE_COUNT] = {0};
+    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, options, COMPARE_COUNT, 1, 1);
+    const bool rows = status == CTL_DONE && holds_rows(argv[0]);
+    if (status == CTL_DONE)
+        status = check_kind(ctl, argv[0], options, rows);
+    if (status != CTL_DONE)
+        return status;
+    return rows ? ctl_rehearse(ctl, argv[0], options) : compare_plan(ctl, argv[0], options);
+}
+
 const struct ctl_command ctl_compare_command = {.words = "compare",
     .operands = "FILE",
     .options = compare_options,
-    .summary = "train every variant of a plan, one after another, and tell which did best",
+    .summary = "train by several methods in turn, here, and tell which did best",
     .help =
-        "FILE is INI: [base] says what all have in common, every other section is a variant and\n"
-        "says what it changes:\n"
+        "FILE holds rows (.csv, .csv.gz), or is a plan (any other name).\n"
+        "\n"
+        "Rows are divided among the simulated sites of a rehearsal, each with a real learner and\n"
+        "the configuration that `sgpctl config new` would write for it. A part is held out "
+        "before.\n"
+        "\n"
+        "  sgpctl compare rows.csv --label diagnosis --nodes 50 --shards dirichlet:0.1\n"
+        "\n"
+        "For each method the table says how good the models of the sites are on the held-out\n"
+        "rows: the mean, the worst, the best, and the distance of these two. Then come the "
+        "rounds,\n"
+        "the megabytes that a site sends and that the busiest node sends, and the topology as\n"
+        "`sgpctl topology generate` makes it. The methods are\n"
+        "\n"
+        "  pooled      all rows at one site, which needs no network\n"
+        "  alone       each site for itself\n"
+        "  sgp         gossip of (parameters, weight) to one site in turn\n"
+        "  osgp        the same; shares may be late\n"
+        "  agp         the same; no site waits\n"
+        "  dpsgd       symmetric gossip of parameters\n"
+        "  adpsgd      halves with a site drawn by lot; no site waits\n"
+        "  all-reduce  the exact mean of all sites after each step (algorithm sgp)\n"
+        "  local       the exact mean after every 8 steps (algorithm sgp, local_steps 8)\n"
+        "  backup      a parameter server that waits for all sites\n"
+        "  downpour    a parameter server that waits for no site\n"
+        "\n"
+        "Bytes are those of float32. Time is virtual: a step takes 10 ms, a fifth more or less.\n"
+        "Nothing leaves this process, and no daemon is needed.\n"
+        "\n"
+        "A plan is INI: [base] says what all have in common, every other section is a variant\n"
+        "and says what it changes:\n"
         "\n"
         "  [compare]\n"
         "  run = daemons                  ; or simulated\n"

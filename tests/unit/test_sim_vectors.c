@@ -55,6 +55,55 @@ static void expect_end(
     fleet_destroy(fleet);
 }
 
+/* Nodes take 40 steps at most, and node i takes `fewer(i, nodes)` less. */
+static void expect_one_end(
+    const char *family, uint32_t nodes, sgp_round (*fewer)(uint32_t, uint32_t), sgp_round end)
+{
+    struct fleet *fleet = fleet_of(family, nodes);
+    sgp_round rounds[16];
+    for (uint32_t i = 0; i < nodes; i++)
+        rounds[i] = 40 - fewer(i, nodes);
+    fleet->options.rounds = 40;
+    fleet->options.node_rounds = rounds;
+    fleet->options.compute_ns = 10 * SGP_MILLISECOND;
+    fleet_run(fleet);
+    cr_expect(zero(u32, fleet->notes[SGP_NOTE_MIXES]), "%s of %u", family, nodes);
+    expect_agreed(fleet);
+    for (uint32_t i = 0; i < nodes; i++) {
+        struct sgp_node_status status;
+        sgp_node_status(sgp_sim_node(fleet->sim, i), &status);
+        cr_expect(eq(i64, status.round, end), "%s of %u, node %u", family, nodes, i);
+    }
+    fleet_destroy(fleet);
+}
+
+static sgp_round first_has_fewer(uint32_t i, uint32_t nodes)
+{
+    (void)nodes;
+    return i == 0 ? 10 : 0;
+}
+
+static sgp_round all_but_the_last_have_fewer(uint32_t i, uint32_t nodes)
+{
+    return i + 1 < nodes ? 10 : 0;
+}
+
+static sgp_round some_have_a_few_less(uint32_t i, uint32_t nodes)
+{
+    (void)nodes;
+    return i % 4;
+}
+
+/* Nodes with unlike numbers of rows take unlike numbers of steps. All mix after the last step of the
+ * fleet, in the order of the file, so nobody asks for more. */
+Test(sim_vectors, nodes_with_unlike_numbers_of_steps_have_one_end)
+{
+    expect_one_end("base", 8, first_has_fewer, 42);
+    expect_one_end("one-peer-exponential", 8, first_has_fewer, 42);
+    expect_one_end("one-peer-exponential", 8, some_have_a_few_less, 42);
+    expect_one_end("base", 5, all_but_the_last_have_fewer, 45);
+}
+
 /* The exchange after the last step counts, so a file that averages exactly in k rounds needs k -
  * 1 more. */
 Test(sim_vectors, an_end_lasts_until_models_agree_by_the_file)
