@@ -10,7 +10,7 @@
 #include "train/vector_trainer.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 
 #define NODES_MAX 17u
 #define VALUES 6u

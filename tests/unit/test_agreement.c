@@ -5,7 +5,7 @@
 #include "sgp/topology.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 
 static struct sgp_topology *generate(const char *family, uint32_t nodes)
 {

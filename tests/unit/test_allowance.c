@@ -3,7 +3,7 @@
 #include "util/allowance.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 
 Test(allowance, what_was_spent_is_waited_for)
 {

@@ -3,7 +3,7 @@
 #include "sgp/attached.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <math.h>
 #include <string.h>
 

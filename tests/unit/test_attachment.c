@@ -3,7 +3,7 @@
 #include "sgp/attach.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>

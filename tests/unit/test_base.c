@@ -7,7 +7,7 @@
 #include "sgp/status.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <errno.h>
 #include <math.h>
 #include <signal.h>

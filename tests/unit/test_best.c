@@ -4,7 +4,7 @@
 #include "sgp/best.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

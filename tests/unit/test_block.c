@@ -6,7 +6,7 @@
 #include "sgp/kernels.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <float.h>
 
 /* v_i = ((37 i mod 101) - 50) / 8, in a calculation in another language. */

@@ -3,7 +3,7 @@
 #include "block_plain.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 
 static int unpack(const uint8_t *bytes, size_t size, uint32_t count)
 {

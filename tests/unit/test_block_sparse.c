@@ -3,7 +3,7 @@
 #include "block_plain.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 
 typedef uint64_t places[SGP_BLOCK_PLACE_WORDS];
 

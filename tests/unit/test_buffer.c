@@ -3,7 +3,7 @@
 #include "sgp/buffer.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>

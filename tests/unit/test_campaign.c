@@ -5,7 +5,7 @@
 #include "sgp/analysis.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 
 #define NODES 16u
 #define SEEDS 200u

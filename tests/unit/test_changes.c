@@ -3,7 +3,7 @@
 #include "node/changes.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -6,7 +6,7 @@
 #include "sgp/random.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 
 #undef XXH3_64bits /* from here on: the function that every x86-64 can run */
 

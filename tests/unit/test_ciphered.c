@@ -5,7 +5,7 @@
 
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include "sgp/kernels.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>

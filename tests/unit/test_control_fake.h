@@ -11,7 +11,7 @@
 #include "sgp/report.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>

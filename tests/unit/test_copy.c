@@ -5,7 +5,7 @@
 #include "sgp/quadratic.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <string.h>
 
 #define VALUES 3u

@@ -5,7 +5,7 @@
 #define TEST_CORE_DESK_H
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <errno.h>
 
 #include <math.h>

@@ -8,7 +8,7 @@
 #include "train/scaling.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #include "sgp/description.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

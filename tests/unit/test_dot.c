@@ -3,7 +3,7 @@
 #include "sgp/dot.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "sgp/dot.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <stdio.h>
 #include <string.h>
 

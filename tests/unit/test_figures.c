@@ -3,7 +3,7 @@
 #include "util/figures.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <math.h>
 #include <string.h>
 

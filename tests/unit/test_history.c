@@ -3,7 +3,7 @@
 #include "store/history.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <errno.h>
 #include <math.h>
 #include <signal.h>

@@ -3,7 +3,7 @@
 #include "train/idx.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

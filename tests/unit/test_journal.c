@@ -8,7 +8,7 @@
 #include "sgp/wire.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "sgp/key.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

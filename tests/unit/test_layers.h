@@ -10,7 +10,7 @@
 #include "train/network.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 
 static __attribute__((unused)) struct sgp_model describe(
     const char *layers, enum sgp_loss loss, struct sgp_shape input)

@@ -6,7 +6,7 @@
 #include "train/loss.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "util/memory.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 
 #include <inttypes.h>
 #include <stdio.h>

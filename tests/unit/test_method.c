@@ -3,7 +3,7 @@
 #include "sgp/method.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <string.h>
 
 Test(method, the_table_is_found_by_index_and_by_name)

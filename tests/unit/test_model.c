@@ -5,7 +5,7 @@
 #include "train/network.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 
 #define ROWS 9
 #define PARAMETERS_MAX 400

@@ -6,7 +6,7 @@
 #include "onnx/graph.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "sgp/random.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <float.h>
 #include <math.h>
 #include <string.h>

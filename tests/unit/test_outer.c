@@ -3,7 +3,7 @@
 #include "sgp/outer.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <math.h>
 
 #define VALUES 7u

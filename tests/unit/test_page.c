@@ -3,7 +3,7 @@
 #include "control/page.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 
 static void expect(struct page page, uint64_t oldest, uint64_t first, uint64_t every,
     uint32_t count, uint64_t next)

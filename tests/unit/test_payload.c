@@ -5,7 +5,7 @@
 #include "sgp/status.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <math.h>
 
 /* Of `count` equal values. */

@@ -6,7 +6,7 @@
 #include "sgp/quadratic.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <math.h>
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include "sgp/predictor.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "setup/prepare.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

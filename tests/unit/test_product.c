@@ -9,7 +9,7 @@
 
 #include <cblas.h>
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "sgp/generate.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

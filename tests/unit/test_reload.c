@@ -5,7 +5,7 @@
 #include "sgp/node.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

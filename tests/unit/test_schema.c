@@ -7,7 +7,7 @@
 #include "wire/fields.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <math.h>
 #include <string.h>
 

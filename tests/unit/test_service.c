@@ -4,7 +4,7 @@
 #include "util/notify.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

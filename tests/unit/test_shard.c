@@ -4,7 +4,7 @@
 #include "sgp/random.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include "test_sim_fleet.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 
 static struct fleet *fleet_of(const char *family, uint32_t nodes, const char *method)
 {

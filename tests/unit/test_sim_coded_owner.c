@@ -13,7 +13,7 @@
 #include "sgp/sim.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <errno.h>
 #include <stdlib.h>
 

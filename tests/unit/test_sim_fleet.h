@@ -10,7 +10,7 @@
 #include "sgp/sim.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include "sgp/sim.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <stdio.h>
 #include <stdlib.h>
 

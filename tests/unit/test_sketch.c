@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Linear sketches: known lengths, linearity, and how well they tell the distance of two vectors. */
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 
 #include "sgp/random.h"
 #include "sgp/sketch.h"

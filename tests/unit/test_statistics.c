@@ -7,7 +7,7 @@
 #include "train/scaling.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "sgp/survey.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "sgp/tensorboard.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>

@@ -4,7 +4,7 @@
 #include "sgp/topology.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <errno.h>
 #include <math.h>
 #include <signal.h>

@@ -3,7 +3,7 @@
 #include "setup/unit.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <pwd.h>
 #include <string.h>
 #include <sys/stat.h>

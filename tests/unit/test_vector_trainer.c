@@ -7,7 +7,7 @@
 #include "sgp/random.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #include "sgp/wire.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
+#include <assertions.h>
 #include <float.h>
 #include <math.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Assertions of unit tests. The compiler finds this header before Criterion's header of that name,
- * and it offers what the tests use of that. An assertion of Criterion 2.4 expands to 5 KB of C, so
- * the compiler took longer for assertions than for all that they test. Also, Criterion's
- * gt(T, a, a) holds, and its reports lack the values. Criterion runs the tests. */
+/* Assertions of unit tests, with the words of Criterion's criterion/new/assert.h, of which they have
+ * what the tests use. An assertion of Criterion 2.4 expands to 5 KB of C, so the compiler took
+ * longer for assertions than for all that they test. Also, Criterion's gt(T, a, a) holds, and its
+ * reports lack the values. Criterion runs the tests. */
 #ifndef SGP_TEST_ASSERT_H
 #define SGP_TEST_ASSERT_H
 
