@@ -157,7 +157,7 @@ static int prepare_key(struct prepared *p, struct sgp_error *error)
 static int check_guard(const struct prepared *p, struct sgp_error *error)
 {
     struct sgp_error why = {0};
-    if (!(p->config->guard > 0) || sgp_guard_check(p->topology, p->self, &why) == 0)
+    if (!(p->config->guard > 0) || sgp_topology_check_guard(p->topology, p->self, &why) == 0)
         return 0;
     return config_fail(
         p->config, CONFIG_ID_GUARD, error, why.code, "%s: %s", p->config->topology, why.text);

@@ -25,10 +25,6 @@
 #include "sgp/topology.h"
 
 #define SGP_GUARD_DISTANCES 5u /* that are kept of each neighbour */
-/* The sources in a cycle of the file that a guarded node must have, so that the median is an honest
- * one's although one source lies; and the number of which distances are kept. */
-#define SGP_GUARD_SOURCES_LEAST 3u
-#define SGP_GUARD_SOURCES_MOST 1024u
 /* The range of `multiple`. */
 #define SGP_GUARD_MULTIPLE_LEAST 0.1
 #define SGP_GUARD_MULTIPLE_MOST 10.0
@@ -60,10 +56,5 @@ double sgp_guard_part(double bound, double distance);
  * after the share was judged by the bound. A peer beyond SGP_GUARD_SOURCES_MOST is not
  * remembered. */
 void sgp_guard_hear(struct sgp_guard *guard, uint32_t peer, double distance);
-
-/* Whether a node of this file may have a guard: the file neither has exact cycles nor owners, and
- * the node has SGP_GUARD_SOURCES_LEAST to SGP_GUARD_SOURCES_MOST sources in a cycle. Returns 0;
- * SGP_E_TOPOLOGY with reason and remedy; or -ENOMEM. */
-int sgp_guard_check(const struct sgp_topology *topology, uint32_t node, struct sgp_error *error);
 
 #endif

@@ -261,6 +261,17 @@ const struct sgp_edge *sgp_phase_in(
  * ret_counts has node_count values. Returns 0 or -ENOMEM. */
 int sgp_topology_count_sources(const struct sgp_topology *topology, uint32_t *ret_counts);
 
+/* The sources in a cycle of the file that a guarded node must have, so that the median is an honest
+ * one's although one source lies; and the number of which distances are kept. */
+#define SGP_GUARD_SOURCES_LEAST 3u
+#define SGP_GUARD_SOURCES_MOST 1024u
+
+/* Whether a node of this file may have a guard (sgp/guard.h): the file neither has exact cycles nor
+ * owners, and the node has SGP_GUARD_SOURCES_LEAST to SGP_GUARD_SOURCES_MOST sources in a cycle.
+ * Returns 0; SGP_E_TOPOLOGY with reason and remedy; or -ENOMEM. */
+int sgp_topology_check_guard(
+    const struct sgp_topology *topology, uint32_t node, struct sgp_error *error);
+
 /* Whether source gives to target in a phase. O(log outdegree). */
 bool sgp_phase_gives(const struct sgp_phase *phase, uint32_t source, uint32_t target);
 

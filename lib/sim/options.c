@@ -132,7 +132,7 @@ static int check_guard(const struct sgp_topology *topology, const struct sgp_sim
         const struct sgp_topology *file =
             f < options->reload_count ? options->reloads[f].topology : topology;
         for (uint32_t i = 0; i < file->node_count; i++)
-            if (sgp_guard_check(file, i, error) < 0)
+            if (sgp_topology_check_guard(file, i, error) < 0)
                 return -EINVAL;
     }
     return 0;

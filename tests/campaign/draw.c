@@ -75,7 +75,7 @@ static void draw_compression(struct campaign *campaign)
 static bool suits_guard(const struct sgp_topology *topology)
 {
     for (uint32_t i = 0; i < topology->node_count; i++)
-        if (sgp_guard_check(topology, i, NULL) < 0)
+        if (sgp_topology_check_guard(topology, i, NULL) < 0)
             return false;
     return true;
 }

@@ -82,7 +82,7 @@ static int check_family(struct sgp_generate_options options, struct sgp_error *e
     struct sgp_topology *topology;
     cr_assert(zero(int, sgp_generate(&options, NULL, &topology)));
     *error = (struct sgp_error){0};
-    int code = sgp_guard_check(topology, 1, error);
+    int code = sgp_topology_check_guard(topology, 1, error);
     sgp_topology_destroy(topology);
     return code;
 }

@@ -75,7 +75,7 @@ EXCEPTED_SYMBOLS = {
     "lib/wire": ["sgp_message_type_name", "sgp_reason_text", "sgp_node_state_name"],
     "daemon/net": ["sgp_message_cargo", "sgp_reason_text"],
     "daemon/control": ["sgp_node_state_name", "sgp_waiting_name"],
-    "ctl": ["sgp_method_at", "sgp_method_find", "sgp_method_suit", "sgp_method_lacks_best"],
+    "ctl": ["sgp_method_at", "sgp_method_find", "sgp_method_suit", "sgp_method_waits", "sgp_method_lacks_best"],
 }
 
 # Libraries that only some files may know of: a pattern of the include, then of these files.
