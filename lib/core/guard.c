@@ -4,6 +4,8 @@
  * The rule: docs/rules/guard.md */
 #include "sgp/guard.h"
 
+#include "sgp/status.h"
+
 #include <math.h>
 #include <stddef.h>
 
@@ -20,6 +22,7 @@ void sgp_guard_begin(struct sgp_guard *guard, double multiple)
 /* The median of `count` > 0 values, which are sorted by that. */
 static double median(double *values, uint32_t count)
 {
+    sgp_assert(count > 0);
     for (uint32_t i = 1; i < count; i++) {
         double value = values[i];
         uint32_t at = i;

@@ -176,7 +176,7 @@ int sgp_shard_rows(const struct sgp_shards *shards, const uint32_t *labels, uint
     struct sgp_error *error, uint32_t **ret_rows, uint64_t *ret_count)
 {
     sgp_assert(node_index < node_count && rows >= 1 && rows <= SGP_ROWS_MAX);
-    uint32_t *owned = malloc((size_t)rows * sizeof *owned);
+    uint32_t *owned = calloc((size_t)rows, sizeof *owned);
     int status = 0;
     if (!owned)
         return sgp_fail(error, -ENOMEM, "shards: out of memory");
