@@ -293,8 +293,8 @@ static bool may_be_lost(const struct campaign *campaign)
     return lost;
 }
 
-/* With whoever is gone, or with a ledger, the token may be: then it is made anew at one node after another, since some
- * may be gone, too. In one fleet in ten somebody does so amid everything, lost or not. */
+/* A node that is gone, or a lost ledger, may have had the token. Then an order makes it anew at one node after another,
+ * since some of them may be gone, too. In one fleet of ten the order comes at any time, whether the token is lost or not. */
 static void draw_remaking(struct campaign *campaign)
 {
     uint32_t nodes = campaign->topology->node_count;
@@ -347,8 +347,8 @@ static bool may_follow(const struct sgp_topology *former, const struct sgp_topol
     return may;
 }
 
-/* Whether by that file each node has another neighbour than `odd`. A node without one that is started again greets nobody, and rightly
- * waits: its only neighbour has another file, without that edge. */
+/* Whether by that file each node has another neighbour than `odd`. A node without one waits after its restart and greets
+ * nobody: its only neighbour has another file, without that edge. */
 static bool may_do_without(const struct sgp_topology *topology, uint32_t odd)
 {
     bool greets[CAMPAIGN_NODES_MAX + CAMPAIGN_DIMENSION] = {false}; /* co-located owners */
