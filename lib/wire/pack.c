@@ -6,9 +6,36 @@
 
 #include <string.h>
 
-static int pack_signed(msgpack_packer *packer, int64_t value)
+/* Values of one byte, by the specification of msgpack. Most values of a message are such, and the
+ * calls of msgpack-c for one cost several times what the rest of the work on it does. */
+enum { SHORT_MAX = 0x7f, SHORT_NIL = 0xc0, SHORT_FALSE = 0xc2, SHORT_TRUE = 0xc3, NOT_SHORT = -1 };
+
+static int short_unsigned(uint64_t value)
 {
-    return value == -1 ? msgpack_pack_nil(packer) : msgpack_pack_int64(packer, value);
+    return value <= SHORT_MAX ? (int)value : NOT_SHORT;
+}
+
+static int short_signed(int64_t value)
+{
+    return value == -1 ? SHORT_NIL : value >= 0 ? short_unsigned((uint64_t)value) : NOT_SHORT;
+}
+
+static int short_form(const struct sgp_schema_field *field, const void *place)
+{
+    switch (field->kind) {
+    case SGP_SCHEMA_U64:
+        return short_unsigned(*(const uint64_t *)place);
+    case SGP_SCHEMA_U32:
+        return short_unsigned(*(const uint32_t *)place);
+    case SGP_SCHEMA_I64:
+        return short_signed(*(const int64_t *)place);
+    case SGP_SCHEMA_INT:
+        return short_signed(*(const int *)place);
+    case SGP_SCHEMA_BOOL:
+        return *(const bool *)place ? SHORT_TRUE : SHORT_FALSE;
+    default:
+        return NOT_SHORT;
+    }
 }
 
 static int pack_text(msgpack_packer *packer, const char *text, uint64_t most)
@@ -18,17 +45,18 @@ static int pack_text(msgpack_packer *packer, const char *text, uint64_t most)
 
 int sgp_pack(msgpack_packer *packer, const struct sgp_schema_field *field, const void *place)
 {
+    int byte = short_form(field, place);
+    if (byte != NOT_SHORT)
+        return packer->callback(packer->data, &(char){(char)byte}, 1);
     switch (field->kind) {
     case SGP_SCHEMA_U64:
         return msgpack_pack_uint64(packer, *(const uint64_t *)place);
     case SGP_SCHEMA_U32:
         return msgpack_pack_uint32(packer, *(const uint32_t *)place);
     case SGP_SCHEMA_I64:
-        return pack_signed(packer, *(const int64_t *)place);
+        return msgpack_pack_int64(packer, *(const int64_t *)place);
     case SGP_SCHEMA_INT:
-        return pack_signed(packer, *(const int *)place);
-    case SGP_SCHEMA_BOOL:
-        return *(const bool *)place ? msgpack_pack_true(packer) : msgpack_pack_false(packer);
+        return msgpack_pack_int64(packer, *(const int *)place);
     case SGP_SCHEMA_REAL:
         return msgpack_pack_double(packer, *(const double *)place);
     case SGP_SCHEMA_FLOAT:
@@ -37,6 +65,7 @@ int sgp_pack(msgpack_packer *packer, const struct sgp_schema_field *field, const
         return pack_text(packer, place, SGP_NAME_BYTES);
     case SGP_SCHEMA_TEXT:
         return pack_text(packer, *(const char *const *)place, field->most + 1);
+    case SGP_SCHEMA_BOOL: /* always short */
     case SGP_SCHEMA_PART: /* its values are walked through one by one */
         break;
     }
@@ -54,10 +83,30 @@ static bool is_scalar(uint8_t lead, bool wide)
     return plain || (wide && more);
 }
 
+/* The value of this first byte, if it is the only one. */
+static bool unpack_short(uint8_t lead, msgpack_object *ret_value)
+{
+    if (lead <= SHORT_MAX)
+        *ret_value = (msgpack_object){.type = MSGPACK_OBJECT_POSITIVE_INTEGER, .via.u64 = lead};
+    else if (lead == SHORT_NIL)
+        *ret_value = (msgpack_object){.type = MSGPACK_OBJECT_NIL};
+    else if (lead == SHORT_FALSE || lead == SHORT_TRUE)
+        *ret_value =
+            (msgpack_object){.type = MSGPACK_OBJECT_BOOLEAN, .via.boolean = lead == SHORT_TRUE};
+    else
+        return false;
+    return true;
+}
+
 bool sgp_unpack(struct sgp_unpacker *unpacker, msgpack_object *ret_value)
 {
-    if (unpacker->at >= unpacker->count ||
-        !is_scalar(unpacker->bytes[unpacker->at], unpacker->wide))
+    if (unpacker->at >= unpacker->count)
+        return false;
+    if (unpack_short(unpacker->bytes[unpacker->at], ret_value)) {
+        unpacker->at++;
+        return true;
+    }
+    if (!is_scalar(unpacker->bytes[unpacker->at], unpacker->wide))
         return false;
     msgpack_zone nothing = {0}; /* given, so that msgpack-c creates no zone for a string */
     msgpack_unpack_return got = msgpack_unpack(
