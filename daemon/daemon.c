@@ -86,7 +86,7 @@ static bool work_is_done(const struct daemon *daemon)
     if (daemon->config->when_done != CONFIG_EXIT || daemon->saves > 0 || daemon->stopping)
         return false;
     sgp_time lasts = program_is_busy(daemon) ? FETCHED_NS : STATE_LASTS_NS;
-    return daemon_status(daemon).state == SGP_NODE_FINISHED &&
+    return sgp_node_state(daemon->node) == SGP_NODE_FINISHED &&
            events_now() - daemon->finished_since >= lasts && !reports_hold(daemon) &&
            !kept_hold(daemon);
 }

@@ -327,6 +327,8 @@ static void log_turned_away(struct daemon *daemon, const struct sgp_effect *effe
 
 static void log_about_self(struct daemon *daemon, const struct sgp_effect *effect)
 {
+    if (!sgp_sink_wants(&daemon->log->sink, level_of(effect))) /* as the note of each round */
+        return;
     const struct sgp_node_status status = daemon_status(daemon);
     sgp_log(&daemon->log->sink, level_of(effect),
         "event=%s state=%s round=%" PRId64 " weight=%.17g weight_in_flight=%.17g",

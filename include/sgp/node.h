@@ -596,8 +596,9 @@ SGP_API void sgp_node_status(const struct sgp_node *node, struct sgp_node_status
 /* One past the node's own last training round; 0: it has none of its own, as a relay, or while the
  * end is open. */
 sgp_round sgp_node_own_end(const struct sgp_node *node);
-/* The `round` of the status alone, for callers that ask for each link. */
+/* The `round` or the `state` of the status alone, for callers that ask for each link or event. */
 sgp_round sgp_node_round(const struct sgp_node *node);
+enum sgp_node_state sgp_node_state(const struct sgp_node *node);
 /* The number of the node's run (sgp/run.h), which it may learn from a neighbour; 0: no run yet. */
 uint64_t sgp_node_run(const struct sgp_node *node);
 /* The number of links to neighbours whose estimates differ from this node's at the end of both.

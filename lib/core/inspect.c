@@ -166,6 +166,11 @@ sgp_round sgp_node_round(const struct sgp_node *node)
     return node->round;
 }
 
+enum sgp_node_state sgp_node_state(const struct sgp_node *node)
+{
+    return sgp_core_state(node);
+}
+
 uint64_t sgp_node_run(const struct sgp_node *node)
 {
     return node->config.fingerprint.run;
