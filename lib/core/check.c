@@ -293,7 +293,7 @@ const char *sgp_core_flaw(const struct sgp_node *node)
         return "the stage fits the state";
     if (node->state == SGP_NODE_FINISHED && !node->ending.fresh && node->layout.link_count > 0)
         return "a finished node has a sketch of its estimate, or no neighbours";
-    bool mixes_on = node->round < sgp_core_last(node);
+    bool mixes_on = !sgp_core_is_over(node, node->round);
     if (node->state == SGP_NODE_FINISHED && mixes_on && !node->again)
         return "a finished node has come to its last round, or settles at once";
     if (node->role != sgp_core_role_at(node, node->round))

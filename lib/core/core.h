@@ -210,8 +210,10 @@ bool sgp_core_has_own_buffers(const struct sgp_node *node); /* one buffer for ea
 bool sgp_core_grants_all(const struct sgp_node *node); /* grants buffers for shares of any round */
 /* how many rounds late a promised share may be now */
 sgp_round sgp_core_overlap(const struct sgp_node *node);
-sgp_round sgp_core_train_end(const struct sgp_node *node);  /* of the fleet; one past the last */
-sgp_round sgp_core_last(const struct sgp_node *node);       /* one past the last round of mixing */
+sgp_round sgp_core_train_end(const struct sgp_node *node); /* of the fleet; one past the last */
+sgp_round sgp_core_last(const struct sgp_node *node);      /* one past the last round of mixing */
+/* it is not before `last`: the node mixes in no such round */
+bool sgp_core_is_over(const struct sgp_node *node, sgp_round round);
 sgp_round sgp_core_last_named(const struct sgp_node *node); /* as told to neighbours; 0: none yet */
 #define SGP_MIXING_CYCLES_MAX 1000 /* after the last training round that any node knows of */
 /* Bound for every file: the longest cycle, and as many rounds again after final_cycles. */

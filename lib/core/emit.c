@@ -209,7 +209,7 @@ void sgp_core_become(struct sgp_node *node, enum sgp_node_state state)
 void sgp_core_settle_to_compare(struct sgp_node *node, uint32_t link_count)
 {
     bool compared = node->ending.fresh || link_count == 0;
-    bool ended = compared && node->round >= sgp_core_last(node);
+    bool ended = compared && sgp_core_is_over(node, node->round);
     if (node->state == SGP_NODE_FINISHED && !ended)
         sgp_core_become(node, SGP_NODE_SETTLING);
 }

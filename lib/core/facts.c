@@ -121,6 +121,12 @@ sgp_round sgp_core_last(const struct sgp_node *node)
     return start_from(node, asked ? node->ending.mixes : last);
 }
 
+/* Most rounds are of training, and cost nothing more to judge. */
+bool sgp_core_is_over(const struct sgp_node *node, sgp_round round)
+{
+    return round >= sgp_core_train_end(node) && round >= sgp_core_last(node);
+}
+
 /* From the end of training on, a node names its own last round. Under another file or configuration
  * its neighbours have other last rounds, and the greatest that is heard counts for all. Before
  * that, an early stop may still bring the last round nearer. */
@@ -336,7 +342,8 @@ bool sgp_core_proves(const struct sgp_node *node)
 
 bool sgp_core_says_ended(const struct sgp_node *node)
 {
-    return node->stage == SGP_STAGE_END && node->ending.fresh && node->round >= sgp_core_last(node);
+    return node->stage == SGP_STAGE_END && node->ending.fresh &&
+           sgp_core_is_over(node, node->round);
 }
 
 /* ---- a link ---- */
@@ -544,7 +551,7 @@ sgp_round sgp_core_plan(struct sgp_node *node, struct sgp_core_link *link, sgp_r
     }
     /* A node that passes mass on needs credits until the end. No node awaits a round beyond the
      * end. */
-    bool gives = link->giving.plan < sgp_core_last(node) || sgp_core_may_pass_on(node);
+    bool gives = !sgp_core_is_over(node, link->giving.plan) || sgp_core_may_pass_on(node);
     return gives ? link->giving.plan : SGP_ROUND_NONE;
 }
 
@@ -577,8 +584,9 @@ sgp_round sgp_core_promise_then(
     if (promise == SGP_ROUND_NONE || !sgp_core_role_at(node, promise)->collective)
         return SGP_ROUND_NONE; /* nor searched for */
     sgp_round then = sgp_topology_next_round(topology, node->config.self, link->peer, promise + 1);
-    return sgp_core_may_follow(node, promise, then) && then < sgp_core_last(node) ? then
-                                                                                  : SGP_ROUND_NONE;
+    return sgp_core_may_follow(node, promise, then) && !sgp_core_is_over(node, then)
+               ? then
+               : SGP_ROUND_NONE;
 }
 
 sgp_round sgp_core_lacks_buffer(const struct sgp_core_link *link)

@@ -117,7 +117,7 @@ static enum sgp_publish purpose_of(const struct sgp_node *node, sgp_round label)
 static enum sgp_compressor compressor_of(const struct sgp_node *node, uint64_t count)
 {
     enum sgp_coding coding = sgp_coding_of(node->config.copies);
-    bool changes = node->handing.label != SGP_ROUND_NONE && node->round < sgp_core_last(node);
+    bool changes = node->handing.label != SGP_ROUND_NONE && !sgp_core_is_over(node, node->round);
     return changes && sgp_coding_is_shorter(coding, count) ? node->config.copies
                                                            : SGP_COMPRESSOR_NONE;
 }

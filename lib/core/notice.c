@@ -16,8 +16,11 @@ static struct sgp_facts facts_of(const struct sgp_node *node)
         .chooses = sgp_core_chooses(node, from),
         .heir = node->leaving.heir,
         .bequest_round = node->leaving.round,
-        .last = sgp_core_last(node),
-        .named = sgp_core_last_named(node),
+        .ends = node->fleet.ends,
+        .stop = node->fleet.stop,
+        .mixes = node->ending.mixes,
+        .endless = node->fleet.endless,
+        .trained = node->round >= sgp_core_train_end(node),
         .grants_all = sgp_core_grants_all(node),
         .round = node->round,
         .from = from};
@@ -66,8 +69,9 @@ void sgp_core_notice(struct sgp_node *node)
                facts.leaving != former->leaving || facts.left != former->left ||
                facts.pledges != former->pledges || facts.chooses != former->chooses ||
                facts.heir != former->heir || facts.bequest_round != former->bequest_round ||
-               facts.last != former->last || facts.named != former->named ||
-               facts.grants_all != former->grants_all;
+               facts.ends != former->ends || facts.stop != former->stop ||
+               facts.mixes != former->mixes || facts.endless != former->endless ||
+               facts.trained != former->trained || facts.grants_all != former->grants_all;
     bool turned = facts.from != former->from;
     if (all || node->changed || (turned && (facts.chooses || facts.from != former->from + 1)))
         sgp_core_mark_all_dirty(node);

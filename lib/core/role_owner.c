@@ -24,7 +24,7 @@ bool sgp_core_counts(struct sgp_node *node, struct sgp_core_link *link, bool acc
         return true;
     bool own_pace = sgp_core_at_own_pace(node);
     bool present =
-        own_pace ? node->round < sgp_core_last(node)
+        own_pace ? !sgp_core_is_over(node, node->round)
                  : node->state != SGP_NODE_JOINING && link->receiving.incoming.round == node->round;
     bool first = present && (own_pace || link->receiving.latest != node->round);
     if (present)
@@ -156,10 +156,10 @@ static void drop(struct sgp_node *node, struct sgp_receive *receive)
 static uint32_t close_with_one(struct sgp_node *node)
 {
     struct sgp_receive *receive = first_held(node);
-    bool adds = receive != NULL && node->round < sgp_core_last(node);
+    bool adds = receive != NULL && !sgp_core_is_over(node, node->round);
     if (adds)
         close_with(node, receive);
-    while (next_label(node) >= sgp_core_last(node) && (receive = first_held(node)) != NULL) {
+    while (sgp_core_is_over(node, next_label(node)) && (receive = first_held(node)) != NULL) {
         drop(node, receive);
     }
     return adds;
@@ -213,7 +213,7 @@ bool sgp_core_may_have_copy(const struct sgp_node *node, const struct sgp_core_l
         return true;
     const struct sgp_core_link *in = sgp_core_from(node, link->peer);
     uint32_t most = most_ahead(node);
-    bool ahead = most > 0 && node->round < sgp_core_last(node) && in->work.ahead > most &&
+    bool ahead = most > 0 && !sgp_core_is_over(node, node->round) && in->work.ahead > most &&
                  in->work.ahead - most > least_ahead(node);
     return !ahead && is_settled(node, in, link->estimate.newer);
 }
@@ -275,7 +275,7 @@ static const struct sgp_core_link *awaited_one(const struct sgp_node *node)
 {
     const struct sgp_core_link *first = NULL, *missing = NULL;
     bool passed = false;
-    if (node->round >= sgp_core_last(node))
+    if (sgp_core_is_over(node, node->round))
         return NULL;
     for (uint32_t i = 0; i < node->layout.receive_count; i++)
         if (node->layout.receives[i].state == SGP_RECEIVE_HELD)

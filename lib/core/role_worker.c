@@ -17,9 +17,9 @@ bool sgp_core_owes_update(const struct sgp_node *node, const struct sgp_core_lin
 {
     const struct sgp_core_link *in = sgp_core_from(node, out->peer);
     sgp_round label = sgp_core_label(node, out), closed = in->pulse.round;
-    if (in->work.given >= label || label >= sgp_core_last(node))
+    if (in->work.given >= label || sgp_core_is_over(node, label))
         return false;
-    return sgp_core_at_own_pace(node) ? closed < sgp_core_last(node) : closed <= label;
+    return sgp_core_at_own_pace(node) ? !sgp_core_is_over(node, closed) : closed <= label;
 }
 
 bool sgp_core_lacks_copy(const struct sgp_node *node, const struct sgp_core_link *in)
@@ -143,8 +143,8 @@ static const struct sgp_core_link *awaited(const struct sgp_node *node)
 {
     SGP_EACH_IN (owner, node) {
         sgp_round label = sgp_core_label(node, owner);
-        bool later =
-            label < sgp_core_last(node) || (sgp_core_living(owner) && owner->pulse.round > label);
+        bool later = !sgp_core_is_over(node, label) ||
+                     (sgp_core_living(owner) && owner->pulse.round > label);
         if (later && sgp_core_lacks_copy(node, owner))
             return owner;
     }

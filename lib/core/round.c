@@ -130,7 +130,7 @@ bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing)
     *ret_missing = SGP_SLOT_NONE;
     bool knows = sgp_core_knows_end(node);
     if (node->past.recorded && knows &&
-        node->round >= sgp_core_last(node)) /* the node had finished everything */
+        sgp_core_is_over(node, node->round)) /* the node had finished everything */
         return true;
     for (uint32_t i = 0; i < node->layout.link_count && *ret_missing == SGP_SLOT_NONE; i++)
         if (node->layout.links[i].liveness.heard == SGP_TIME_NEVER &&
@@ -204,14 +204,14 @@ static void end(struct sgp_node *node)
 {
     if (sgp_core_leaves_now(node) || fetches_last_copy(node))
         return;
-    if (node->round >= sgp_core_last(node) && !awaits_acknowledgement(node) &&
+    if (sgp_core_is_over(node, node->round) && !awaits_acknowledgement(node) &&
         !sgp_core_accumulates(node)) {
         sgp_core_absorb_until(node, SGP_ROUND_MAX);
         sgp_core_dissolve(node);
         if (sgp_core_agrees(node))
             sgp_core_become(node, SGP_NODE_FINISHED);
     }
-    if (node->round >= sgp_core_last(node) && !sgp_core_must_offer(node))
+    if (sgp_core_is_over(node, node->round) && !sgp_core_must_offer(node))
         return;
     sgp_core_become(node, SGP_NODE_SETTLING); /* another node trains or mixes longer than known */
     sgp_core_enter(node, SGP_STAGE_BEGIN);
@@ -404,7 +404,7 @@ static void begin(struct sgp_node *node)
     if (steps_are_done(node))
         settle(node);
     bool offers = sgp_core_must_offer(node);
-    if (node->round >= sgp_core_last(node) && !offers) {
+    if (sgp_core_is_over(node, node->round) && !offers) {
         come_to_end(node);
         return;
     }
@@ -585,7 +585,7 @@ static void join(struct sgp_node *node)
 static bool is_too_late_to_gather(const struct sgp_node *node)
 {
     return node->stage == SGP_STAGE_GATHER && node->role->part == SGP_PART_LEADS &&
-           node->round >= sgp_core_last(node);
+           sgp_core_is_over(node, node->round);
 }
 
 /* Give once more in this round. */
@@ -633,7 +633,7 @@ void sgp_core_advance(struct sgp_node *node)
             begin(node);
         /* first forget an update that no owner will add */
         bool forgets = node->role->gives_updates && node->trained;
-        if (node->stage == SGP_STAGE_CREDIT && node->round >= sgp_core_last(node) &&
+        if (node->stage == SGP_STAGE_CREDIT && sgp_core_is_over(node, node->round) &&
             !sgp_core_must_offer(node) && !forgets)
             come_to_end(node); /* no target would grant a credit after an early stop */
         if (node->stage == SGP_STAGE_CREDIT && sgp_core_give(node)) {

@@ -460,8 +460,10 @@ struct sgp_facts {
     enum sgp_node_state state;
     bool drained, leaving, left, chooses, pledges, grants_all;
     uint32_t heir;
-    sgp_round bequest_round, last, named;
-    sgp_round round, from; /* the current round, and the round of the next turn */
+    sgp_round bequest_round;
+    bool endless, trained;       /* trained: the round is not before the end of training */
+    sgp_round ends, stop, mixes; /* what the last round follows from, beside the configuration */
+    sgp_round round, from;       /* the current round, and the round of the next turn */
 };
 
 struct sgp_link_index {
