@@ -16,7 +16,8 @@
  * The rule: docs/rules/outdated.md */
 #include "core/core.h"
 
-/* Called for each link that shows it, but handled once, because a restored record is one event. */
+/* Called for each link that shows it, but handled once, because a restored record is one event.
+ * What this node gave to the present cycle cannot be given again, so that cycle begins anew. */
 void sgp_core_find_outdated(struct sgp_node *node, struct sgp_core_link *link)
 {
     if (node->past.outdated)
@@ -24,6 +25,8 @@ void sgp_core_find_outdated(struct sgp_node *node, struct sgp_core_link *link)
     node->past.outdated = true;
     sgp_mass_doubt(node, node->mass.members_most);
     sgp_core_forgo_recorded(node);
+    if (node->role->collective && !sgp_core_has_gone(node))
+        sgp_core_raise_epoch(node);
     node->unrecorded = true;
     struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_OUTDATED, link->peer);
     note->link.direction = link->direction;
