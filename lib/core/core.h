@@ -77,8 +77,7 @@
  *   link_index.c   index of the links that have something to do, to avoid scanning all links
  *   words.c        names
  *   method.c       the table of methods, and what follows from a row
- *   payload.c      which payloads are not valid
- *   guard.c        how far a share may move an estimate */
+ *   payload.c      which payloads are not valid */
 #ifndef SGP_CORE_H
 #define SGP_CORE_H
 
