@@ -1,30 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The life of the daemon: start, the loop, signals, the end. The running node is the layer below,
- * daemon/node. Each of its files has a header of its own and calls only the files below it:
+ * daemon/node. Each of its files calls only files below it:
  *
  *   orders.c           orders of clients and signals: pause, stop, leave, reload
- *   performer.c        performs the core's effects, and posts their results back
- *   program.c          the program that trains through this daemon (program_inside.h)
+ *   inspect.c          what the control socket shows (util/view.h)
  *   reload.c           another topology file, without a pause
- *   colocated_owner.c  the owner colocated with a node that trains: a process of its own
- *   milestones.c       what follows from the core's notes: measure, save, checkpoint
- *   runs.c             the run in which the node takes part, and what of a former run is set aside
- *   survive.c          the ledger and the checkpoints: of an earlier process, and of this one
  *   calls.c            connections to nodes that cannot be dialled, which those nodes open
  *   bulletins.c        questions and answers about bulletins: reports, the scaling of the fleet
- *   reports.c          what all nodes tell of their models; reports_inside.h lists its files
- *   kept.c             the best model that the fleet keeps; kept_inside.h lists its files
- *   background_jobs.c  jobs that the core does not know: evaluate, predict, save
+ *   performer.c        performs the core's effects, and posts their results back
+ *   milestones.c       what follows from the core's notes: measure, save, checkpoint
  *   neighbours.c       strangers become neighbours; what happens on a connection becomes an event
+ *   layouts.c          finds the tensor in which the models of two programs differ
+ *   reports.c          what all nodes tell of their models; reports_inside.h lists its files
+ *   program.c          a program that trains through this daemon; program_inside.h lists its files
+ *   questions.c        what clients ask that program between two of its turns
+ *   kept.c             the best model that the fleet keeps; kept_inside.h lists its files
+ *   statements.c       signed statements on the end of the fleet: stored, relayed, proven
  *   facts.c            words of programs that decide together: relayed, complete
  *   fact_table.c       the stored words
- *   statements.c       signed statements on the end of the fleet: stored, relayed, proven
  *   inquiry.c          questions about what a node that has left had accepted
- *   inspect.c          what the control socket shows (util/view.h)
+ *   survive.c          the ledger and the checkpoints: of an earlier process, and of this one
+ *   runs.c             the run in which the node takes part, and what of a former run is set aside
+ *   background_jobs.c  jobs that the core does not know: evaluate, predict, save
+ *   colocated_owner.c  the owner colocated with a node that trains: a process of its own
  *   trust.c            which nodes the topology file admits, and how their links are ciphered
  *   notes.c            lines for people: the log, STATUS=, which node is waited for
  *   events.c           the only entrance to the core
  *   edges.c            which connection belongs to which edge of the topology
+ *   changes.c          the differences of two topology files, for people
  *   task.c             the fixed pool of jobs
  *   early_stop.c       signals before the loop listens to them
  *   state.h            struct daemon, which all of these files share

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the control server: connections, requests, answers and jobs. Each file calls those below
- * it:
+/* Inside the control server: connections, requests, answers and jobs. Each file calls only files
+ * below it, and util/offload.h for work that takes the loop thread too long:
  *
  *   control.c   socket, accepting, places, the loop, closing
  *   endpoints.c what each path does, as a table that control.c hands down
@@ -8,9 +8,9 @@
  *   fleet.c     the reports of all nodes, added up off the loop thread
  *   predict.c   rows from a body to the model's outputs
  *   http.c      a request from its first line to its answer; permissions
+ *   metrics.c   views as Prometheus text
+ *   render.c    views as JSON
  *   page.c      which rows of the history an answer has
- *   offload.c   work that takes the loop thread too long
- *   allowance.c the processor time that all of this may take
  *
  * Thread: the loop thread, except for the `run` of a struct offload (offload.h). */
 #ifndef SGPD_HTTP_H

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inside the program (program.h). Each file calls only the files below it:
  *
- *   program.c    what the rest of the daemon calls
- *   attachments.c     programs attach and leave, and send frames
- *   due.c        after each event: a turn, or the end
- *   decision.c   words in decisions of all programs
- *   turns.c      the memory, by jobs of the compute thread
- *   frames.c     frames to the program
+ *   program.c      what the rest of the daemon calls
+ *   attachments.c  programs attach and leave, and send frames
+ *   due.c          after each event: a turn, or the end
+ *   decision.c     words in decisions of all programs
+ *   turns.c        the memory, by jobs of the compute thread
+ *   frames.c       frames to the program
  *
  * questions.c is separate: what clients ask between two turns. Thread: the loop thread. */
 #ifndef SGPD_PROGRAM_INSIDE_H

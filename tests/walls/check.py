@@ -33,6 +33,7 @@ OF_BUILD = [
 results = [(name, check(sys.argv[1])) for name, check in OF_SOURCE]
 if len(sys.argv) > 2:
     results += [(name, check(sys.argv[2])) for name, check in OF_BUILD]
+    results.append(("headers list the files of their module, each above those that it calls", walls.check_lists(*sys.argv[1:3])))
     results.append(("the package lists the symbols of the library", walls.check_listed(
         f"{sys.argv[1]}/debian/libsgp0.symbols", f"{sys.argv[2]}/lib/libsgp.so")))
 status = walls.report(results)

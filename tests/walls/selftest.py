@@ -180,6 +180,15 @@ PAGES = [
     ({"daemon/b": ["lib/a"], "lib/a": []}, "in another order"),
 ]
 
+# A graph of files and its list; then lists that are wrong, with a word of the complaint.
+CALLS = {"high": {"low": {"sgp_low"}}, "low": {}}
+LISTED = ["high", "low"]
+LISTS = [
+    (["high"], "a.h does not list low.c"),
+    (["high", "low", "gone"], "a.h lists gone.c, but there is no such file"),
+    (["low", "high"], "high.c calls sgp_low of low.c, which is not below it"),
+]
+
 # A graph of files; then its layers, its upward arrows and its circles.
 SURVEYS = [
     ({"a": {}, "b": {"a": {"f"}}, "c": {"a": {"f"}, "b": {"g"}}}, "3 0 0"),
@@ -232,6 +241,12 @@ def main():
                         walls.check_page(folder, {"lib/a": [], "daemon/b": ["lib/a"]})))
         results += [(f"a page of modules, where walls.py has {modules}", expect(walls.check_page(folder, modules), word))
                     for modules, word in PAGES]
+        plant(folder, "a/a.h", "/* licence */\n/* Files:\n *\n *   top.c  x\n *   low.c  y\n *   types.h  z\n */\n/*   other.c */\n")
+        plant(folder, "a/top_inside.h", "/* licence */\n/* Files:\n *   top.c  x\n *   top_part.c  y\n */\n")
+        found = list(walls.files_of_list(folder, "a", os.path.join(folder, "a/a.h")))
+        results.append(("a list that names another", [] if found == ["top", "top_part", "low"] else [f"found {found}"]))
+        results.append(("list_faults is silent on a list that is right", walls.list_faults("a.h", LISTED, CALLS)))
+        results += [(f"a list of {', '.join(files)}", expect(walls.list_faults("a.h", files, CALLS), word)) for files, word in LISTS]
         listed = complaints_of_list(folder)
         results.append(("a symbol that the package's list lacks", expect(listed, "lacks sgp_new")))
         results.append(("a symbol of the list that is gone", expect(listed, "has sgp_gone, which the library has not")))

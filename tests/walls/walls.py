@@ -139,6 +139,10 @@ LAYERS = {
     ], 1) for file in files.split()},
 }
 
+# Headers that list the files of a module, from the highest to the lowest. A line may stand for the files that NAME_inside.h lists.
+LISTS = {"lib/core": "lib/core/core.h", "lib/sim": "lib/sim/world.h", "daemon/control": "daemon/control/http.h",
+         "daemon/node": "daemon/daemon.h"}
+
 LIBRARIES = {
     "base": "lib/base", "topology": "lib/topology", "dot": "lib/topology", "core": "lib/core",
     "wire": "lib/wire", "tensor": "lib/tensor", "journal": "lib/journal", "measures": "lib/measures", "survey": "lib/survey", "train": "lib/train", "onnx": "lib/onnx", "tensorboard": "lib/tensorboard", "attach": "lib/attach",
@@ -440,6 +444,32 @@ def check_layers(build, tables=None):
             for file in sorted(graph) for other in sorted(graph[file]) for name in sorted(graph[file][other])
             if file in layers and layers.get(other, 0) >= layers[file]]
     return complaints
+
+
+def files_of_list(root, module, header):
+    """The files that a header lists, in their order."""
+    with open(os.path.join(root, header), encoding="utf-8") as file:
+        comment = file.read().split("*/")[1]
+    for name in re.findall(r"^ \*   (\w+)\.c\b", comment, re.MULTILINE):
+        inside = f"{module}/{name}_inside.h"
+        more = inside != header and os.path.exists(os.path.join(root, inside))
+        yield from files_of_list(root, module, inside) if more else [name]
+
+
+def list_faults(header, files, graph):
+    """A list of files lacks none and has no other, and each calls only files below it."""
+    places = {file: place for place, file in enumerate(files)}
+    return ([f"{header} does not list {file}.c" for file in sorted(set(graph) - set(files))] +
+            [f"{header} lists {file}.c, but there is no such file" for file in files if file not in graph] +
+            [f"{header}: {file}.c calls {name} of {other}.c, which is not below it"
+             for file in files for other, names in sorted(graph.get(file, {}).items()) for name in sorted(names)
+             if places.get(other, len(files)) < places[file]])
+
+
+def check_lists(root, build):
+    """The lists of files in headers are those of the build."""
+    return [line for module, header in LISTS.items()
+            for line in list_faults(header, list(files_of_list(root, module, header)), calls(build, module))]
 
 
 def check_not_empty(build):
