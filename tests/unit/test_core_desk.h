@@ -188,6 +188,17 @@ static __attribute__((unused)) const struct sgp_effect *find_note(
     return NULL;
 }
 
+/* The hang-up of a connection in this step, or NULL. */
+static __attribute__((unused)) const struct sgp_effect *find_end(
+    const struct desk *desk, uint64_t connection)
+{
+    for (uint32_t i = 0; i < desk->effects.count; i++)
+        if (desk->items[i].type == SGP_EFFECT_HANG_UP &&
+            desk->items[i].hang_up.link.connection == connection)
+            return &desk->items[i];
+    return NULL;
+}
+
 static __attribute__((unused)) struct sgp_pulse pulse_at(sgp_round round, sgp_round next)
 {
     return (struct sgp_pulse){.state = SGP_NODE_TRAINING,
