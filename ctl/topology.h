@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the commands on topology files share (topology.c). */
+#ifndef CTL_TOPOLOGY_H
+#define CTL_TOPOLOGY_H
+
+#include "ctl.h"
+#include "sgp/topology.h"
+
+/* A topology as JSON, with the names of GET /v1/topology. The caller owns it. */
+json_t *ctl_topology_json(const struct sgp_topology *topology);
+
+/* Print a topology as a file, which begins with this comment; NULL: with none. */
+enum ctl_exit ctl_topology_print_file(
+    struct ctl *ctl, const struct sgp_topology *topology, const char *comment);
+
+#endif
