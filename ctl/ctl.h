@@ -83,6 +83,7 @@ struct ctl_given {
     const char *name; /* the option's */
     bool given;
     const char *value; /* NULL for a flag */
+    const char *words; /* the option's */
 };
 
 /* Take the options of ctl->command out of argv. The rest, argv[0..*argc), are the operands, of
@@ -98,6 +99,10 @@ enum ctl_exit ctl_option_u64(struct ctl *ctl, const struct ctl_given *option, ui
     uint64_t most, uint64_t *ret_number);
 enum ctl_exit ctl_option_real(
     struct ctl *ctl, const struct ctl_given *option, double least, double most, double *ret_number);
+
+/* The value of a given option as the index of one of its words, which are all that it allows. If
+ * the option is not given, *ret_index is unchanged. */
+enum ctl_exit ctl_option_word(struct ctl *ctl, const struct ctl_given *option, size_t *ret_index);
 
 /* ---- descriptions of commands (help.c) ---- */
 

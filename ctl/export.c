@@ -14,8 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+/* In the order of the words of --format. */
 enum format { SAFETENSORS, NPZ, ONNX, FORMATS };
-static const char *const words[FORMATS] = {"safetensors", "npz", "onnx"};
 
 /* One export. */
 struct job {
@@ -89,16 +89,13 @@ static int write_model(struct job *job, struct sgp_error *error)
 
 /* ---- the command ---- */
 
-/* The format by its word, or by the end of the file's name; FORMATS if it is none. */
-static enum format format_of(const struct ctl_given *given, const char *path)
+/* The format by the end of the file's name; FORMATS if it is none. */
+static size_t format_of(const char *path)
 {
-    enum format format = 0;
-    char end[16];
-    for (; format < FORMATS; format++) {
-        (void)snprintf(end, sizeof end, ".%s", words[format]);
-        if (given->given ? strcmp(given->value, words[format]) == 0 : ctl_ends_in(path, end))
-            break;
-    }
+    static const char *const ends[FORMATS] = {".safetensors", ".npz", ".onnx"};
+    size_t format = 0;
+    while (format < FORMATS && !ctl_ends_in(path, ends[format]))
+        format++;
     return format;
 }
 
@@ -107,11 +104,11 @@ enum { FORMAT, MODEL, OPTIONS };
 static enum ctl_exit understand(
     struct ctl *ctl, const struct ctl_given *given, const char *path, struct job *job)
 {
-    *job = (struct job){
-        .format = format_of(&given[FORMAT], path), .path = path, .source = given[MODEL].value};
-    if (job->format == FORMATS && given[FORMAT].given)
-        return ctl_usage(
-            ctl, "--format is safetensors, npz or onnx, not '%s'", given[FORMAT].value);
+    size_t format = format_of(path);
+    enum ctl_exit status = ctl_option_word(ctl, &given[FORMAT], &format);
+    if (status != CTL_DONE)
+        return status;
+    *job = (struct job){.format = (enum format)format, .path = path, .source = given[MODEL].value};
     if (job->format == FORMATS)
         return ctl_usage(ctl, "'%s' ends in none of .safetensors, .npz and .onnx", path);
     if (job->source && (ctl->name || ctl->socket))

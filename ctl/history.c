@@ -17,8 +17,8 @@
 #define COLUMNS_MAX CTL_COLUMNS_MAX
 #define NUMBER_BYTES 40
 
-enum format { TABLE, CSV, JSON, TENSORBOARD, FORMATS };
-static const char *const words[FORMATS] = {"table", "csv", "json", "tensorboard"};
+/* In the order of the words of --format. */
+enum format { TABLE, CSV, JSON, TENSORBOARD };
 
 /* Rows from whatever source. */
 struct course {
@@ -291,13 +291,10 @@ enum { FORMAT, OUTPUT, OPTIONS };
 static enum ctl_exit understand(
     struct ctl *ctl, const struct ctl_given *given, bool from_file, enum format *ret_format)
 {
-    enum format format = ctl->json ? JSON : TABLE;
-    if (given[FORMAT].given)
-        for (format = 0; format < FORMATS && strcmp(given[FORMAT].value, words[format]) != 0;)
-            format++;
-    if (format == FORMATS)
-        return ctl_usage(
-            ctl, "--format is table, csv, json or tensorboard, not '%s'", given[FORMAT].value);
+    size_t format = ctl->json ? JSON : TABLE;
+    enum ctl_exit status = ctl_option_word(ctl, &given[FORMAT], &format);
+    if (status != CTL_DONE)
+        return status;
     if (format == TENSORBOARD && !given[OUTPUT].given)
         return ctl_usage(ctl, "--format tensorboard needs --output DIRECTORY");
     if (format != TENSORBOARD && given[OUTPUT].given)
@@ -305,7 +302,7 @@ static enum ctl_exit understand(
             ctl, "--output is for --format tensorboard; the other formats are printed");
     if (from_file && (ctl->name || ctl->socket))
         return ctl_usage(ctl, "a FILE asks no daemon; leave it out, or -n and -s");
-    *ret_format = format;
+    *ret_format = (enum format)format;
     return CTL_DONE;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arguments of a command: options anywhere among the operands, numbers with their ranges. */
+/* The arguments of a command: options anywhere among the operands, numbers with their ranges, words
+ * out of a list. */
 #include "ctl.h"
 
 #include <string.h>
@@ -34,7 +35,7 @@ enum ctl_exit ctl_options_take(struct ctl *ctl, int *argc, char **argv, struct c
     int operands = 0;
     bool ended = false;
     for (size_t i = 0; i < count; i++)
-        given[i].name = options[i].name;
+        given[i] = (struct ctl_given){.name = options[i].name, .words = options[i].words};
     sgp_assert(options == NULL ? count == 0 : options[count].name == NULL);
     for (int i = 0; i < *argc; i++) {
         char *argument = argv[i];
@@ -92,4 +93,45 @@ enum ctl_exit ctl_option_real(
             option->value);
     *ret_number = number;
     return CTL_DONE;
+}
+
+/* The length of the first of these words. The next one begins one byte behind it, unless this is
+ * the last. */
+static size_t word_length(const char *words)
+{
+    return strcspn(words, " ");
+}
+
+/* "a", "a or b", "a, b or c" */
+static void list_words(const char *words, char *text, size_t capacity)
+{
+    size_t length = 0;
+    text[0] = '\0';
+    for (const char *before = ""; length < capacity; words += word_length(words) + 1) {
+        const char *next = words + word_length(words);
+        length += (size_t)snprintf(
+            text + length, capacity - length, "%s%.*s", before, (int)(next - words), words);
+        if (*next == '\0')
+            return;
+        before = strchr(next + 1, ' ') ? ", " : " or ";
+    }
+}
+
+enum ctl_exit ctl_option_word(struct ctl *ctl, const struct ctl_given *option, size_t *ret_index)
+{
+    char list[CTL_CELL_BYTES];
+    size_t index = 0;
+    if (!option->given)
+        return CTL_DONE;
+    for (const char *word = option->words;; word += word_length(word) + 1, index++) {
+        size_t length = word_length(word);
+        if (strlen(option->value) == length && strncmp(option->value, word, length) == 0) {
+            *ret_index = index;
+            return CTL_DONE;
+        }
+        if (word[length] == '\0')
+            break;
+    }
+    list_words(option->words, list, sizeof list);
+    return ctl_usage(ctl, "%s is %s, not '%s'", option->name, list, option->value);
 }
