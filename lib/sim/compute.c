@@ -32,9 +32,10 @@ static void ask_train(struct sgp_sim_host *host, const struct sgp_effect *effect
     struct sgp_sim *sim = host->sim;
     double weight = effect->weight;
     long long turn = effect->train.turn;
-    if (!(weight >= host->guard * (1 - SGP_SIM_MASS_SLACK) && weight > 0))
-        sgp_sim_fail(sim, SGP_E_STATE, "%s trains turn %lld at weight %.17g, below its guard %.17g",
-            sgp_sim_name(sim, host->index), turn, weight, host->guard);
+    if (!(weight >= host->weight_floor * (1 - SGP_SIM_MASS_SLACK) && weight > 0))
+        sgp_sim_fail(sim, SGP_E_STATE,
+            "%s trains turn %lld at weight %.17g, below its weight floor %.17g",
+            sgp_sim_name(sim, host->index), turn, weight, host->weight_floor);
     if (sgp_topology_is_exact(host->file->topology, sgp_node_round(host->node), NULL) &&
         weight != 1)
         sgp_sim_fail(sim, SGP_E_STATE, "%s trains turn %lld at weight %.17g, not 1",

@@ -21,7 +21,7 @@ static int create_node(
     host->incarnation = sgp_random_next(incarnations) | 1;
     host->weight_least = host->file->weight_least[host->file->nodes[host->index]];
     sgp_sim_node_config(sim, host, &config);
-    host->guard = sgp_sim_guard(sim, host);
+    host->weight_floor = sgp_sim_weight_floor(sim, host);
     return sgp_node_create(&config, &host->node);
 }
 

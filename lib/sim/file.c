@@ -156,5 +156,5 @@ void sgp_sim_take_file(struct sgp_sim_host *host)
     host->file = next;
     host->file_next = NULL;
     host->weight_least = next->weight_least[next->nodes[host->index]];
-    host->guard = fmin(host->guard, sgp_sim_guard(host->sim, host));
+    host->weight_floor = fmin(host->weight_floor, sgp_sim_weight_floor(host->sim, host));
 }

@@ -58,7 +58,7 @@ void sgp_sim_estimate(const struct sgp_sim *sim, uint32_t node, float *ret_estim
     trainer->methods->estimate(trainer, status.weight_estimate, ret_estimate);
 }
 
-double sgp_sim_guard(const struct sgp_sim *sim, const struct sgp_sim_host *host)
+double sgp_sim_weight_floor(const struct sgp_sim *sim, const struct sgp_sim_host *host)
 {
     const struct sgp_topology *topology = host->file->topology;
     double keep = sgp_method_keep(sim->options.method);

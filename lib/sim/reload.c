@@ -25,8 +25,8 @@ static int change(struct sgp_sim *sim, struct sgp_sim_host *host, const struct s
     sgp_driver_reload(&host->driver, sgp_sim_clock(sim, host), plan);
     host->file = file;
     host->weight_least = change.weight_least;
-    /* its weight may still be below the new bound */
-    host->guard = fmin(host->guard, sgp_sim_guard(sim, host));
+    /* its weight may still be below the new floor */
+    host->weight_floor = fmin(host->weight_floor, sgp_sim_weight_floor(sim, host));
     struct sgp_event event = {.type = SGP_EVENT_TICK};
     sgp_sim_post(sim, host, &event);
     return 0;

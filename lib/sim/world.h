@@ -271,11 +271,11 @@ struct sgp_sim_host {
     double weight, weight_in_flight; /* as seen last */
     double debts_unseen;             /* debts whose targets had accepted the share */
     bool indebted;                   /* it has debts, or had some when it was checked last */
-    bool handed;        /* its heir has accepted its bequest, and now owes what it still owed */
-    uint32_t heir;      /* the host that accepted it */
-    uint64_t bequest;   /* number of that share */
-    double guard;       /* the least weight at which it may ever train */
-    uint64_t *versions; /* of an owner, for each snapshot: number of updates in it */
+    bool handed;         /* its heir has accepted its bequest, and now owes what it still owed */
+    uint32_t heir;       /* the host that accepted it */
+    uint64_t bequest;    /* number of that share */
+    double weight_floor; /* the least weight at which it may ever train */
+    uint64_t *versions;  /* of an owner, for each snapshot: number of updates in it */
     struct sgp_sim_step step;   /* of an owner */
     struct sgp_sim_stand stand; /* of a worker */
     struct sgp_sim_mover mover;
@@ -519,7 +519,7 @@ void sgp_sim_node_config(
 /* The least weight at which a node may ever train. It gives nothing below SGP_STARVING * w_min.
  * When it gives, it keeps what its sparsest phase keeps, or sgp_method_keep if it chooses its
  * targets. */
-double sgp_sim_guard(const struct sgp_sim *sim, const struct sgp_sim_host *host);
+double sgp_sim_weight_floor(const struct sgp_sim *sim, const struct sgp_sim_host *host);
 
 /* buffers.c */
 int sgp_sim_create_buffers(struct sgp_sim *sim, struct sgp_sim_host *host); /* 0 or -ENOMEM */

@@ -107,13 +107,13 @@ int draw_topology(struct campaign *campaign, uint32_t nodes, const char **ret_fa
 
 double draw_eta_most(const struct campaign *campaign, const struct sgp_analysis *analysis)
 {
-    /* The step of a node is eta / w: one that trains at the least weight of its guard must not diverge. */
-    double guard = SGP_STARVING * analysis->weight_min / (1 + analysis->out_degree_max);
+    /* The step of a node is eta / w: a node that trains at its weight floor must not diverge. */
+    double weight_floor = SGP_STARVING * analysis->weight_min / (1 + analysis->out_degree_max);
     /* And stale updates add up: of N workers, each by as much, to a step N times as long. */
     bool adds_up = analysis->owner && !sgp_method_waits(campaign->options.method);
     return adds_up           ? ETA / campaign->topology->node_count
            : analysis->owner ? ETA
-                             : fmin(ETA, guard);
+                             : fmin(ETA, weight_floor);
 }
 
 /* What the topology asks of the fleet: a learning rate that suits its least weight, and as many final

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The run of a campaign, and what must hold whatever happened in it.
  *
- * Safety is the simulator's own: mass, exactly once, credits, buffers, guards, after every event.
+ * Safety is the simulator's own: mass, exactly once, credits, buffers, weight floors, after every event.
  * Liveness is judged here: everybody who stays has finished, in time, owing nothing, and of one mind. */
 #include "campaign.h"
 

@@ -484,8 +484,8 @@ Test(checkers, a_share_without_a_credit_is_seen)
     assert_fails(fleet, "share 46 of round 45 without a credit");
 }
 
-/* Without the guard of the cores, a cut lets those starve who give and no longer hear. */
-Test(checkers, a_weight_below_the_guard_is_seen)
+/* If no core holds its shares back, nodes starve that give across a cut and no longer receive. */
+Test(checkers, a_weight_below_the_floor_is_seen)
 {
     static const uint32_t half[] = {0, 1, 2, 3};
     struct sgp_sim_cut cut = {half, 4, SGP_SECOND, SGP_TIME_NEVER};
@@ -496,7 +496,7 @@ Test(checkers, a_weight_below_the_guard_is_seen)
     fleet_open(fleet);
     for (uint32_t i = 0; i < 8; i++)
         ((struct sgp_node *)(uintptr_t)sgp_sim_node(fleet->sim, i))->config.weight_least = 0;
-    assert_fails(fleet, "at weight 0.25, below its guard 0.375");
+    assert_fails(fleet, "at weight 0.25, below its weight floor 0.375");
 }
 
 Test(checkers, what_is_not_finite_is_refused_and_comes_back)
