@@ -2,9 +2,6 @@
 /* Local layers: their names, where their parameters lie, and a learner that trains them beside x. */
 #include "test_learner_rows.h"
 
-#include <stdio.h>
-#include <unistd.h>
-
 #define LAYERS "dense 8, norm batch tanh, dense 4 tanh, dropout 0.1, dense 3"
 
 static struct sgp_model model_of(const char *layers, const char *local)
@@ -218,57 +215,6 @@ Test(local_layers, a_state_without_them_leaves_them)
     whole_of(trainer, 1, after);
     cr_assert(zero(int, memcmp(before, after, sizeof(float) * trainer->model_values)));
     trainer->methods->destroy(trainer);
-    sgp_dataset_destroy(dataset);
-}
-
-static struct sgp_trainer *read_checkpoint(
-    const struct sgp_learner_settings *settings, const char *path)
-{
-    struct sgp_trainer *trainer = create(settings);
-    struct sgp_checkpoint back;
-    struct sgp_error error = {0};
-    float *memory;
-    cr_assert(zero(int, sgp_checkpoint_read(path, trainer->parameters, 7, &error, &back, &memory)),
-        "%s", error.text);
-    trainer->methods->resume(trainer, &back.state);
-    free(memory);
-    return trainer;
-}
-
-Test(local_layers, every_rule_goes_on_from_its_checkpoint_to_the_bit)
-{
-    struct sgp_dataset *dataset = clusters(50, 1);
-    char path[] = "/tmp/test_local_layers.XXXXXX", older[sizeof path + 2];
-    (void)close(mkstemp(path));
-    (void)snprintf(older, sizeof older, "%s.1", path);
-    for (int kind = SGP_OPTIMIZER_SGD; kind <= SGP_OPTIMIZER_MOST; kind++) {
-        struct sgp_learner_settings settings =
-            settings_with((enum sgp_optimizer_kind)kind, dataset, "norm, head");
-        settings.optimizer.clip_norm = 1;
-        settings.outer = (struct sgp_outer_settings){SGP_OUTER_SLOWMO, 0.8, 0.5};
-        struct sgp_trainer *first = create(&settings);
-        float a[200], b[200];
-        train(first, 0.7, 17);
-        struct sgp_checkpoint checkpoint = {.parameters = first->parameters,
-            .shape = 7,
-            .point = {.kept_count = 1, .kept = {3}},
-            .kept = {a}};
-        struct sgp_error error = {0};
-        whole_of(first, 0.7, a);
-        first->methods->state(first, &checkpoint.state);
-        cr_assert(zero(int, sgp_checkpoint_write(path, &checkpoint, &error)), "%s", error.text);
-        struct sgp_trainer *second = read_checkpoint(&settings, path);
-        train(first, 0.7, 40);
-        train(second, 0.7, 40);
-        whole_of(first, 0.7, a);
-        whole_of(second, 0.7, b);
-        cr_assert(zero(int, memcmp(a, b, sizeof(float) * first->model_values)), "%s",
-            sgp_optimizer_name(settings.optimizer.kind));
-        first->methods->destroy(first);
-        second->methods->destroy(second);
-    }
-    (void)unlink(path);
-    (void)unlink(older);
     sgp_dataset_destroy(dataset);
 }
 
