@@ -101,7 +101,7 @@ class Training(AttachTest):
         except OSError:
             return None
 
-    def expect_the_same_curve(self, phases, local_steps=1, rounds=200, tries=2):
+    def expect_the_same_curve(self, phases, local_steps=1, rounds=200 if fleet.LONG else 60, tries=2):
         """The least of the weights with which the last steps were taken; mixing on may leave out a share."""
         expected, beginning, table = self.built_in(phases, local_steps, rounds)
         f = self.daemons(4, phases, {"train.local_steps": str(local_steps)})

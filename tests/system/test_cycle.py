@@ -212,7 +212,7 @@ class Cycle(FleetTest):
         self.expect_one_model(f)
 
     def test_a_fleet_of_gossip_is_begun_again_with_all_reduce(self):
-        f = self.scheduled(4, "one-peer-exponential", **{"train.epochs": "300"})
+        f = self.scheduled(4, "one-peer-exponential", **{"train.epochs": "300" if fleet.LONG else "150"})
         f.start()
         f.wait_round(0, 40)
         self.assertEqual([node.end() for node in f.nodes], [0] * 4)

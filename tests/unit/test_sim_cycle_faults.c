@@ -20,7 +20,7 @@ static struct fleet *make_faulty(size_t schedule, uint64_t seed)
 /* Whoever dies or stands still, each cycle that ends is the mean of all, and nobody is stuck once all are back. */
 Test(cycle, kills_and_stops_leave_every_cycle_exact, .timeout = 3600)
 {
-    uint64_t seeds = fleet_most(150, 60, 2);
+    uint64_t seeds = fleet_most(150, 32, 2);
     for (size_t s = 0; s < SCHEDULES; s++)
         for (uint64_t seed = 1; seed <= seeds; seed++) {
             struct fleet *fleet;
@@ -71,7 +71,7 @@ static void run_orders(const struct schedule *schedule, uint64_t seed)
 
 Test(cycle, orders_amid_faults_leave_every_cycle_exact, .timeout = 3600)
 {
-    uint64_t seeds = fleet_most(150, 40, 2);
+    uint64_t seeds = fleet_most(150, 20, 2);
     for (size_t s = 0; s < SCHEDULES; s++)
         for (uint64_t seed = 1; seed <= seeds; seed++)
             run_orders(&schedules[s], seed);
@@ -107,7 +107,7 @@ static void run_other_files(const struct schedule *schedule, uint64_t seed)
 
 Test(cycle, other_files_amid_faults_leave_every_cycle_exact, .timeout = 3600)
 {
-    uint64_t seeds = fleet_most(150, 40, 2);
+    uint64_t seeds = fleet_most(150, 20, 2);
     for (size_t s = 0; s < SCHEDULES; s++)
         for (uint64_t seed = 1; seed <= seeds && schedules[s].hubs == 0; seed++)
             run_other_files(&schedules[s], seed);
@@ -117,7 +117,7 @@ Test(cycle, other_files_amid_faults_leave_every_cycle_exact, .timeout = 3600)
  * is lost or twice in the gossip that follows. One that forgets has a weight of its own there, which is counted. */
 Test(cycle, kills_about_the_end_of_a_prelude_leave_every_weight, .timeout = 3600)
 {
-    uint64_t seeds = fleet_most(1000, 100, 6);
+    uint64_t seeds = fleet_most(1000, 48, 6);
     for (uint64_t seed = 1; seed <= seeds; seed++) {
         struct sgp_generate_options options = {.family = "one-peer-exponential",
             .nodes = 4,
@@ -318,7 +318,7 @@ static void run_short_pauses(uint64_t seed)
 
 Test(cycle, short_pauses_while_links_stand_still, .timeout = 600)
 {
-    for (uint64_t seed = 1; seed <= fleet_most(10000, 2000, 20); seed++)
+    for (uint64_t seed = 1; seed <= fleet_most(10000, 1000, 20); seed++)
         run_short_pauses(seed);
 }
 
@@ -602,7 +602,7 @@ static void run_strike(const struct schedule *schedule, uint64_t seed)
 
 Test(cycle, a_strike_amid_faults_leaves_every_cycle_exact, .timeout = 3600)
 {
-    uint64_t seeds = fleet_most(150, 20, 1);
+    uint64_t seeds = fleet_most(150, 12, 1);
     for (size_t s = 0; s < SCHEDULES; s++)
         for (uint64_t seed = 1; seed <= seeds && schedules[s].hubs == 0; seed++)
             run_strike(&schedules[s], seed);
