@@ -261,6 +261,15 @@ const struct sgp_edge *sgp_phase_in(
  * ret_counts has node_count values. Returns 0 or -ENOMEM. */
 int sgp_topology_count_sources(const struct sgp_topology *topology, uint32_t *ret_counts);
 
+/* Plan how a vector of node `root` spreads to all nodes: ret_sources[i], of node_count elements, is
+ * the node from which node i takes it, a source of node i in the file. SGP_NODE_NONE: of the root
+ * itself, and of nodes to which only relays lead. A node that has the vector sends it to one node
+ * after the other, so the time grows with the logarithm of the number of nodes where edges allow
+ * that. No node sends it more than SGP_SPREAD_USUAL times unless edges leave no other way.
+ * O(edges). Returns 0 or -ENOMEM. */
+#define SGP_SPREAD_USUAL 2u
+int sgp_topology_spread(const struct sgp_topology *topology, uint32_t root, uint32_t *ret_sources);
+
 /* The sources in a cycle of the file that a guarded node must have, so that the median is an honest
  * one's although one source lies; and the number of which distances are kept. */
 #define SGP_GUARD_SOURCES_LEAST 3u

@@ -467,3 +467,52 @@ Test(reverses, every_edge_may_have_its_reverse_in_another_digraph)
         "digraph p: edge b -> c has no reverse in any digraph of the file; this method wants every "
         "neighbour to answer: add c -> b, or choose agp"));
 }
+
+/* ---- how a vector spreads ---- */
+
+static void expect_sources(struct sgp_topology *topology, const uint32_t *expected)
+{
+    uint32_t sources[64];
+    cr_assert(zero(int, sgp_topology_seal(topology, NULL)));
+    cr_assert(zero(int, sgp_topology_spread(topology, 0, sources)));
+    for (uint32_t i = 0; i < topology->node_count; i++)
+        cr_expect(eq(u32, sources[i], expected[i]), "node %u", i);
+    sgp_topology_destroy(topology);
+}
+
+/* In the first turn n0 serves n1, in the second n0 serves n2 and n1 n3, in the third n2 serves n4,
+ * n1 n5 and n3 n6, and in the fourth n2 serves n7. */
+Test(spread, nodes_that_have_the_vector_serve_two_each_in_turn)
+{
+    struct sgp_topology *topology = fleet(8);
+    struct sgp_edge edges[56];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < 8; i++)
+        for (uint32_t j = 0; j < 8; j++)
+            if (i != j)
+                edges[count++] = (struct sgp_edge){i, j, DEFAULT};
+    add(topology, "all", 1, false, edges, count);
+    expect_sources(topology, (uint32_t[]){SGP_NODE_NONE, 0, 0, 1, 2, 1, 3, 2});
+}
+
+/* n0 alone reaches n3 and n4; n5 is reached by nobody. Edges of all phases count. */
+Test(spread, a_node_serves_more_than_two_where_edges_leave_no_other_way)
+{
+    struct sgp_topology *topology = fleet(6);
+    const struct sgp_edge first[] = {{0, 1, 0.1}, {0, 2, 0.1}, {0, 3, 0.1}, {5, 0, 0.1}};
+    const struct sgp_edge second[] = {{0, 4, 0.1}, {1, 2, 0.1}};
+    add(topology, "p", 1, false, first, 4);
+    add(topology, "q", 1, false, second, 2);
+    expect_sources(topology, (uint32_t[]){SGP_NODE_NONE, 0, 0, 0, 0, SGP_NODE_NONE});
+}
+
+Test(spread, a_relay_serves_nobody)
+{
+    const struct sgp_topology_node nodes[] = {
+        {.name = "a"}, {.name = "r", .relay = true}, {.name = "b"}, {.name = "c"}};
+    struct sgp_topology *topology;
+    const struct sgp_edge edges[] = {{0, 1, 0.1}, {1, 2, 0.1}, {1, 3, 0.1}, {0, 3, 0.1}};
+    cr_assert(zero(int, sgp_topology_create(nodes, 4, NULL, &topology)));
+    add(topology, "p", 1, false, edges, 4);
+    expect_sources(topology, (uint32_t[]){SGP_NODE_NONE, 0, SGP_NODE_NONE, 0});
+}
