@@ -187,6 +187,8 @@ static int create_node(struct daemon *daemon, struct sgp_error *error)
     bool begun = config.record != NULL && (config.record->round > 0 || config.record->trained);
     config.one_beginning = prepared->attached != NULL && !begun;
     config.seeks = config.seeks || (config.one_beginning && prepared->self > 0);
+    config.x_digest =
+        config.one_beginning ? prepared->trainer->methods->digest(prepared->trainer) : 0;
     daemon->incarnation = config.incarnation;
     daemon->seed = config.seed;
     code = sgp_node_create(&config, &daemon->node);

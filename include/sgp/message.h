@@ -221,10 +221,15 @@ struct sgp_ask {
     /* Only an estimate of this label (sgp_estimate.round) or a later one is useful. */
     sgp_round newer;
     bool holds; /* the sender has the copy of label newer - 1 as it came on this connection */
+    /* Of the sender's x, at weight 1 (`digest` of sgp/trainer.h); 0: not given. It allows the
+     * answer `same`. It need not resist an attacker: a node that lies in a digest or in `same` only
+     * makes the asker keep the parameters with which it came, and an estimate can say anything. */
+    uint64_t digest;
 };
 
-/* A whole copy of the source's x. Between an owner of parts and a worker it is a copy of the
- * owner's parts. It moves no mass. The model is payload / weight. */
+/* A whole copy of the source's x, or the word that the asker has it (`same`). Between an owner of
+ * parts and a worker it is a copy of the owner's parts. It moves no mass. The model is payload /
+ * weight. */
 struct sgp_estimate {
     /* The round of the source when the copy was made. From an owner, and of a worker's copy of it:
      * the label, which is the number of steps that the owner has closed. */
@@ -237,6 +242,8 @@ struct sgp_estimate {
     enum sgp_coding coding;
     sgp_round since;
     enum sgp_compressor compressor; /* of the change; known to its source alone */
+    /* The source's x is the asker's, as the digest of its question shows: there is no payload. */
+    bool same;
 };
 
 /* An account that the heir of a bequest takes over. It is sent before the bequest. */

@@ -128,6 +128,9 @@ struct sgp_node_config {
      * no part before it has them. No node begins round 0 before its neighbours do. Valid until the
      * node's first round. */
     bool one_beginning;
+    /* If one_beginning: `digest` of the trainer's x; 0: not known. A node whose x has the digest of
+     * its source's takes no estimate. */
+    uint64_t x_digest;
 };
 
 enum sgp_event_type {

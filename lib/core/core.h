@@ -324,6 +324,8 @@ sgp_round sgp_core_label(const struct sgp_node *node, const struct sgp_core_link
 const struct sgp_core_link *sgp_core_asked(const struct sgp_node *node);
 /* x / w is a model: all parts exist, and no exact cycle is in progress */
 bool sgp_core_has_model(const struct sgp_node *node);
+/* The digest of x while x is as the node began, at weight 1, and round 0 has not begun; else 0. */
+uint64_t sgp_core_x_digest(const struct sgp_node *node);
 bool sgp_core_epoch_is_below(const struct sgp_epoch *a, const struct sgp_epoch *b);
 bool sgp_core_is_in_force(const struct sgp_node *node, const struct sgp_epoch *epoch);
 /* Whether a share of this epoch counts now: the epoch is in force, or this node ignores epochs. */

@@ -31,6 +31,8 @@ static void disturb(struct sgp_node *node, enum sgp_effect_type type)
     if (changes || type == SGP_EFFECT_PUBLISH)
         node->folding.snapshot = SGP_SLOT_NONE;
     node->folding.changed = node->folding.changed || changes;
+    if (changes)
+        node->config.x_digest = 0;
 }
 
 struct sgp_effect *sgp_core_emit(struct sgp_node *node, enum sgp_effect_type type)

@@ -17,23 +17,50 @@ static bool payload_fits(const struct sgp_estimate *estimate, uint64_t count)
            sgp_coding_may_have(estimate->coding, count, estimate->payload_bytes);
 }
 
+static bool is_sound(const struct sgp_node *node, const struct sgp_core_link *link,
+    const struct sgp_estimate *estimate)
+{
+    return isfinite(estimate->weight) && estimate->weight > 0 &&
+           estimate->weight <= sgp_core_weight_most(node) && estimate->round >= 0 &&
+           estimate->round <= link->pulse.round && estimate->round >= link->question.newer;
+}
+
+static void found(struct sgp_node *node)
+{
+    sgp_core_stop_seeking(node);
+    node->seeking.until = node->now;
+    node->unrecorded = true;
+}
+
+/* The source says that this node has the same parameters. If x has changed since the question, the
+ * node asks again. */
+static struct sgp_verdict keep_own(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_estimate *estimate)
+{
+    if (link->question.digest == 0 || !is_sound(node, link, estimate) || estimate->round != 0)
+        return sgp_hangs_up(SGP_E_PROTOCOL, SGP_REASON_RANGE);
+    bool same = link->question.digest == sgp_core_x_digest(node);
+    sgp_core_end_question(node, link);
+    if (same)
+        found(node);
+    return sgp_fine();
+}
+
 struct sgp_verdict sgp_core_estimate(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_estimate *estimate)
 {
     if (!node->seeking.wants || link->question.slot == SGP_SLOT_NONE || link->question.filling ||
         link->receiving.filling)
         return sgp_hangs_up(SGP_E_CREDIT, SGP_REASON_CREDIT);
+    if (estimate->same)
+        return keep_own(node, link, estimate);
     struct sgp_slice values = sgp_core_values(node, link);
     bool part = estimate->slice.count > 0
                     ? estimate->slice.first == values.first && estimate->slice.count == values.count
                     : values.count == node->config.parameters;
     if (!part) /* the sender has another file */
         return sgp_hangs_up(SGP_E_PROTOCOL, SGP_REASON_CHANGED);
-    bool sound = isfinite(estimate->weight) && estimate->weight > 0 &&
-                 estimate->weight <= sgp_core_weight_most(node) && estimate->round >= 0 &&
-                 estimate->round <= link->pulse.round && estimate->round >= link->question.newer &&
-                 payload_fits(estimate, values.count);
-    if (!sound)
+    if (!is_sound(node, link, estimate) || !payload_fits(estimate, values.count))
         return sgp_hangs_up(SGP_E_PROTOCOL, SGP_REASON_RANGE);
     link->question.incoming = *estimate;
     link->question.incoming.slice = values;

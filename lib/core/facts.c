@@ -3,6 +3,8 @@
  * computed plan is kept. */
 #include "core/core.h"
 
+#include <math.h>
+
 /* ---- the node ---- */
 
 enum sgp_node_state sgp_core_state(const struct sgp_node *node)
@@ -293,6 +295,13 @@ double sgp_core_weight_of_estimate(const struct sgp_node *node)
 bool sgp_core_is_guess(const struct sgp_node *node)
 {
     return node->seeking.wants && !node->copy.exists;
+}
+
+uint64_t sgp_core_x_digest(const struct sgp_node *node)
+{
+    bool begins = node->config.one_beginning && node->round == 0;
+    bool alone = node->role->part == SGP_PART_NONE && fabs(node->mass.weight - 1) <= 0;
+    return begins && alone ? node->config.x_digest : 0;
 }
 
 bool sgp_core_has_model(const struct sgp_node *node)

@@ -2,6 +2,8 @@
 /* Handing out estimates: a neighbour that asks gets a snapshot of this node's estimate, and a
  * worker gets its owner's copy.
  *
+ * A neighbour that has the same first parameters is told so, and gets no snapshot.
+ *
  * A node that has joined can answer. The snapshot is kept until the neighbour says that it has
  * arrived, or until the neighbour is gone. A node that leaves for good answers until it has handed
  * over its mass, because its only heir may be waiting for an estimate.
@@ -25,6 +27,7 @@ void sgp_core_ask(struct sgp_node *node, struct sgp_core_link *link, const struc
 {
     link->estimate.asks = ask->wants;
     link->estimate.newer = ask->newer;
+    link->estimate.digest = ask->digest;
     link->estimate.holds = ask->holds ? ask->newer - 1 : SGP_ROUND_NONE;
     if (!ask->wants)
         release(node, link);
@@ -218,6 +221,25 @@ static void send(struct sgp_node *node)
     }
 }
 
+/* Tell neighbours that have the same parameters. The link takes no such message within a
+ * payload. */
+static void tell_same(struct sgp_node *node)
+{
+    uint64_t digest = sgp_core_x_digest(node);
+    struct sgp_core_link *end = &node->layout.links[node->layout.out_count], *link;
+    for (link = next_asking(node, node->layout.links); link < end && digest != 0;
+         link = next_asking(node, link + 1)) {
+        bool same = wants_ours(node, link) && link->estimate.digest == digest;
+        if (!same || (link->owed[0].exists && link->owed[0].sent))
+            continue;
+        link->estimate.asks = false;
+        sgp_core_send(node, link, SGP_ESTIMATE)->estimate =
+            (struct sgp_estimate){.round = label_of(node, link),
+                .weight = sgp_core_weight_of_estimate(node),
+                .same = true};
+    }
+}
+
 static void serve_change(struct sgp_node *node)
 {
     struct sgp_core_link *end = &node->layout.links[node->layout.out_count], *link;
@@ -265,6 +287,8 @@ void sgp_core_hand_out(struct sgp_node *node)
     bool copied = node->copy.exists || !node->role->keeps_copy;
     bool able = (stays || leaves) && copied && !sgp_core_is_guess(node) &&
                 sgp_core_weight_of_estimate(node) > 0 && node->giving.slot == SGP_SLOT_NONE;
+    if (able)
+        tell_same(node);
     if (able && !node->handing.publishing)
         serve_change(node);
     if (!node->handing.publishing)

@@ -40,6 +40,20 @@ static bool mark_record(const struct sgp_node_config *config, unsigned char *mar
     return true;
 }
 
+/* How the first parameters spread. */
+static int plan_first(struct sgp_node *node, const struct sgp_node_config *config)
+{
+    node->first_source = SGP_NODE_NONE;
+    if (!config->one_beginning)
+        return 0;
+    uint32_t *sources = calloc(config->topology->node_count, sizeof *sources);
+    int code = sources != NULL ? sgp_topology_spread(config->topology, 0, sources) : -ENOMEM;
+    if (code == 0)
+        node->first_source = sources[config->self];
+    free(sources);
+    return code;
+}
+
 static int lay_out(struct sgp_node *node, const struct sgp_node_config *config)
 {
     unsigned char *marks = calloc(config->topology->node_count, 1);
@@ -65,6 +79,8 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
         return -ENOMEM;
     node->accounts.entries = calloc(SGP_CORE_ACCOUNTS_MAX, sizeof *node->accounts.entries);
     int code = node->accounts.entries != NULL ? lay_out(node, config) : -ENOMEM;
+    if (code == 0)
+        code = plan_first(node, config);
     if (code < 0) {
         sgp_node_destroy(node);
         return code;

@@ -236,6 +236,7 @@ void sgp_node_reload(
     take_turns(node, reload->change.topology);
     node->config.topology = reload->change.topology;
     node->config.self = reload->change.self;
+    node->first_source = SGP_NODE_NONE;
     sgp_core_take_roles(node);
     node->config.weight_least = reload->change.weight_least;
     node->config.weight_most = reload->change.weight_most;

@@ -63,12 +63,39 @@ static struct sgp_core_link *newest(const struct sgp_node *node)
     return best != NULL && best->question.slot == SGP_SLOT_NONE ? best : NULL;
 }
 
+/* The source of the first parameters by the file. If every node asked the first source that has
+ * them, that source would send them to all. NULL: the node may ask any source, because the planned
+ * one did not answer, or because the fleet is beyond round 0. */
+static struct sgp_core_link *planned(const struct sgp_node *node)
+{
+    bool first = node->config.one_beginning && node->fleet.heard == 0 && node->seeking.turns == 0;
+    struct sgp_core_link *link = NULL;
+    if (first && node->role->part == SGP_PART_NONE && node->first_source != SGP_NODE_NONE)
+        link = sgp_core_find((struct sgp_node *)(uintptr_t)node, node->first_source, SGP_IN);
+    bool serves = link != NULL && !link->retired && !link->estimate.refused;
+    return serves && link->question.slot == SGP_SLOT_NONE && !has_nothing(node, link) ? link : NULL;
+}
+
+/* Whether that source is about to have them. Round 0 waits for it in any case
+ * (sgp_core_not_begun). */
+static bool is_about_to_serve(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    if (link->liveness.heard == SGP_TIME_NEVER)
+        return node->now - node->stage_since < SGP_SILENCE_MIN_NS;
+    return link->pulse.state == SGP_NODE_JOINING && sgp_core_is_waited_for(link);
+}
+
 /* The next source in turn that could be asked and is not asked yet, or NULL. A source that stays is
  * preferred. A worker asks its owner. */
 static struct sgp_core_link *next_source(const struct sgp_node *node)
 {
     if (sgp_core_leads(node))
         return newest(node);
+    struct sgp_core_link *first = planned(node);
+    if (first != NULL && sgp_core_living(first))
+        return first;
+    if (first != NULL && is_about_to_serve(node, first))
+        return NULL;
     struct sgp_core_link *next = next_of(node, sgp_core_living);
     return next != NULL ? next : next_of(node, drains);
 }
@@ -99,8 +126,11 @@ static void ask(struct sgp_node *node, struct sgp_core_link *link)
     link->question.until = node->now + (SGP_SEEK_NS << node->seeking.turns);
     node->seeking.turn = (uint32_t)(link - node->layout.links) - node->layout.out_count + 1;
     bool holds = part && link->work.held != SGP_ROUND_NONE && link->work.held == link->work.copy;
-    sgp_core_send(node, link, SGP_ASK)->ask =
-        (struct sgp_ask){.wants = true, .newer = link->question.newer, .holds = holds};
+    link->question.digest = sgp_core_x_digest(node);
+    sgp_core_send(node, link, SGP_ASK)->ask = (struct sgp_ask){.wants = true,
+        .newer = link->question.newer,
+        .holds = holds,
+        .digest = link->question.digest};
 }
 
 void sgp_core_seek(struct sgp_node *node)

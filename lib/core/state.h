@@ -154,12 +154,14 @@ struct sgp_core_link {
         bool filling;    /* `incoming` was announced, and its payload is arriving */
         sgp_round newer; /* the least version (label) of the estimate that this node wants */
         sgp_time until;  /* when the next source is asked instead */
+        uint64_t digest; /* of x, as the question said; 0: it said none */
         struct sgp_estimate incoming;
     } question;
 
     struct {             /* handing.c; estimate.c: refused */
         bool refused;    /* IN: the peer refused the question */
         bool asks;       /* OUT: the peer asks for this node's estimate */
+        uint64_t digest; /* OUT: of the peer's x; 0: not given */
         sgp_round newer; /* the least version (label) that the peer wants */
         /* OUT: version (label) of the copy that the peer has; SGP_ROUND_NONE: none */
         sgp_round holds;
@@ -609,6 +611,10 @@ struct sgp_node {
         bool restored;     /* joins a fleet that is training, and has not begun a round there */
         bool fresh;        /* x is the initial model, of round 0 */
     } past;
+
+    /* node.c, reload.c: the source of the first parameters by the file (sgp_topology_spread);
+     * SGP_NODE_NONE: any source */
+    uint32_t first_source;
 
     struct sgp_layout layout;
     struct sgp_leaving leaving;   /* leave.c; accounts.c, share.c: the bequest's end; reload.c */

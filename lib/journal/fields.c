@@ -27,6 +27,7 @@ static const struct sgp_schema_field config_fields[] = {
     CONFIG(open),
     CONFIG(one_beginning),
     CONFIG(copies),
+    CONFIG(x_digest),
 };
 const struct sgp_schema sgp_journal_config = SGP_SCHEMA(struct sgp_node_config, config_fields);
 

@@ -21,6 +21,8 @@ static int create_node(
     host->incarnation = sgp_random_next(incarnations) | 1;
     host->weight_least = host->file->weight_least[host->file->nodes[host->index]];
     sgp_sim_node_config(sim, host, &config);
+    if (config.one_beginning)
+        config.x_digest = host->trainer->methods->digest(host->trainer);
     host->weight_floor = sgp_sim_weight_floor(sim, host);
     return sgp_node_create(&config, &host->node);
 }
@@ -33,11 +35,11 @@ static int create_host(struct sgp_sim *sim, uint32_t index, struct sgp_random *i
     host->file = sgp_sim_first_file(sim, index, &host->dead);
     sim->expected += sgp_topology_starts(host->file->topology, host->file->nodes[index]);
     sgp_random_init(&host->random, sim->options.seed, STREAM_COMPUTE + index);
-    int status = create_node(sim, host, incarnations);
+    int status = sim->options.trainer(sim->options.context, index, &host->trainer);
+    if (status == 0)
+        status = create_node(sim, host, incarnations);
     if (status == 0)
         status = sgp_sim_create_buffers(sim, host);
-    if (status == 0)
-        status = sim->options.trainer(sim->options.context, index, &host->trainer);
     if (status < 0)
         return status;
     sgp_assert(host->trainer->parameters == sim->options.dimension);

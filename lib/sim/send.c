@@ -203,7 +203,7 @@ void sgp_sim_send(
     if (message->type == SGP_SHARE)
         spend_credit(sim, connection, &message->share);
     struct sgp_share cargo = sgp_sim_cargo(sim, message);
-    if (message->type == SGP_ESTIMATE) {
+    if (message->type == SGP_ESTIMATE && !message->estimate.same) {
         keep_estimate(host, connection, &message->estimate, snapshot);
         sgp_sim_copy_sent(host, snapshot, &sim->hosts[connection->hosts[SGP_SIM_TARGET]]);
     }

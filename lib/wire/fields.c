@@ -140,6 +140,7 @@ static const struct sgp_schema_field ask_fields[] = {
     FIELD("wants", ask.wants, ANY),
     FIELD("newer", ask.newer, LABEL),
     FIELD("holds", ask.holds, ANY),
+    FIELD("digest", ask.digest, ANY),
     END,
 };
 
@@ -147,10 +148,11 @@ static const struct sgp_schema_field estimate_fields[] = {
     BEGIN,
     FIELD("round", estimate.round, LABEL),
     FIELD("weight", estimate.weight, 0, UINT64_MAX),
-    FIELD("payload_bytes", estimate.payload_bytes, 4, sizeof(float) * SGP_PARAMETERS_MAX),
+    FIELD("payload_bytes", estimate.payload_bytes, 0, sizeof(float) * SGP_PARAMETERS_MAX),
     PART(estimate.slice, &slice_schema),
     FIELD("coding", estimate.coding, SGP_CODING_NONE, SGP_CODING_MOST),
     FIELD("since", estimate.since, LABEL),
+    FIELD("same", estimate.same, ANY),
     END,
 };
 
@@ -277,6 +279,10 @@ const struct sgp_schema *sgp_message_schema(uint32_t type)
 static const char *estimate_conflict(const struct sgp_estimate *estimate)
 {
     const struct sgp_slice *slice = &estimate->slice;
+    if (estimate->same != (estimate->payload_bytes == 0))
+        return "payload_bytes is 0 if the receiver has the same values, and only then";
+    if (estimate->same && (slice->count > 0 || estimate->coding != SGP_CODING_NONE))
+        return "a part or a change, of values that the receiver has";
     if (estimate->payload_bytes % 4 != 0)
         return "payload_bytes is not a multiple of 4";
     if (slice->count > SGP_PARAMETERS_MAX - slice->first)

@@ -40,6 +40,7 @@ class Training(AttachTest):
         self.rounds = []
         models = self.each(4, act)
         statuses = f.quiet()
+        self.adopted = [node.log().count("event=adopted") for node in f.nodes]
         self.assertAlmostEqual(sum(status["weight"] for status in statuses), 4, delta=1e-9)
         for model in models:
             torch.testing.assert_close(flat(model), flat(models[0]), rtol=0, atol=1e-3)
@@ -58,6 +59,7 @@ class Training(AttachTest):
     def test_four_train_as_one(self):
         reference = self.alone()
         models, statuses = self.train(RING)
+        self.assertEqual(self.adopted, [0] * 4)  # all begin with the same parameters, which do not travel
         self.assertLess(abs(loss_of(models[0], *rows()) / reference - 1), 0.1)
         self.assertEqual([status["samples"] for status in statuses], [1280] * 4)
 
@@ -73,6 +75,7 @@ class Training(AttachTest):
 
     def test_seeds_of_their_own_are_one_beginning(self):
         models, _ = self.train(RING, seeds=(1, 2, 3, 4))
+        self.assertEqual(self.adopted, [0, 1, 1, 1])
         self.assertLess(abs(loss_of(models[0], *rows()) / self.alone() - 1), 0.1)
 
     def built_in(self, phases, local_steps, rounds):

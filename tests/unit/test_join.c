@@ -285,6 +285,104 @@ Test(join, who_comes_after_all_have_begun_waits_for_none_that_is_not_there)
     close_desk(&desk);
 }
 
+/* A pair that begins with the parameters of one, whose digest at n0 is 7. */
+static void open_alike(struct desk *desk, bool seeks, uint64_t digest)
+{
+    struct sgp_topology *topology = pair();
+    struct sgp_node_config config = config_of(topology);
+    config.one_beginning = true;
+    config.seeks = seeks;
+    config.x_digest = digest;
+    open_desk(desk, topology, config);
+    greet_pair(desk);
+}
+
+static void ask_for_first(struct desk *desk, uint64_t digest)
+{
+    struct sgp_pulse joining = pulse_at(0, SGP_ROUND_NONE);
+    joining.state = SGP_NODE_JOINING;
+    say(desk, 1, SGP_OUT,
+        (struct sgp_message){
+            .type = SGP_ASK, .pulse = joining, .ask = {.wants = true, .digest = digest}});
+}
+
+static void say_same(struct desk *desk, sgp_round round)
+{
+    say(desk, 1, SGP_IN,
+        (struct sgp_message){.type = SGP_ESTIMATE,
+            .pulse = pulse_at(0, 0),
+            .estimate = {.round = round, .weight = 1, .same = true}});
+}
+
+Test(join, who_has_the_first_parameters_is_told_so)
+{
+    struct desk desk;
+    struct sgp_pulse joining = pulse_at(0, SGP_ROUND_NONE);
+    joining.state = SGP_NODE_JOINING;
+    for (uint64_t digest = 6; digest < 8; digest++) {
+        struct sgp_topology *topology = pair();
+        struct sgp_node_config config = config_of(topology);
+        config.one_beginning = true;
+        config.x_digest = 7;
+        open_desk(&desk, topology, config);
+        post_type(&desk, SGP_EVENT_START);
+        greet_out(&desk, 1, joining, 88, 0);
+        greet_in(&desk, 1, joining, 88);
+        ask_for_first(&desk, digest);
+        const struct sgp_effect *sent = find_sent(&desk, SGP_ESTIMATE, 1);
+        cr_assert(eq(int, sent != NULL && sent->send.message.estimate.same, digest == 7));
+        cr_assert(eq(int, find(&desk, SGP_EFFECT_PUBLISH) != NULL, digest != 7));
+        if (digest == 7) {
+            post_type(&desk, SGP_EVENT_TICK);
+            cr_assert_null(find_sent(&desk, SGP_ESTIMATE, 1), "once for each question");
+        }
+        close_desk(&desk);
+    }
+}
+
+Test(join, who_is_told_that_it_has_the_first_parameters_begins_with_its_own)
+{
+    struct desk desk;
+    open_alike(&desk, true, 7);
+    const struct sgp_effect *ask = find_sent(&desk, SGP_ASK, 1);
+    cr_assert_not_null(ask);
+    cr_assert(eq(u64, ask->send.message.ask.digest, 7));
+    say_same(&desk, 0);
+    cr_assert_null(find(&desk, SGP_EFFECT_HANG_UP));
+    cr_assert_null(find(&desk, SGP_EFFECT_ADOPT));
+    cr_assert(not(status_of(&desk).seeks));
+    cr_assert_not_null(find(&desk, SGP_EFFECT_TRAIN));
+    say_same(&desk, 0);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_HANG_UP), "it asked nothing");
+    close_desk(&desk);
+}
+
+/* It said no digest, so the source cannot know; and a model of round 1 is not its own. */
+Test(join, a_source_that_cannot_know_what_a_node_has_is_refused)
+{
+    struct desk desk;
+    for (uint64_t digest = 0; digest < 8; digest += 7) {
+        open_alike(&desk, true, digest);
+        cr_assert_not_null(find_sent(&desk, SGP_ASK, 1));
+        say_same(&desk, digest == 0 ? 0 : 1);
+        cr_assert_not_null(find(&desk, SGP_EFFECT_HANG_UP));
+        cr_assert(status_of(&desk).seeks);
+        close_desk(&desk);
+    }
+}
+
+/* Round 0 is under way, so x is not what it was. */
+Test(join, who_has_begun_hands_out_what_it_has)
+{
+    struct desk desk;
+    open_alike(&desk, false, 7);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_TRAIN));
+    ask_for_first(&desk, 7);
+    cr_assert_null(find_sent(&desk, SGP_ESTIMATE, 1));
+    cr_assert_not_null(find(&desk, SGP_EFFECT_PUBLISH));
+    close_desk(&desk);
+}
+
 /* n1 gives to n0 and n0 to n2. */
 static void open_line(struct desk *desk)
 {

@@ -154,28 +154,16 @@ Test(sim_vectors, final_cycles_is_a_bound)
     fleet_destroy(fleet);
 }
 
-static void count_estimates(void *context, enum sgp_level level, const char *text)
+/* Programs begin with the parameters of the first. Only if each has its `own` do they take vectors
+ * for that. All end their steps in round 12, and mix for `end` rounds from there on. */
+static void expect_programs(uint32_t nodes, bool own, uint32_t end)
 {
-    uint32_t *counts = context;
-    const char *node = strstr(text, " node=n");
-    (void)level;
-    for (const char *at = strstr(text, "send:estimate:"); node != NULL && at != NULL;
-         at = strstr(at + 1, "send:estimate:"))
-        counts[strtoul(node + 7, NULL, 10) % FLEET_NODES_MAX]++;
-}
-
-/* Programs begin with the parameters of the first, which sends `first` vectors. All end their steps
- * in round 12, and mix for `end` rounds from there on. */
-static void expect_programs(uint32_t nodes, uint32_t first, uint32_t end)
-{
-    uint32_t estimates[FLEET_NODES_MAX] = {0};
-    const struct sgp_sink sink = {
-        .line = count_estimates, .context = estimates, .level = SGP_LEVEL_TRACE};
     struct fleet *fleet = fleet_of("one-peer-exponential", nodes);
+    for (uint32_t i = 0; i < nodes && own; i++)
+        fleet->start[i][0] = (float)i;
     fleet->options.one_beginning = fleet->options.open = true;
     fleet->options.compute_ns = 100 * SGP_MILLISECOND;
     fleet->options.bandwidth = 0;
-    fleet->options.sink = &sink;
     fleet->watched = 1;
     fleet_open(fleet);
     struct sgp_node_status status = {.round = 0};
@@ -190,9 +178,9 @@ static void expect_programs(uint32_t nodes, uint32_t first, uint32_t end)
         cr_assert(zero(int, sgp_sim_command(fleet->sim, now, i, SGP_EVENT_STEPS_END)));
     cr_assert(
         zero(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error)), "%s", fleet->error.text);
-    cr_expect(eq(u32, estimates[0], first), "%u nodes", nodes);
-    cr_expect(eq(u64, fleet_summary(fleet).adopted, nodes - 1));
-    cr_expect(epsilon_eq(dbl, vectors_sent(fleet), nodes - 1 + nodes * (ROUNDS + end), 1e-9),
+    uint32_t adopted = own ? nodes - 1 : 0;
+    cr_expect(eq(u64, fleet_summary(fleet).adopted, adopted));
+    cr_expect(epsilon_eq(dbl, vectors_sent(fleet), adopted + nodes * (ROUNDS + end), 1e-9),
         "%u nodes: %g", nodes, vectors_sent(fleet));
     cr_expect(zero(u32, fleet->notes[SGP_NOTE_MIXES]));
     expect_agreed(fleet);
@@ -201,6 +189,113 @@ static void expect_programs(uint32_t nodes, uint32_t first, uint32_t end)
 
 Test(sim_vectors, programs_begin_and_end_with_few_vectors)
 {
-    expect_programs(4, 2, 2);
-    expect_programs(8, 3, 3);
+    expect_programs(4, false, 2);
+    expect_programs(4, true, 2);
+    expect_programs(8, false, 3);
+    expect_programs(8, true, 3);
+}
+
+/* ---- the first parameters ---- */
+
+#define FIRST_VALUES 10000 /* a vector takes 32 ms, and a message 1 ms */
+#define FIRST_BANDWIDTH 1.25e6
+
+struct first {
+    bool own;                       /* node i begins with i; else all begin with 0 */
+    uint32_t sent[FLEET_NODES_MAX]; /* vectors of each node that another one adopted */
+    sgp_time last;                  /* when the last of them was adopted */
+};
+
+static int first_trainer(void *context, uint32_t node, struct sgp_trainer **ret_trainer)
+{
+    const struct first *first = context;
+    static float centre[FIRST_VALUES], start[FIRST_VALUES];
+    for (uint32_t i = 0; i < FIRST_VALUES; i++)
+        start[i] = first->own ? (float)node : 0;
+    return sgp_quadratic_create(FIRST_VALUES, centre, start, 0, ret_trainer);
+}
+
+static void first_note(void *context, uint32_t node, sgp_time now, const struct sgp_effect *note)
+{
+    struct first *first = context;
+    (void)node;
+    if (note->note.what != SGP_NOTE_ADOPTED)
+        return;
+    first->sent[note->note.link.peer]++;
+    first->last = now;
+}
+
+static void run_first(struct fleet *fleet, struct first *first)
+{
+    fleet->options.dimension = FIRST_VALUES;
+    fleet->options.bandwidth = FIRST_BANDWIDTH;
+    fleet->options.rounds = 1;
+    fleet->options.one_beginning = fleet->options.through_wire = true;
+    fleet->options.context = first;
+    fleet->options.trainer = first_trainer;
+    fleet->options.note = first_note;
+    fleet->options.left = NULL;
+    fleet->options.row = NULL;
+    fleet_run(fleet);
+    for (uint32_t i = 0; i < fleet->topology->node_count; i++) {
+        static float estimate[FIRST_VALUES];
+        sgp_sim_estimate(fleet->sim, i, estimate);
+        cr_assert(zero(flt, estimate[0]));
+        cr_assert(zero(flt, estimate[FIRST_VALUES - 1]));
+    }
+}
+
+/* `most`: the vectors of the node that sends most of them. `times`: how long all take, in times of
+ * one vector, rounded up. */
+static void expect_first(
+    const char *family, uint32_t nodes, bool own, uint32_t most, uint32_t times)
+{
+    struct first first = {.own = own};
+    struct fleet *fleet = fleet_generate(family, nodes, 0);
+    run_first(fleet, &first);
+    uint32_t greatest = 0;
+    for (uint32_t i = 0; i < nodes; i++)
+        greatest = first.sent[i] > greatest ? first.sent[i] : greatest;
+    double took = (double)first.last / (double)SGP_SECOND / (4 * FIRST_VALUES / FIRST_BANDWIDTH);
+    cr_expect(eq(u32, greatest, most), "%s of %u", family, nodes);
+    cr_expect(
+        eq(u64, fleet_summary(fleet).adopted, own ? nodes - 1 : 0), "%s of %u", family, nodes);
+    cr_expect(eq(dbl, ceil(took), times), "%s of %u: %g", family, nodes, took);
+    fleet_destroy(fleet);
+}
+
+/* Without the plan by the file the first node of 8 sends 3 vectors in one-peer graphs, and 7 where
+ * all are its targets. */
+Test(sim_vectors, first_parameters_spread_along_the_graph)
+{
+    expect_first("one-peer-exponential", 4, true, 2, 3);
+    expect_first("one-peer-exponential", 8, true, 2, 5);
+    expect_first("base", 8, true, 2, 5);
+    expect_first("complete", 8, true, 2, 5);
+    expect_first("all-reduce-direct", 8, true, 2, 5);
+    expect_first("complete", 16, true, 2, 6);
+    expect_first("ring", 8, true, 1, 8);
+    expect_first("star", 8, true, 7, 8);
+}
+
+Test(sim_vectors, equal_first_parameters_do_not_travel)
+{
+    expect_first("one-peer-exponential", 8, false, 0, 0);
+    expect_first("base", 8, false, 0, 0);
+    expect_first("complete", 8, false, 0, 0);
+    expect_first("ring", 8, false, 0, 0);
+}
+
+/* n1 would serve n3 and n4. They do not wait for a node that is not there. */
+Test(sim_vectors, first_parameters_come_without_a_planned_source_that_is_absent)
+{
+    struct first first = {.own = true};
+    struct fleet *fleet = fleet_generate("complete", 8, 0);
+    const struct sgp_sim_absence late = {.node = 1, .from = 0, .to = 20 * SGP_SECOND};
+    fleet->options.absences = &late;
+    fleet->options.absence_count = 1;
+    fleet->options.start = 7;
+    run_first(fleet, &first);
+    cr_expect(zero(u32, first.sent[1]));
+    fleet_destroy(fleet);
 }

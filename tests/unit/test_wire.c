@@ -71,6 +71,13 @@ Test(wire, values_survive_exactly)
     encode(&message, frame);
     cr_assert(zero(int, decode(frame, &text, &back, NULL)));
     cr_assert(back.ask.wants && back.ask.holds);
+    cr_assert(eq(u64, back.ask.digest, UINT64_MAX));
+    message = (struct sgp_message){
+        .type = SGP_ESTIMATE, .pulse = message.pulse, .estimate = {.weight = 1, .same = true}};
+    encode(&message, frame);
+    cr_assert(zero(int, decode(frame, &text, &back, NULL)));
+    cr_assert(back.estimate.same);
+    cr_assert(zero(u64, sgp_message_cargo(&back).bytes));
     message = sample(20);
     encode(&message, frame);
     cr_assert(zero(int, decode(frame, &text, &back, NULL)));
@@ -126,6 +133,9 @@ Test(wire, a_message_out_of_range_is_not_sent)
     WITH(8, message.share.weight = 0.5);
     WITH(8, message.share.slice.first++);
     WITH(8, message.share.payload_bytes = 28);
+    WITH(14, message.estimate.payload_bytes = 0);
+    WITH(14, message.estimate.same = true);
+    WITH(20, message.estimate.payload_bytes = 0; message.estimate.same = true);
     WITH(20, message.estimate.slice.first++);
     WITH(20, message.estimate.slice.first = UINT64_MAX);
     WITH(20, message.estimate.slice.count = UINT64_MAX);

@@ -69,6 +69,9 @@ static const struct {
     {{.type = SGP_ASK, .pulse = QUIET, .ask = {.wants = true}},
         "9d534750030008000800000000000000000000000000000049a2f7288aa7f0e9"
         "9702c205060ac0c3"},
+    {{.type = SGP_ASK, .pulse = QUIET, .ask = {.wants = true, .digest = 0x1234}},
+        "9d534750030008000d000000000000000000000000000000ce1653248440a4af"
+        "9a02c205060ac0c300c2cd1234"},
     {{.type = SGP_ESTIMATE,
          .pulse = QUIET,
          .estimate = {.round = 5, .weight = 0.75, .payload_bytes = 2143272}},
@@ -80,6 +83,9 @@ static const struct {
              {.round = 5, .weight = 1, .payload_bytes = 20, .slice = {.first = 5, .count = 5}}},
         "9d5347500300090014000000000000000000000000000000bdd023ae56f243a0"
         "9b02c205060ac005cb3ff0000000000000140505"},
+    {{.type = SGP_ESTIMATE, .pulse = QUIET, .estimate = {.weight = 1, .same = true}},
+        "9d5347500300090017000000000000000000000000000000b81a80280b001898"
+        "9e02c205060ac000cb3ff00000000000000000000000c3"},
     {{.type = SGP_BEQUEATH,
          .pulse = QUIET,
          .bequeath = {.kind = SGP_BEQUEATH_DEBT,

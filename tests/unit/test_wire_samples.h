@@ -223,8 +223,9 @@ static __attribute__((unused)) struct sgp_message sample(int which)
             .pulse = quiet,
             .goodbye = {.reason = SGP_REASON_NONE, .text = ""}};
     case 13:
-        return (struct sgp_message){
-            .type = SGP_ASK, .pulse = quiet, .ask = {.wants = true, .newer = 25, .holds = true}};
+        return (struct sgp_message){.type = SGP_ASK,
+            .pulse = quiet,
+            .ask = {.wants = true, .newer = 25, .holds = true, .digest = UINT64_MAX}};
     case 21:
         return (struct sgp_message){.type = SGP_FACT,
             .pulse = extreme,
