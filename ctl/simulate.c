@@ -184,14 +184,15 @@ static json_t *summary_json(struct simulation *simulation, const struct sgp_sim 
     sgp_sim_summary(sim, &s);
     (void)snprintf(digest, sizeof digest, "%016" PRIx64, s.digest);
     json_t *faults = json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "connections",
-        (json_int_t)s.connections, "resets", (json_int_t)s.resets, "absences",
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+        "connections", (json_int_t)s.connections, "resets", (json_int_t)s.resets, "absences",
         (json_int_t)s.absences, "jumps", (json_int_t)s.jumps, "cycles_renewed",
         (json_int_t)s.cycles_renewed, "shares_empty", (json_int_t)s.shares_empty, "shares_refused",
         (json_int_t)s.shares_refused, "shares_folded", (json_int_t)s.shares_folded,
         "shares_clipped", (json_int_t)s.shares_clipped, "diverged", (json_int_t)s.diverged,
         "half_opened", (json_int_t)s.half_opened, "crashes", (json_int_t)s.crashes, "restored",
-        (json_int_t)s.restored, "adopted", (json_int_t)s.adopted);
+        (json_int_t)s.restored, "adopted", (json_int_t)s.adopted, "compared",
+        (json_int_t)s.compared, "misled", (json_int_t)s.misled);
     json_t *json = json_pack(
         "{s:I, s:I, s:I, s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:o, s:f, s:o, s:o}", "nodes",
         (json_int_t)simulation->topology->node_count, "finished", (json_int_t)s.finished, "seed",

@@ -219,13 +219,20 @@ static int read_clock(const struct reader *reader)
     return (int)read_node(reader, &clock->node);
 }
 
+static const char *const lies[SGP_SIM_LIE_MOST + 1] = {[SGP_SIM_LIE_FLIP] = "flip",
+    [SGP_SIM_LIE_SCALE] = "scale",
+    [SGP_SIM_LIE_NOISE] = "noise",
+    [SGP_SIM_LIE_ESTIMATE] = "estimate"};
+
 static int read_liar(const struct reader *reader)
 {
     struct sgp_sim_liar *liar = &reader->faults->liars[reader->index];
-    bool flips = is_word(reader, 1, "flip"), scales = is_word(reader, 1, "scale");
-    if (reader->part_count != 2 || !(flips || scales || is_word(reader, 1, "noise")))
+    int lie = SGP_SIM_LIE_FLIP;
+    while (lie <= SGP_SIM_LIE_MOST && !is_word(reader, 1, lies[lie]))
+        lie++;
+    if (reader->part_count != 2 || lie > SGP_SIM_LIE_MOST)
         return MISREAD;
-    liar->lie = flips ? SGP_SIM_LIE_FLIP : scales ? SGP_SIM_LIE_SCALE : SGP_SIM_LIE_NOISE;
+    liar->lie = (enum sgp_sim_lie)lie;
     return (int)read_node(reader, &liar->node);
 }
 
@@ -248,7 +255,7 @@ static const struct {
         "before FROM before TO"},
     [CTL_CLOCK] = {read_clock,
         "NODE:AT:LEAP with times such as 1.5s; a LEAP of -1.5s stands still for so long"},
-    [CTL_LIAR] = {read_liar, "NODE:flip, NODE:scale or NODE:noise"},
+    [CTL_LIAR] = {read_liar, "NODE:flip, NODE:scale, NODE:noise or NODE:estimate"},
 };
 
 /* ---- all of them ---- */

@@ -134,6 +134,30 @@ void notes_clipped(struct daemon *daemon, uint32_t peer)
         name_of(daemon, peer), edge->clips.recent, edge->clips.judged);
 }
 
+/* The relative distance between two models from which on they are not of one training. The negative
+ * of a model is 2 away from it. */
+#define FAR_APART 0.5
+
+void notes_compared(struct daemon *daemon, const struct sgp_adoption *adoption)
+{
+    const struct sgp_candidate *candidates = adoption->candidates;
+    const char *chosen = name_of(daemon, candidates[adoption->chosen].peer);
+    const char *other = name_of(daemon, candidates[adoption->other].peer);
+    const char *judge = adoption->count > 2 ? "nearer to the third"
+                        : adoption->trained ? "nearer to this node's checkpoint"
+                                            : "the first, because nothing judges between two";
+    if (adoption->apart < FAR_APART)
+        sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=compared peer=%s models=%u apart=%.3g",
+            chosen, adoption->count, adoption->apart);
+    else
+        sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
+            "event=compared peer=%s other=%s models=%u apart=%.3g reason=\"the models that these "
+            "neighbours sent are far apart, and this node took that of %s: it is %s; %s may be "
+            "broken, or lie\"",
+            chosen, other, adoption->count, adoption->apart, chosen, judge,
+            adoption->count > 2 || adoption->trained ? other : "one of them");
+}
+
 /* The line precedes the note of what the farewell ends. */
 void notes_farewell(struct daemon *daemon, const struct link *link, const char *text)
 {

@@ -24,6 +24,8 @@ void notes_farewell(struct daemon *daemon, const struct link *link, const char *
 void notes_unlike(struct daemon *daemon, const struct link *link, const char *text);
 /* The guard has clipped nearly all of the latest shares of this source. */
 void notes_clipped(struct daemon *daemon, uint32_t peer);
+/* One of several neighbours' models was adopted. It is a warning if another is far from it. */
+void notes_compared(struct daemon *daemon, const struct sgp_adoption *adoption);
 /* Report the number of suppressed lines about links, once some time has passed. */
 void notes_lines_dropped(struct daemon *daemon);
 /* A connection failed: fill edge->error. */

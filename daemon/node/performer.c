@@ -114,6 +114,9 @@ static void done_work(struct job *job, bool cancelled)
     if (sgp_perform_admission(&daemon->performer, &work, &source, &part) &&
         edges_count_clip(daemon, source, part))
         notes_clipped(daemon, source);
+    const struct sgp_adoption *adoption = sgp_perform_adoption(&daemon->performer, &work);
+    if (adoption != NULL)
+        notes_compared(daemon, adoption);
     if (answers)
         events_post(daemon, event);
 }

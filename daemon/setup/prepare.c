@@ -377,6 +377,7 @@ void prepared_node_config(const struct prepared *p, struct sgp_node_config *ret_
         .local_steps = (uint32_t)p->config->local_steps,
         .compressor = p->config->compression.compressor,
         .copies = p->config->copies.compressor,
+        .candidates = p->config->guard > 0 ? SGP_CANDIDATES_MOST : 0,
         .final_cycles = (uint32_t)p->config->final_cycles,
         .start = p->config->start,
         .weight_least = p->weight_least,

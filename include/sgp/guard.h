@@ -22,6 +22,7 @@
 #ifndef SGP_GUARD_H
 #define SGP_GUARD_H
 
+#include "sgp/node.h"
 #include "sgp/topology.h"
 
 #define SGP_GUARD_DISTANCES 5u /* that are kept of each neighbour */
@@ -47,6 +48,21 @@ void sgp_guard_begin(struct sgp_guard *guard, double multiple);
 
 /* The present bound, >= 0. */
 double sgp_guard_bound(const struct sgp_guard *guard);
+
+/* Which of up to SGP_CANDIDATES_MOST received estimates a node without one of its own adopts: the
+ * index of one of `count` > 0.
+ *
+ * Of three, the one whose distances to the two others are the least together. If one of the three
+ * is false, it is taken only if it is nearer to an honest one than the two honest ones are to each
+ * other. Of two, the one nearer to the node's own earlier model, because two alone cannot show
+ * which is false. Without such a model the first counts.
+ *
+ * `apart[i][j]` is the distance between estimates i and j, and `own[i]` the distance of estimate i
+ * from the node's own earlier model; NULL: it has none. A distance that is not finite counts as
+ * greater than any other. The bound of the guard cannot judge: a node that has just started has
+ * heard no distances. */
+uint32_t sgp_guard_choose(
+    uint32_t count, double apart[SGP_CANDIDATES_MOST][SGP_CANDIDATES_MOST], const double *own);
 
 /* The part min(1, bound / distance) of the way from the own estimate to what a share says. The part
  * is 0 if the distance is not finite. */

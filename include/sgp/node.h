@@ -46,6 +46,8 @@
 #include "sgp/topology.h"
 
 #define SGP_SLOT_NONE UINT32_MAX
+/* The most estimates that a node compares before it adopts one. */
+#define SGP_CANDIDATES_MOST 3u
 #define SGP_START_ALL UINT32_MAX
 
 /* The failure detector judges silence by the peer's own pace. A peer is absent after 8 times its
@@ -109,6 +111,10 @@ struct sgp_node_config {
     /* Of an owner that waits for its workers: the compressor of the changes to their copies while
      * it trains. Every other copy is plain. */
     enum sgp_compressor copies;
+    /* The number of estimates that are compared before one is adopted, if as many sources answer:
+     * 0 and 1: the first is adopted. More than 1 suits nodes that mix outside exact cycles. At most
+     * SGP_CANDIDATES_MOST. */
+    uint32_t candidates;
     /* Cycles of mixing after the fleet's last training round, at most. The node mixes only until
      * all models agree by the file, if the file says when (sgp_topology_agrees_after) and the
      * method waits and absorbs in order. 0: no mixing, and models may differ. */
@@ -151,7 +157,7 @@ enum sgp_event_type {
     /* The TRAIN job is done; code is 0, SGP_E_DIVERGED, or -ECANCELED: no step was taken. */
     SGP_EVENT_TRAINED,
     SGP_EVENT_PUBLISHED, /* the PUBLISH job is done */
-    SGP_EVENT_ABSORBED,  /* slot: the ABSORB or ADOPT job is done with this receive slot */
+    SGP_EVENT_ABSORBED,  /* slot: the ABSORB or ADOPT job is done with it; ADOPT: the first one */
     SGP_EVENT_RESTORED,  /* slot: the RESTORE job is done with this snapshot slot */
     SGP_EVENT_SKETCHED,  /* sketch: the SKETCH job is done */
     SGP_EVENT_ANSWER,    /* message: the ANSWER to the latest question; NULL: none will come */
@@ -210,12 +216,14 @@ enum sgp_effect_type {
     SGP_EFFECT_ABSORB,  /* job: x[slice] += fraction * receive slot */
     SGP_EFFECT_RESTORE, /* job: x[slice] += fraction * snapshot; a share was returned */
     SGP_EFFECT_NOTE,    /* something to report to people */
-    SGP_EFFECT_ADOPT,   /* job: x = factor * receive slot, momentum cleared */
-    SGP_EFFECT_SCALE,   /* job: x[slice] *= factor, which may be 0; answers nothing */
-    SGP_EFFECT_OUTER,   /* job: the outer step at `weight` (sgp/outer.h); answers nothing */
-    SGP_EFFECT_SKETCH,  /* job: the sketch of x / weight; answer with it */
-    SGP_EFFECT_FOLD,    /* the payload under way may be changed in place; absorbed, it becomes x */
-    SGP_EFFECT_FOLLOW,  /* job: copy = x = the receive slot's values; answer with the slot */
+    /* job: x = adopt.weight * the estimate of one receive slot, momentum cleared. The performer
+     * chooses among several (sgp_guard_choose). */
+    SGP_EFFECT_ADOPT,
+    SGP_EFFECT_SCALE,  /* job: x[slice] *= factor, which may be 0; answers nothing */
+    SGP_EFFECT_OUTER,  /* job: the outer step at `weight` (sgp/outer.h); answers nothing */
+    SGP_EFFECT_SKETCH, /* job: the sketch of x / weight; answer with it */
+    SGP_EFFECT_FOLD,   /* the payload under way may be changed in place; absorbed, it becomes x */
+    SGP_EFFECT_FOLLOW, /* job: copy = x = the receive slot's values; answer with the slot */
     /* job: u = receive slot; u -= factor * u * u * (x - snapshot), value by value. An ABSORB of the
      * slot follows. */
     SGP_EFFECT_COMPENSATE,
@@ -250,8 +258,9 @@ enum sgp_note {
      * once that has lasted for 3 s, and then once a minute. */
     SGP_NOTE_STARVING,
     SGP_NOTE_DIVERGED, /* training failed; the node pauses itself */
-    /* peer: the node adopted its estimate. Of an owner, amount: the number of recorded steps that
-     * no copy contains. */
+    /* peer: the node adopted its estimate. If the node compares estimates, peer is the node itself,
+     * because the ADOPT job chooses. Of an owner, amount: the number of recorded steps that no copy
+     * contains. */
     SGP_NOTE_ADOPTED,
     /* After STOP: all shares are settled or the bound has passed; the process may end. After LEAVE:
      * the node has left (status.left, heir, weight_left). */
@@ -356,6 +365,13 @@ enum sgp_publish {
     SGP_PUBLISH_TOKEN, /* of the token's holder: snapshot = copy = x = copy + keep * (x - copy) */
 };
 
+/* A received estimate that may be adopted: values of the slot / weight. */
+struct sgp_candidate {
+    uint32_t peer; /* its source */
+    uint32_t slot;
+    double weight;
+};
+
 /* A job's scalars travel by value. Messages are part of the effect and live as long as the list.
  * The type selects the member of the union. */
 struct sgp_effect {
@@ -418,10 +434,11 @@ struct sgp_effect {
             struct sgp_slice slice;
         } restore;
         struct {
-            uint32_t peer;
-            uint32_t slot;
-            double factor;
-            struct sgp_slice slice; /* the values in the slot */
+            uint32_t count; /* of the candidates: 1, or more if the node compares estimates */
+            struct sgp_candidate candidates[SGP_CANDIDATES_MOST];
+            double weight;          /* of x with that estimate */
+            struct sgp_slice slice; /* the values in each slot */
+            bool trained;           /* x is an earlier model, not the first parameters */
         } adopt;
         struct {
             double factor;
@@ -470,7 +487,8 @@ struct sgp_node_needs {
     uint32_t receives;
     uint32_t effects; /* most effects of one step */
     /* The largest share has `share_parts` of `slices` parts of the vector. No more of a receive
-     * slot is ever written, except in one slot, by an estimate or by a leaver's whole mass. */
+     * slot is ever written, except in one slot, by an estimate or by a leaver's whole mass. A node
+     * that compares estimates writes up to SGP_CANDIDATES_MOST slots. */
     uint32_t share_parts, slices;
     uint32_t links; /* and entries of a record */
 };

@@ -57,6 +57,19 @@ struct sgp_admission {
     double part;    /* out: the part of the way to what the share says, 0 to 1 */
 };
 
+/* The estimates of which one is adopted (sgp_guard_choose). */
+struct sgp_adoption {
+    uint32_t count;
+    struct sgp_candidate candidates[SGP_CANDIDATES_MOST];
+    float **places[SGP_CANDIDATES_MOST];
+    uint64_t files;  /* the performer's count when the job was requested */
+    double weight;   /* of x with that estimate */
+    bool trained;    /* x is an earlier model */
+    uint32_t chosen; /* out: the index of the adopted estimate, */
+    uint32_t other;  /* of the estimate that is furthest from it, */
+    double apart;    /* and their distance as sgp_relative_difference has it */
+};
+
 /* One job, by value. Its places belong to the performer. */
 struct sgp_work {
     enum sgp_effect_type type;
@@ -84,6 +97,7 @@ struct sgp_work {
     double lost;           /* PUBLISH: |s - project(s)| / |s| of the given values, over a sample */
     bool compares;         /* ABSORB: the result is in `comparison` */
     struct sgp_admission admission; /* ABSORB */
+    struct sgp_adoption adoption;   /* ADOPT */
     int code;                       /* of TRAIN */
     union {                         /* the result */
         struct {
@@ -203,6 +217,11 @@ bool sgp_perform_distance(const struct sgp_work *work, double *ret_distance);
  * the share was not judged, or its source had a number of a former file. */
 bool sgp_perform_admission(const struct sgp_performer *performer, const struct sgp_work *work,
     uint32_t *ret_peer, double *ret_part);
+
+/* Which of several estimates an ADOPT chose; part of `work`. NULL: there was one, or the peers have
+ * numbers of a former file. */
+const struct sgp_adoption *sgp_perform_adoption(
+    const struct sgp_performer *performer, const struct sgp_work *work);
 
 /* The event that answers a training of `steps` steps. */
 struct sgp_event sgp_perform_trained(int code, const struct sgp_training *training, uint32_t steps);

@@ -119,10 +119,13 @@ enum sgp_sim_lie {
     SGP_SIM_LIE_FLIP = 1, /* the negative of its values */
     SGP_SIM_LIE_SCALE,    /* ten times its values */
     SGP_SIM_LIE_NOISE,    /* its values, and normal noise that is about as long as they are */
+    /* The estimates for nodes that ask are the negative of its own. Its shares are honest. */
+    SGP_SIM_LIE_ESTIMATE,
+    SGP_SIM_LIE_MOST = SGP_SIM_LIE_ESTIMATE,
 };
 
-/* A node whose shares carry other values than it has, always. Their weights are right, and so are
- * its messages and the estimates for nodes that ask. */
+/* A node whose shares carry other values than it has, always, or whose estimates do. Their weights
+ * are right, and so are its messages. */
 struct sgp_sim_liar {
     uint32_t node;
     enum sgp_sim_lie lie;
@@ -180,6 +183,8 @@ struct sgp_sim_summary {
     /* Estimates taken from a neighbour, after a crash or by a node that is new to a running
      * fleet. */
     uint64_t adopted;
+    uint64_t compared;       /* of these, chosen among several (sgp_guard_choose) */
+    uint64_t misled;         /* of these, the estimate of a node that lies about it */
     uint64_t absences;       /* times that a node took a peer for absent */
     uint64_t jumps;          /* times that a node took a round far ahead */
     uint64_t cycles_renewed; /* times that a node began again with a higher epoch */

@@ -189,6 +189,17 @@ static bool is_range(const struct sgp_node *node, const struct sgp_slice *slice)
            slice->first <= node->config.parameters - slice->count;
 }
 
+static bool adoption_is_sound(const struct sgp_node *node, const struct sgp_effect *effect)
+{
+    uint32_t count = effect->adopt.count;
+    bool sound = count > 0 && count <= SGP_CANDIDATES_MOST && effect->adopt.weight >= 0 &&
+                 isfinite(effect->adopt.weight) && is_range(node, &effect->adopt.slice);
+    for (uint32_t i = 0; sound && i < count; i++)
+        sound = effect->adopt.candidates[i].slot < node->layout.receive_count &&
+                effect->adopt.candidates[i].weight > 0;
+    return sound;
+}
+
 static bool effect_is_sound(const struct sgp_node *node, const struct sgp_effect *effect)
 {
     uint32_t snapshots = node->layout.snapshot_count, receives = node->layout.receive_count;
@@ -220,8 +231,7 @@ static bool effect_is_sound(const struct sgp_node *node, const struct sgp_effect
     case SGP_EFFECT_RESTORE:
         return effect->restore.slot < snapshots && is_part(effect->restore.fraction);
     case SGP_EFFECT_ADOPT:
-        return effect->adopt.slot < receives && effect->adopt.factor >= 0 &&
-               isfinite(effect->adopt.factor) && is_range(node, &effect->adopt.slice);
+        return adoption_is_sound(node, effect);
     case SGP_EFFECT_SCALE:
         return effect->scale.factor >= 0 && isfinite(effect->scale.factor) &&
                is_range(node, &effect->scale.slice);

@@ -624,6 +624,9 @@ struct sgp_verdict sgp_core_estimate(
 struct sgp_verdict sgp_core_estimate_payload(
     struct sgp_node *node, struct sgp_core_link *link, int code);
 void sgp_core_estimate_down(struct sgp_node *node, struct sgp_core_link *link);
+/* the estimates that have come and are not adopted yet, because they are to be compared */
+uint32_t sgp_core_candidates(const struct sgp_node *node);
+void sgp_core_adopt(struct sgp_node *node); /* one of these, of which there is at least one */
 
 /* handing.c */
 void sgp_core_ask(struct sgp_node *node, struct sgp_core_link *link, const struct sgp_ask *ask);

@@ -19,7 +19,7 @@ enum sgp_event_type sgp_effect_answer(const struct sgp_effect *effect, uint32_t 
         *ret_slot = effect->absorb.slot;
         return SGP_EVENT_ABSORBED;
     case SGP_EFFECT_ADOPT:
-        *ret_slot = effect->adopt.slot;
+        *ret_slot = effect->adopt.candidates[0].slot;
         return SGP_EVENT_ABSORBED;
     case SGP_EFFECT_FOLLOW:
         *ret_slot = effect->follow.slot;

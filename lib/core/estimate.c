@@ -2,7 +2,11 @@
 /* Received estimates: a node whose parameters did not survive asks a source for a copy of its
  * model, and a worker asks its owner. No weight moves.
  *
- * seek.c chooses the source. handing.c hands estimates out.
+ * A node that compares estimates (config.candidates) keeps each as a candidate until enough have
+ * come. Then the ADOPT job chooses one of them. A node in a fleet with guards does so, because one
+ * neighbour may lie.
+ *
+ * seek.c chooses the sources. handing.c hands estimates out.
  *
  * The rule: docs/rules/estimate.md */
 #include "core/core.h"
@@ -50,7 +54,7 @@ struct sgp_verdict sgp_core_estimate(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_estimate *estimate)
 {
     if (!node->seeking.wants || link->question.slot == SGP_SLOT_NONE || link->question.filling ||
-        link->receiving.filling)
+        link->question.whole || link->receiving.filling)
         return sgp_hangs_up(SGP_E_CREDIT, SGP_REASON_CREDIT);
     if (estimate->same)
         return keep_own(node, link, estimate);
@@ -72,16 +76,56 @@ struct sgp_verdict sgp_core_estimate(
     return sgp_fine();
 }
 
-static void take(struct sgp_node *node, const struct sgp_core_link *link, uint32_t slot)
+/* The candidate's buffer is free when the job is done. */
+static void add_candidate(
+    struct sgp_node *node, struct sgp_effect *effect, struct sgp_core_link *link)
+{
+    uint32_t slot = link->question.slot, index = effect->adopt.count++;
+    struct sgp_receive *receive = &node->layout.receives[slot];
+    effect->adopt.candidates[index] = (struct sgp_candidate){
+        .peer = link->peer, .slot = slot, .weight = link->question.incoming.weight};
+    receive->state = index > 0 ? SGP_RECEIVE_COMPARED : SGP_RECEIVE_ABSORBING;
+    receive->first = effect->adopt.candidates[0].slot;
+    link->question.slot = SGP_SLOT_NONE;
+    link->question.whole = false;
+}
+
+static void take(struct sgp_node *node)
 {
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_ADOPT);
-    effect->adopt.peer = link->peer;
-    effect->adopt.slot = slot;
-    effect->adopt.slice = sgp_core_values(node, link);
-    effect->adopt.factor = node->mass.weight / link->question.incoming.weight;
-    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_ADOPTED, link->peer);
-    sgp_round lost = node->round - link->question.incoming.round;
+    sgp_round lost = 0;
+    bool fresh = true;
+    SGP_EACH_IN (link, node) {
+        if (!link->question.whole)
+            continue;
+        effect->adopt.slice = link->question.incoming.slice;
+        fresh = fresh && link->question.incoming.round == 0;
+        lost = node->round - link->question.incoming.round;
+        add_candidate(node, effect, link);
+    }
+    effect->adopt.weight = node->mass.weight;
+    effect->adopt.trained = !node->past.fresh;
+    node->past.fresh = node->past.fresh && fresh;
+    uint32_t peer = effect->adopt.candidates[0].peer;
+    bool one = effect->adopt.count == 1;
+    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_ADOPTED, one ? peer : node->config.self);
     note->amount = sgp_core_leads(node) && lost > 0 ? (double)lost : 0;
+}
+
+uint32_t sgp_core_candidates(const struct sgp_node *node)
+{
+    uint32_t count = 0;
+    SGP_EACH_IN (link, node)
+        count += link->question.whole;
+    return count;
+}
+
+void sgp_core_adopt(struct sgp_node *node)
+{
+    take(node);
+    sgp_core_stop_seeking(node);
+    node->seeking.until = node->now; /* no more estimates are needed */
+    node->unrecorded = true;
 }
 
 /* Whether a worker has all the copies that it needs. For other nodes the one estimate is enough. */
@@ -93,24 +137,34 @@ static bool is_enough(const struct sgp_node *node)
     return true;
 }
 
-static void adopt(struct sgp_node *node, struct sgp_core_link *link)
+static void follow(struct sgp_node *node, struct sgp_core_link *link)
 {
     uint32_t slot = link->question.slot;
     node->layout.receives[slot].state = SGP_RECEIVE_ABSORBING;
-    if (sgp_core_mints(node)) /* other nodes have or had the token */
-        sgp_core_forgo_token(node);
-    if (sgp_core_has_left(node, link))
-        sgp_core_find_outdated(node, link);
-    if (sgp_core_follows(node))
-        sgp_core_take_copy(node, link, slot, link->question.incoming.round);
-    else
-        take(node, link, slot);
+    sgp_core_take_copy(node, link, slot, link->question.incoming.round);
     node->past.fresh = node->past.fresh && link->question.incoming.round == 0;
     link->question.slot = SGP_SLOT_NONE;
     if (is_enough(node))
         sgp_core_stop_seeking(node);
-    node->seeking.until = node->now; /* one estimate is enough */
+    node->seeking.until = node->now;
     node->unrecorded = true;
+}
+
+/* The time for one more candidate is that of a question. */
+static void add(struct sgp_node *node, struct sgp_core_link *link)
+{
+    if (sgp_core_mints(node)) /* other nodes have or had the token */
+        sgp_core_forgo_token(node);
+    if (sgp_core_has_left(node, link))
+        sgp_core_find_outdated(node, link);
+    if (sgp_core_follows(node)) {
+        follow(node, link);
+        return;
+    }
+    link->question.whole = true;
+    node->seeking.compares_until = node->now + (SGP_SEEK_NS << node->seeking.turns);
+    if (sgp_core_candidates(node) >= node->config.candidates)
+        sgp_core_adopt(node);
 }
 
 /* Whether the received difference can be added to the copy. If not, the node asks for the complete
@@ -137,19 +191,20 @@ struct sgp_verdict sgp_core_estimate_payload(
     link->estimate.refused = code != 0;
     link->patience.trickles = false;
     if (code == 0 && of_link && has_base(link) && node->seeking.wants)
-        adopt(node, link);
+        add(node, link);
     else
         sgp_core_end_question(node, link);
     sgp_core_send(node, link, SGP_ASK)->ask.wants = false;
     return sgp_fine();
 }
 
-/* A connection has ended. Questions on it, in either direction, must be asked again. */
+/* A connection has ended. Questions on it, in either direction, must be asked again. A candidate
+ * has come whole, and stays. */
 void sgp_core_estimate_down(struct sgp_node *node, struct sgp_core_link *link)
 {
     link->work.held = SGP_ROUND_NONE;
-    if (link->direction == SGP_IN)
+    if (link->direction == SGP_IN && !link->question.whole)
         sgp_core_end_question(node, link);
-    else
+    else if (link->direction == SGP_OUT)
         sgp_core_ask(node, link, &(struct sgp_ask){.wants = false});
 }

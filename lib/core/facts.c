@@ -334,7 +334,7 @@ sgp_round sgp_core_label(const struct sgp_node *node, const struct sgp_core_link
 const struct sgp_core_link *sgp_core_asked(const struct sgp_node *node)
 {
     SGP_EACH_IN (link, node)
-        if (link->question.slot != SGP_SLOT_NONE)
+        if (link->question.slot != SGP_SLOT_NONE && !link->question.whole)
             return link;
     return NULL;
 }

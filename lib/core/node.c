@@ -17,10 +17,10 @@ static bool config_is_sound(const struct sgp_node_config *config)
            sgp_topology_check_owners(config->topology, config->parameters, NULL) == 0 &&
            config->rounds >= 0 && config->rounds < SGP_ROUND_MAX && config->local_steps > 0 &&
            config->overlap <= SGP_OVERLAP_MAX && config->compressor <= SGP_COMPRESSOR_MOST &&
-           config->copies <= SGP_COMPRESSOR_MOST && config->weight_least >= 0 &&
-           config->patience >= 0 && config->patience <= SGP_PATIENCE_MAX_NS &&
-           config->weight_least <= SGP_NODES_MAX && config->weight_most >= 0 &&
-           config->weight_most <= SGP_NODES_MAX &&
+           config->copies <= SGP_COMPRESSOR_MOST && config->candidates <= SGP_CANDIDATES_MOST &&
+           config->weight_least >= 0 && config->patience >= 0 &&
+           config->patience <= SGP_PATIENCE_MAX_NS && config->weight_least <= SGP_NODES_MAX &&
+           config->weight_most >= 0 && config->weight_most <= SGP_NODES_MAX &&
            (config->record == NULL ||
                (config->record->incarnation == config->incarnation &&
                    sgp_record_is_sound(config->record, config->topology->node_count)));
@@ -106,7 +106,8 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
     node->folding = (struct sgp_folding){.snapshot = SGP_SLOT_NONE, .pinned = SGP_SLOT_NONE};
     node->handing = (struct sgp_handing){
         .slot = SGP_SLOT_NONE, .label = SGP_ROUND_NONE, .change = SGP_SLOT_NONE};
-    node->seeking = (struct sgp_seeking){.slot = SGP_SLOT_NONE, .until = SGP_TIME_NEVER};
+    node->seeking = (struct sgp_seeking){
+        .slot = SGP_SLOT_NONE, .until = SGP_TIME_NEVER, .compares_until = SGP_TIME_NEVER};
     node->past.restored = config->record != NULL || config->seeks;
     node->past.fresh = config->fresh;
     if (config->record != NULL)
@@ -188,6 +189,18 @@ static void on_start(struct sgp_node *node)
     sgp_core_scale(node, factor, sgp_core_all(node));
 }
 
+/* Estimates that were compared are free with the first of them. */
+static void on_absorbed(struct sgp_node *node, uint32_t slot)
+{
+    struct sgp_receive *receives = node->layout.receives;
+    sgp_assert(slot < node->layout.receive_count && receives[slot].state == SGP_RECEIVE_ABSORBING);
+    receives[slot].state = SGP_RECEIVE_FREE;
+    sgp_core_forget_base(node, &receives[slot].base);
+    for (uint32_t i = 0; i < node->layout.receive_count; i++)
+        if (receives[i].state == SGP_RECEIVE_COMPARED && receives[i].first == slot)
+            receives[i].state = SGP_RECEIVE_FREE;
+}
+
 static void dispatch(struct sgp_node *node, const struct sgp_event *event)
 {
     switch (event->type) {
@@ -215,10 +228,7 @@ static void dispatch(struct sgp_node *node, const struct sgp_event *event)
             sgp_core_published(node);
         break;
     case SGP_EVENT_ABSORBED:
-        sgp_assert(event->slot < node->layout.receive_count &&
-                   node->layout.receives[event->slot].state == SGP_RECEIVE_ABSORBING);
-        node->layout.receives[event->slot].state = SGP_RECEIVE_FREE;
-        sgp_core_forget_base(node, &node->layout.receives[event->slot].base);
+        on_absorbed(node, event->slot);
         break;
     case SGP_EVENT_RESTORED:
         sgp_assert(event->slot < node->layout.snapshot_count &&
@@ -302,6 +312,8 @@ sgp_time sgp_node_deadline(const struct sgp_node *node)
     bool stands = node->state == SGP_NODE_JOINING || node->stage == SGP_STAGE_BEGIN;
     if (seeks && (stands || sgp_core_has_gone(node)) && node->seeking.until < least)
         least = node->seeking.until;
+    if (node->seeking.compares_until > node->now && node->seeking.compares_until < least)
+        least = node->seeking.compares_until;
     sgp_time answered = sgp_core_answered_by(node);
     least = answered < least ? answered : least;
     sgp_time due = sgp_core_due(node), passes_on = sgp_core_passes_on_at(node);

@@ -92,8 +92,10 @@ void sgp_core_want(struct sgp_node *node)
 {
     if (node->seeking.wants)
         return;
-    node->seeking =
-        (struct sgp_seeking){.wants = true, .slot = SGP_SLOT_NONE, .until = SGP_TIME_NEVER};
+    node->seeking = (struct sgp_seeking){.wants = true,
+        .slot = SGP_SLOT_NONE,
+        .until = SGP_TIME_NEVER,
+        .compares_until = SGP_TIME_NEVER};
     sgp_core_set_aside(node);
 }
 
@@ -102,7 +104,7 @@ void sgp_core_end_question(struct sgp_node *node, struct sgp_core_link *link)
 {
     uint32_t slot = link->question.slot;
     link->question.slot = SGP_SLOT_NONE;
-    link->question.filling = false;
+    link->question.filling = link->question.whole = false;
     if (slot == SGP_SLOT_NONE)
         return;
     if (node->seeking.wants && node->seeking.slot == SGP_SLOT_NONE)
@@ -116,10 +118,12 @@ void sgp_core_end_question(struct sgp_node *node, struct sgp_core_link *link)
 void sgp_core_stop_seeking(struct sgp_node *node)
 {
     node->seeking.wants = false;
+    node->seeking.compares_until = SGP_TIME_NEVER;
     SGP_EACH_IN (link, node) {
         if (link->question.slot == SGP_SLOT_NONE || link->question.filling)
             continue;
-        sgp_core_send(node, link, SGP_ASK)->ask.wants = false;
+        if (!link->question.whole)
+            sgp_core_send(node, link, SGP_ASK)->ask.wants = false;
         sgp_core_end_question(node, link);
     }
     if (node->seeking.slot != SGP_SLOT_NONE)

@@ -127,6 +127,7 @@ static void part_with(struct sgp_node *node, struct sgp_core_link *link)
             sgp_core_take_back(node, link, SGP_REASON_TOPOLOGY);
     if (link->direction == SGP_IN)
         sgp_core_absorb_from(node, link->peer);
+    sgp_core_end_question(node, link); /* also a candidate without a connection */
     sgp_core_forget_base(node, &link->work.base);
 }
 

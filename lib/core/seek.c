@@ -5,6 +5,9 @@
  * each is asked for its part. If a source does not answer, its connection is closed and the next
  * source is asked. So a late answer is never taken for the answer to a later question.
  *
+ * A node that compares estimates asks until it has as many as it compares. It is content with fewer
+ * if no other source can be asked, or if none has answered in the time of a question.
+ *
  * The rule: docs/rules/estimate.md */
 #include "core/core.h"
 
@@ -106,7 +109,8 @@ static struct sgp_core_link *next_source(const struct sgp_node *node)
  * too. A source that rejoins or drains has no estimate. */
 static void give_way(struct sgp_node *node, struct sgp_core_link *link, bool other)
 {
-    if (link->question.slot == SGP_SLOT_NONE || link->question.filling)
+    bool open = link->question.slot != SGP_SLOT_NONE && !link->question.whole;
+    if (!open || link->question.filling)
         return;
     bool late = other && node->now >= link->question.until;
     bool serves = sgp_core_living(link) || drains(link);
@@ -133,6 +137,19 @@ static void ask(struct sgp_node *node, struct sgp_core_link *link)
         .digest = link->question.digest};
 }
 
+/* Whether the node has estimates to compare, and expects no more of them. An answer that is
+ * arriving is expected, and so is one of a source that has not been heard yet. */
+static bool has_compared(const struct sgp_node *node, const struct sgp_core_link *next)
+{
+    const struct sgp_core_link *asked = sgp_core_asked(node);
+    if (sgp_core_candidates(node) == 0 || (asked != NULL && asked->question.filling))
+        return false;
+    bool all = asked == NULL && next == NULL;
+    SGP_EACH_IN (link, node)
+        all = all && (link->liveness.heard != SGP_TIME_NEVER || link->retired);
+    return all || node->now >= node->seeking.compares_until;
+}
+
 void sgp_core_seek(struct sgp_node *node)
 {
     if (!node->seeking.wants || node->drained)
@@ -150,6 +167,8 @@ void sgp_core_seek(struct sgp_node *node)
         if (next != NULL)
             sgp_core_set_aside(node);
     }
+    if (has_compared(node, next))
+        sgp_core_adopt(node);
 }
 
 sgp_time sgp_core_answered_by(const struct sgp_node *node)
@@ -158,7 +177,8 @@ sgp_time sgp_core_answered_by(const struct sgp_node *node)
     for (uint32_t i = node->layout.out_count; node->seeking.wants && i < node->layout.link_count;
          i++) {
         const struct sgp_core_link *link = &node->layout.links[i];
-        bool open = link->question.slot != SGP_SLOT_NONE && !link->question.filling;
+        bool open = link->question.slot != SGP_SLOT_NONE && !link->question.filling &&
+                    !link->question.whole;
         if (open && link->question.until > node->now && link->question.until < least)
             least = link->question.until;
     }
@@ -225,6 +245,9 @@ bool sgp_core_seeks(struct sgp_node *node)
     bool hopeless = (all && !living) || node->now >= node->seeking.until;
     if (awaits_answer(node) || !hopeless)
         return true;
-    sgp_core_stop_seeking(node);
+    if (sgp_core_candidates(node) > 0)
+        sgp_core_adopt(node);
+    else
+        sgp_core_stop_seeking(node);
     return false;
 }

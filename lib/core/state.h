@@ -152,6 +152,7 @@ struct sgp_core_link {
          * peer was not asked. */
         uint32_t slot;
         bool filling;    /* `incoming` was announced, and its payload is arriving */
+        bool whole;      /* it has come, and is a candidate (estimate.c) */
         sgp_round newer; /* the least version (label) of the estimate that this node wants */
         sgp_time until;  /* when the next source is asked instead */
         uint64_t digest; /* of x, as the question said; 0: it said none */
@@ -305,6 +306,7 @@ enum sgp_receive_state {
     SGP_RECEIVE_GRANTED,
     SGP_RECEIVE_HELD,      /* accepted, but not absorbed yet */
     SGP_RECEIVE_ABSORBING, /* being absorbed or adopted */
+    SGP_RECEIVE_COMPARED,  /* an estimate that is compared with the one in slot `first` */
 };
 
 struct sgp_receive { /* A receive buffer. */
@@ -315,6 +317,7 @@ struct sgp_receive { /* A receive buffer. */
     bool counts; /* HELD, an update: its step is closed, and it counts for `share.fraction` */
     /* snapshot from which the update's delay is compensated; SGP_SLOT_NONE: it is not */
     uint32_t base;
+    uint32_t first; /* COMPARED */
 };
 
 /* The share that is added to x while it arrives. There is one at a time. fold.c; publish.c,
@@ -406,6 +409,8 @@ struct sgp_seeking {
     bool wants;
     uint32_t slot;  /* receive slot reserved for the next question, or SGP_SLOT_NONE */
     sgp_time until; /* when the search ends; SGP_TIME_NEVER: it may not start yet */
+    /* until when the node waits for more estimates to compare; SGP_TIME_NEVER: it has none */
+    sgp_time compares_until;
     uint32_t turn;  /* the in-link from which the choice of the next source begins */
     uint32_t turns; /* how often a source was replaced by the next one */
 };

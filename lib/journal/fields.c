@@ -28,6 +28,7 @@ static const struct sgp_schema_field config_fields[] = {
     CONFIG(one_beginning),
     CONFIG(copies),
     CONFIG(x_digest),
+    CONFIG(candidates),
 };
 const struct sgp_schema sgp_journal_config = SGP_SCHEMA(struct sgp_node_config, config_fields);
 

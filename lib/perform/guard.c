@@ -62,6 +62,29 @@ double sgp_guard_part(double bound, double distance)
     return isfinite(distance) ? bound / distance : 0;
 }
 
+/* ---- estimates ---- */
+
+static double limited(double distance)
+{
+    return isfinite(distance) ? fmin(distance, FAR) : FAR;
+}
+
+uint32_t sgp_guard_choose(
+    uint32_t count, double apart[SGP_CANDIDATES_MOST][SGP_CANDIDATES_MOST], const double *own)
+{
+    double sums[SGP_CANDIDATES_MOST] = {0};
+    uint32_t chosen = 0;
+    sgp_assert(count > 0 && count <= SGP_CANDIDATES_MOST);
+    for (uint32_t i = 0; i < count; i++) {
+        if (count == 2 && own != NULL)
+            sums[i] = limited(own[i]);
+        for (uint32_t j = 0; j < count && count > 2; j++)
+            sums[i] += i != j ? limited(apart[i][j]) : 0;
+        chosen = sums[i] < sums[chosen] ? i : chosen;
+    }
+    return chosen;
+}
+
 /* ---- what is remembered ---- */
 
 static struct sgp_guard_neighbour *find(struct sgp_guard *guard, uint32_t peer)
@@ -81,7 +104,6 @@ void sgp_guard_hear(struct sgp_guard *guard, uint32_t peer, double distance)
     struct sgp_guard_neighbour *neighbour = find(guard, peer);
     if (neighbour == NULL)
         return;
-    neighbour->distances[neighbour->heard % SGP_GUARD_DISTANCES] =
-        isfinite(distance) ? fmin(distance, FAR) : FAR;
+    neighbour->distances[neighbour->heard % SGP_GUARD_DISTANCES] = limited(distance);
     neighbour->heard++;
 }

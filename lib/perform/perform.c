@@ -301,6 +301,21 @@ static void begin_with(struct sgp_work *work, const struct sgp_pool *pool, uint3
     work->slice = slice;
 }
 
+static void begin_adopt(
+    struct sgp_performer *performer, const struct sgp_effect *effect, struct sgp_work *work)
+{
+    struct sgp_adoption *adoption = &work->adoption;
+    *adoption = (struct sgp_adoption){.count = effect->adopt.count,
+        .files = performer->files,
+        .weight = effect->adopt.weight,
+        .trained = effect->adopt.trained};
+    for (uint32_t i = 0; i < adoption->count; i++) {
+        adoption->candidates[i] = effect->adopt.candidates[i];
+        adoption->places[i] = sgp_pool_place(&performer->receives, adoption->candidates[i].slot);
+    }
+    work->slice = effect->adopt.slice;
+}
+
 static void begin_follow(
     struct sgp_performer *performer, const struct sgp_effect *effect, struct sgp_work *work)
 {
@@ -341,8 +356,7 @@ void sgp_perform_begin(
         work->compressor = effect->restore.compressor;
         break;
     case SGP_EFFECT_ADOPT:
-        begin_with(work, &performer->receives, effect->adopt.slot, effect->adopt.factor,
-            effect->adopt.slice);
+        begin_adopt(performer, effect, work);
         break;
     case SGP_EFFECT_FOLLOW:
         begin_follow(performer, effect, work);
@@ -536,6 +550,52 @@ static void run_absorb(const struct sgp_performer *performer, struct sgp_work *w
         work->slice.first, work->slice.count, work->compares ? &work->comparison : NULL);
 }
 
+static double distance_to(const struct sgp_adoption *adoption, uint32_t index, const float *values,
+    double weight, struct sgp_slice slice, double *ret_norm)
+{
+    double difference;
+    sgp_kernels_best()->distance(&difference, ret_norm, *adoption->places[index],
+        (float)(1 / adoption->candidates[index].weight), values, (float)(1 / weight), slice.count);
+    return difference;
+}
+
+/* Set the chosen index, and how far the other estimates are from that one. */
+static void compare(struct sgp_adoption *adoption, struct sgp_trainer *trainer, double own_weight,
+    struct sgp_slice slice)
+{
+    uint32_t count = adoption->count;
+    double squares[SGP_CANDIDATES_MOST][SGP_CANDIDATES_MOST], norms[SGP_CANDIDATES_MOST], norm;
+    double apart[SGP_CANDIDATES_MOST][SGP_CANDIDATES_MOST], own[SGP_CANDIDATES_MOST];
+    struct sgp_trainer_state state;
+    bool judges = adoption->trained && own_weight >= (double)FLT_MIN;
+    trainer->methods->state(trainer, &state);
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t j = 0; j < count; j++) {
+            squares[j][i] = distance_to(adoption, j, *adoption->places[i],
+                adoption->candidates[i].weight, slice, &norms[i]);
+            apart[j][i] = sqrt(squares[j][i]);
+        }
+        if (judges)
+            own[i] =
+                sqrt(distance_to(adoption, i, state.x + slice.first, own_weight, slice, &norm));
+    }
+    uint32_t chosen = adoption->chosen = sgp_guard_choose(count, apart, judges ? own : NULL);
+    adoption->other = chosen == 0;
+    for (uint32_t j = 0; j < count; j++)
+        if (j != chosen && !(apart[j][chosen] <= apart[adoption->other][chosen]))
+            adoption->other = j;
+    adoption->apart = sgp_relative_difference(squares[adoption->other][chosen], norms[chosen]);
+}
+
+static void run_adopt(struct sgp_trainer *trainer, struct sgp_work *work)
+{
+    struct sgp_adoption *adoption = &work->adoption;
+    if (adoption->count > 1)
+        compare(adoption, trainer, work->weight, work->slice);
+    sgp_copy_adopt(trainer, *adoption->places[adoption->chosen],
+        adoption->weight / adoption->candidates[adoption->chosen].weight, work->slice);
+}
+
 bool sgp_perform_run(const struct sgp_performer *performer, struct sgp_work *work)
 {
     struct sgp_trainer *trainer = performer->trainer;
@@ -564,7 +624,7 @@ bool sgp_perform_run(const struct sgp_performer *performer, struct sgp_work *wor
                 trainer, *work->place + slice.first, (float)work->factor, slice.first, slice.count);
         break;
     case SGP_EFFECT_ADOPT:
-        sgp_copy_adopt(trainer, *work->place, work->factor, slice);
+        run_adopt(trainer, work);
         break;
     case SGP_EFFECT_FOLLOW:
         if (work->adds)
@@ -634,4 +694,12 @@ bool sgp_perform_admission(const struct sgp_performer *performer, const struct s
     *ret_peer = admission->peer;
     *ret_part = admission->part;
     return true;
+}
+
+const struct sgp_adoption *sgp_perform_adoption(
+    const struct sgp_performer *performer, const struct sgp_work *work)
+{
+    const struct sgp_adoption *adoption = &work->adoption;
+    bool compared = work->type == SGP_EFFECT_ADOPT && adoption->count > 1;
+    return compared && adoption->files == performer->files ? adoption : NULL;
 }

@@ -269,9 +269,11 @@ static int fill(struct sgp_sim *sim, struct sgp_sim_connection *connection)
     sgp_assert(
         share->slice.count <= dimension && share->slice.first <= dimension - share->slice.count);
     carry(sim, connection, sent);
-    if (!estimate)
-        sgp_sim_lie(sim, source->index,
-            *sgp_pool_place(&target->performer.receives, connection->slot), share->slice.count);
+    float *said = *sgp_pool_place(&target->performer.receives, connection->slot);
+    if (estimate)
+        sgp_sim_lie_of_estimate(sim, source->index, said, share->slice.count);
+    else
+        sgp_sim_lie(sim, source->index, said, share->slice.count);
     if (!estimate &&
         XXH3_64bits(sent, dimension * sizeof *sent) != source->digests[connection->snapshot]) {
         sgp_sim_fail(sim, SGP_E_STATE,
@@ -327,7 +329,9 @@ static void payload(struct sgp_sim *sim, struct sgp_sim_connection *connection)
     sim->arriving = receive;
     sgp_sim_post(sim, target, &event);
     sim->arriving = NULL;
-    if (sim->links[connection->links[SGP_SIM_TARGET]].said == said &&
+    /* the core may keep an estimate, to compare it with others */
+    bool may_stay = receive->share.number == 0 && event.code == 0 && sim->options.guard > 0;
+    if (!may_stay && sim->links[connection->links[SGP_SIM_TARGET]].said == said &&
         receive->state == SGP_SIM_RECEIVE_HELD)
         receive->state = SGP_SIM_RECEIVE_FREE;
 }

@@ -111,7 +111,8 @@ static void ask(struct sgp_sim_host *host, const struct sgp_effect *effect, stru
         host->receives[effect->receive_token.slot].state = SGP_SIM_RECEIVE_TAKEN;
         break;
     case SGP_EFFECT_ADOPT:
-        take_estimate(host, effect->adopt.slot, effect->adopt.slice);
+        for (uint32_t i = 0; i < effect->adopt.count; i++)
+            take_estimate(host, effect->adopt.candidates[i].slot, effect->adopt.slice);
         break;
     case SGP_EFFECT_FOLLOW:
         if (effect->follow.slot == SGP_SLOT_NONE)
@@ -298,6 +299,13 @@ static void after_absorb(struct sgp_sim_host *host, const struct sgp_sim_job *jo
     check_distance(host, work);
 }
 
+static void after_adopting(struct sgp_sim_host *host, const struct sgp_adoption *adoption)
+{
+    for (uint32_t i = 0; i < adoption->count; i++)
+        host->receives[adoption->candidates[i].slot].state = SGP_SIM_RECEIVE_FREE;
+    sgp_sim_check_choice(host, adoption);
+}
+
 /* x was replaced. */
 static void after_replacing(struct sgp_sim_host *host, const struct sgp_sim_job *job)
 {
@@ -307,6 +315,8 @@ static void after_replacing(struct sgp_sim_host *host, const struct sgp_sim_job 
         return;
     }
     host->receives[job->work.slot].state = SGP_SIM_RECEIVE_FREE;
+    if (job->work.type == SGP_EFFECT_ADOPT)
+        after_adopting(host, &job->work.adoption);
     if (job->work.type == SGP_EFFECT_RECEIVE_TOKEN)
         sgp_sim_check_stands(host);
     else if (sgp_sim_has_token(host))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The guard's rule (sgp/guard.h) once more, value by value in double precision, with distances of
- * its own. It checks each guarded share, and counts what the guard took from it. */
+/* The guard's rules (sgp/guard.h) once more, value by value in double precision, with distances of
+ * their own. They check each guarded share, and count what the guard took from it. They also check
+ * which of several estimates was adopted. */
 #include "sim/world.h"
 
 #include <errno.h>
@@ -14,6 +15,7 @@
  * rounding, and so is a bound that was made of them. */
 #define ROUNDING 1e-5
 #define PART_SLACK 1e-4 /* of a part of the way, for the same reason */
+#define LONGEST 1e15    /* the square of a longer distance is no float32 */
 #define LEAST 1e-18     /* the square of a lesser value is no normal number of float32 */
 
 struct sgp_sim_word { /* what a source has said */
@@ -141,4 +143,58 @@ void sgp_sim_check_guarded(
     word->latest[word->said++ % LATEST] = saying.distance;
     sim->summary.shares_guarded++;
     sim->summary.shares_clipped += saying.distance > bound;
+}
+
+/* ---- estimates ---- */
+
+/* The distance between two models, which are values over a weight. Their lengths are added to
+ * *lengths. */
+static double between(const float *a, double a_weight, const float *b, double b_weight,
+    uint64_t count, double *lengths)
+{
+    double difference = 0, first = 0, second = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        double ours = (double)a[i] / a_weight, theirs = (double)b[i] / b_weight;
+        difference += (ours - theirs) * (ours - theirs);
+        first += ours * ours;
+        second += theirs * theirs;
+    }
+    *lengths += sqrt(first) + sqrt(second);
+    return sqrt(difference);
+}
+
+/* By how much estimate `index` is away from what judges it. */
+static double away(
+    const struct sgp_sim *sim, const struct sgp_adoption *adoption, uint32_t index, double *lengths)
+{
+    uint64_t count = sim->options.dimension;
+    const float *values = *adoption->places[index];
+    double weight = adoption->candidates[index].weight, sum = 0;
+    if (adoption->count == 2)
+        return adoption->trained && adoption->weight >= (double)FLT_MIN
+                   ? between(values, weight, sim->before, adoption->weight, count, lengths)
+                   : index;
+    for (uint32_t i = 0; i < adoption->count; i++)
+        sum += between(
+            values, weight, *adoption->places[i], adoption->candidates[i].weight, count, lengths);
+    return sum;
+}
+
+void sgp_sim_check_choice(struct sgp_sim_host *host, const struct sgp_adoption *adoption)
+{
+    struct sgp_sim *sim = host->sim;
+    uint32_t chosen = adoption->chosen;
+    bool numbered = adoption->files == host->performer.files;
+    uint32_t source = host->file->hosts[adoption->candidates[chosen].peer];
+    sim->summary.misled += numbered && sgp_sim_lies_of_estimate(sim, source);
+    if (adoption->count < 2)
+        return;
+    sim->summary.compared++;
+    double lengths = 0, taken = away(sim, adoption, chosen, &lengths);
+    for (uint32_t i = 0; i < adoption->count && isfinite(lengths); i++) {
+        double other = away(sim, adoption, i, &lengths);
+        if (taken > other * (1 + PART_SLACK) + ROUNDING * lengths && lengths < LONGEST)
+            sgp_sim_fail(sim, SGP_E_STATE, "%s adopts an estimate %.9g away, and another is %.9g",
+                sgp_sim_name(sim, host->index), taken, other);
+    }
 }

@@ -128,6 +128,7 @@ void sgp_sim_node_config(
         .local_steps = options->local_steps,
         .compressor = options->chooser.compressor,
         .copies = options->copies.compressor,
+        .candidates = options->guard > 0 ? SGP_CANDIDATES_MOST : 0,
         .final_cycles = options->final_cycles,
         .start = options->start,
         .weight_least = host->weight_least,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Liars: hosts whose shares carry other values than they have. Weights, rounds and all messages are
- * honest. What a share says too much or too little is counted when it is accepted: the sum of x
- * over all hosts changes by that. */
+/* Liars: hosts whose shares or estimates carry other values than they have. Weights, rounds and all
+ * messages are honest. What a share says too much or too little is counted when it is accepted: the
+ * sum of x over all hosts changes by that. */
 #include "sim/world.h"
 
 #include "sgp/kernels.h"
@@ -27,10 +27,23 @@ static void add_noise(struct sgp_random *random, float *values, uint64_t count)
         values[i] += (float)(deviation * sgp_random_normal(random));
 }
 
+bool sgp_sim_lies_of_estimate(const struct sgp_sim *sim, uint32_t host)
+{
+    const struct sgp_sim_liar *liar = liar_of(sim, host);
+    return liar != NULL && liar->lie == SGP_SIM_LIE_ESTIMATE;
+}
+
+void sgp_sim_lie_of_estimate(
+    const struct sgp_sim *sim, uint32_t source, float *values, uint64_t count)
+{
+    for (uint64_t i = 0; i < count && sgp_sim_lies_of_estimate(sim, source); i++)
+        values[i] = -values[i];
+}
+
 void sgp_sim_lie(struct sgp_sim *sim, uint32_t source, float *values, uint64_t count)
 {
     const struct sgp_sim_liar *liar = liar_of(sim, source);
-    if (liar == NULL)
+    if (liar == NULL || liar->lie == SGP_SIM_LIE_ESTIMATE)
         return;
     if (liar->lie == SGP_SIM_LIE_NOISE)
         add_noise(&sim->random, values, count);

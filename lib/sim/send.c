@@ -261,7 +261,9 @@ void sgp_sim_receive(void *context, struct sgp_link link, uint32_t slot)
     struct sgp_sim_connection *connection = sgp_sim_connection_of(sim, link.connection);
     sgp_assert(connection);
     struct sgp_sim_receive *receive = &host->receives[slot];
-    if (receive->state != SGP_SIM_RECEIVE_FREE)
+    /* an estimate that the core has not adopted may be dropped at any time */
+    bool dropped = receive->state == SGP_SIM_RECEIVE_HELD && receive->share.number == 0;
+    if (receive->state != SGP_SIM_RECEIVE_FREE && !dropped)
         sgp_sim_fail(sim, SGP_E_STATE, "%s receives into slot %u, which is in use",
             sgp_sim_name(sim, host->index), slot);
     receive->state = SGP_SIM_RECEIVE_FILLING;

@@ -21,7 +21,7 @@
  *   buffers.c        the memory of a host
  *   checkpoint.c     parameters that are saved
  *   chosen.c         coded updates: checks that nothing of them is lost
- *   guarded.c        guarded shares: what of them is taken
+ *   guarded.c        guarded shares: what of them is taken; compared estimates
  *   owner.c          an owner's steps: which updates were in time, and that their mean is added
  *   stale.c          an owner at its own pace: the staleness of an update, and what is added of it
  *   token.c          the token: its values, and that exactly one node has it
@@ -31,7 +31,7 @@
  *   options.c        the options, checked and copied
  *   file.c           topology files: which one each host has
  *   link.c           both ends of every edge of any file
- *   liar.c           shares that say what their source does not have
+ *   liar.c           shares and estimates that say what their source does not have
  *   network_model.c  which faults are active now
  *   stall.c          detection of a stall, and its cause
  *   host.c           the configuration of a host's core
@@ -552,6 +552,10 @@ sgp_time sgp_sim_faults_end(const struct sgp_sim *sim);
 /* liar.c */
 /* The payload of a share arrives at its target: if its source lies, the values change. */
 void sgp_sim_lie(struct sgp_sim *sim, uint32_t source, float *values, uint64_t count);
+/* The same for the payload of an estimate. */
+void sgp_sim_lie_of_estimate(
+    const struct sgp_sim *sim, uint32_t source, float *values, uint64_t count);
+bool sgp_sim_lies_of_estimate(const struct sgp_sim *sim, uint32_t host);
 /* The target has accepted a share of that snapshot, in this slot. */
 void sgp_sim_count_lie(struct sgp_sim *sim, const struct sgp_sim_host *source, uint32_t snapshot,
     const struct sgp_sim_host *target, uint32_t slot);
@@ -755,6 +759,9 @@ void sgp_sim_free_words(struct sgp_sim_host *host);
  * sim->share. */
 void sgp_sim_check_guarded(
     struct sgp_sim_host *host, const struct sgp_work *work, const struct sgp_share *share);
+
+/* A job is about to adopt an estimate. x is sim->before. */
+void sgp_sim_check_choice(struct sgp_sim_host *host, const struct sgp_adoption *adoption);
 
 /* stale.c */
 bool sgp_sim_adds_each(const struct sgp_sim_host *host); /* an owner at its own pace */

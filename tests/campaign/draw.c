@@ -101,7 +101,7 @@ void campaign_lie(struct campaign *campaign)
         return;
     campaign->liar =
         (struct sgp_sim_liar){.node = draw_below(campaign, campaign->topology->node_count),
-            .lie = (enum sgp_sim_lie)(SGP_SIM_LIE_FLIP + draw_below(campaign, SGP_SIM_LIE_NOISE))};
+            .lie = (enum sgp_sim_lie)(SGP_SIM_LIE_FLIP + draw_below(campaign, SGP_SIM_LIE_MOST))};
     options->liars = &campaign->liar;
     options->liar_count = 1;
     options->guard = all_suit_guard(campaign) ? 1 : 0;

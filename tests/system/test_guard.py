@@ -2,6 +2,7 @@
 """[train] guard in real daemons: how it is refused, what it shows, and a broken node among nodes that have it."""
 import os
 import re
+import signal
 
 import fleet
 from fleet import FleetTest
@@ -60,9 +61,10 @@ class Guarded(FleetTest):
         metrics = f.nodes[0].get("/metrics")[1].decode()
         self.assertIn('sgpd_link_shares_clipped_total{peer="n1",direction="in"} %d' % peer["shares_clipped"], metrics)
 
-    def test_a_node_that_learns_wrong_labels_in_great_steps_is_clipped_and_named(self):
-        f = self.fleet(4, phases=COMPLETE, options={**GUARD, "train.epochs": "60"}, own={
-            3: {"data.train": "wrong.csv", "data.shards": "none", "optimizer.learning_rate": "20", "train.rounds": "400",
+    def fleet_of_one_that_is_wrong(self, epochs, rounds):
+        """n3 learns wrong labels in great steps."""
+        f = self.fleet(4, phases=COMPLETE, options={**GUARD, "train.epochs": epochs}, own={
+            3: {"data.train": "wrong.csv", "data.shards": "none", "optimizer.learning_rate": "20", "train.rounds": rounds,
                 "train.epochs": None}})
         path = os.path.join(f.directory, "wrong.csv")
         fleet.write_rows(path, seed=2)
@@ -71,6 +73,21 @@ class Guarded(FleetTest):
         with open(path, "w", encoding="utf-8") as file:
             file.write(text.replace("pos", "?").replace("neg", "pos").replace("?", "neg"))
         f.start()
+        return f
+
+    def test_a_node_that_comes_back_compares_the_models_of_three(self):
+        f = self.fleet_of_one_that_is_wrong("100000", "1000000")
+        f.wait_log(0, "event=clipped peer=n3 direction=in")
+        f.nodes[0].end(signal.SIGKILL)
+        f.nodes[0].start()
+        f.wait_log(0, "event=compared peer=")
+        line = next(line for line in f.nodes[0].log().splitlines() if "event=compared" in line)
+        self.assertRegex(line, r"event=compared peer=n[12] other=n3 models=3 apart=\d")
+        self.assertIn("it is nearer to the third; n3 may be broken, or lie", line)
+        f.wait_state("training", [0])
+
+    def test_a_node_that_learns_wrong_labels_in_great_steps_is_clipped_and_named(self):
+        f = self.fleet_of_one_that_is_wrong("60", "400")
         f.wait_log(0, "event=clipped peer=n3 direction=in")
         f.wait_state("finished", [0, 1, 2])
         for i in range(3):

@@ -170,7 +170,12 @@ Test(check, an_effect_out_of_range_is_seen)
         {.type = SGP_EFFECT_ABSORB, .absorb = {.slot = 0, .fraction = NAN}},
         {.type = SGP_EFFECT_RESTORE, .restore = {.slot = SGP_SLOT_NONE, .fraction = 0.5}},
         {.type = SGP_EFFECT_SCALE, .scale = {.factor = -1}},
-        {.type = SGP_EFFECT_ADOPT, .adopt = {.slot = 0, .factor = INFINITY}},
+        {.type = SGP_EFFECT_ADOPT,
+            .adopt =
+                {.count = 1, .candidates = {{.weight = 1}}, .weight = INFINITY, .slice = {0, 1}}},
+        {.type = SGP_EFFECT_ADOPT,
+            .adopt = {.count = 1, .candidates = {{.weight = 0}}, .weight = 1, .slice = {0, 1}}},
+        {.type = SGP_EFFECT_ADOPT, .adopt = {.count = 0, .weight = 1, .slice = {0, 1}}},
         {.type = SGP_EFFECT_SEND, .send = {.link = {.connection = 0}}},
         {.type = SGP_EFFECT_TRAIN, .weight = 0, .train = {.steps = 1, .pace = 1}},
     };

@@ -66,6 +66,29 @@ Test(guard, a_share_is_taken_as_far_as_the_bound)
     cr_assert(epsilon_eq(dbl, sgp_guard_part(0, 0), 1, 0));
 }
 
+/* ---- estimates ---- */
+
+Test(guard, of_three_estimates_the_one_nearest_to_the_others_is_taken)
+{
+    double apart[3][3] = {{0, 9, 8}, {9, 0, 2}, {8, 2, 0}};
+    cr_assert(eq(u32, sgp_guard_choose(3, apart, NULL), 2));
+    cr_assert(eq(u32, sgp_guard_choose(3, apart, (double[]){0, 5, 5}), 2), "three judge alone");
+    double infinite[3][3] = {
+        {0, INFINITY, NAN}, {INFINITY, 0, 2}, {NAN, 2, 0}}; /* 1 and 2 lose against one another */
+    cr_assert(ne(u32, sgp_guard_choose(3, infinite, NULL), 0));
+}
+
+Test(guard, of_two_estimates_the_own_model_judges)
+{
+    double apart[3][3] = {{0, 9, 0}, {9, 0, 0}};
+    cr_assert(eq(u32, sgp_guard_choose(2, apart, (double[]){7, 4}), 1));
+    cr_assert(eq(u32, sgp_guard_choose(2, apart, (double[]){INFINITY, 4}), 1));
+    cr_assert(eq(u32, sgp_guard_choose(2, apart, NULL), 0));
+    cr_assert(eq(u32, sgp_guard_choose(1, apart, (double[]){7}), 0));
+}
+
+/* ---- shares ---- */
+
 Test(guard, a_source_beyond_the_room_is_judged_and_not_remembered)
 {
     sgp_guard_begin(&guard, 1);

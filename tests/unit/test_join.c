@@ -23,7 +23,7 @@ Test(join, a_new_node_takes_the_model_and_the_round_of_a_fleet_under_way)
     post(&desk, (struct sgp_event){.type = SGP_EVENT_PAYLOAD, .link = link_to(&desk, 1, SGP_IN)});
     const struct sgp_effect *adopt = find(&desk, SGP_EFFECT_ADOPT);
     cr_assert_not_null(adopt);
-    cr_assert(eq(dbl, adopt->adopt.factor, 2));
+    cr_assert(eq(dbl, adopt->adopt.weight / adopt->adopt.candidates[0].weight, 2));
     cr_assert_not_null(find_note(&desk, SGP_NOTE_JUMP));
     cr_assert(eq(i64, status_of(&desk).round, 70));
     cr_assert(eq(dbl, status_of(&desk).weight, 1));
@@ -445,7 +445,7 @@ Test(join, a_newcomer_that_no_target_knows_ends_when_the_fleet_has_ended)
     post(&desk, (struct sgp_event){.type = SGP_EVENT_PAYLOAD, .link = link_to(&desk, 1, SGP_IN)});
     const struct sgp_effect *adopt = find(&desk, SGP_EFFECT_ADOPT);
     cr_assert_not_null(adopt);
-    cr_assert(eq(dbl, adopt->adopt.factor, 0.5));
+    cr_assert(eq(dbl, adopt->adopt.weight / adopt->adopt.candidates[0].weight, 0.5));
     cr_assert(eq(i64, status_of(&desk).round, 102));
     cr_assert_null(find(&desk, SGP_EFFECT_TRAIN));
     post_type(&desk, SGP_EVENT_TICK);

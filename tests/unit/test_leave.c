@@ -408,8 +408,8 @@ Test(leave, a_leaver_takes_the_estimate_that_is_on_its_way)
     deliver(&desk, 2, 0);
     const struct sgp_effect *adopt = find(&desk, SGP_EFFECT_ADOPT);
     cr_assert_not_null(adopt);
-    cr_assert(eq(u32, adopt->adopt.slot, slot));
-    cr_assert(eq(dbl, adopt->adopt.factor, 3));
+    cr_assert(eq(u32, adopt->adopt.candidates[0].slot, slot));
+    cr_assert(eq(dbl, adopt->adopt.weight / 0.5, 3));
     close_desk(&desk);
 }
 

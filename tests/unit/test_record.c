@@ -276,8 +276,8 @@ Test(record, a_node_that_seeks_asks_a_source_and_adopts)
     uint32_t slot = find(SGP_EFFECT_RECEIVE)->receive.slot;
     post(node, SGP_EVENT_PAYLOAD, SGP_IN, NULL);
     cr_assert(find(SGP_EFFECT_ADOPT) != NULL);
-    cr_assert(eq(u32, find(SGP_EFFECT_ADOPT)->adopt.slot, slot));
-    cr_assert(eq(dbl, find(SGP_EFFECT_ADOPT)->adopt.factor, 0.5));
+    cr_assert(eq(u32, find(SGP_EFFECT_ADOPT)->adopt.candidates[0].slot, slot));
+    cr_assert(eq(dbl, find(SGP_EFFECT_ADOPT)->adopt.weight, 0.75));
     cr_assert(eq(int, (int)status_of(node).state, SGP_NODE_TRAINING));
     cr_assert(eq(i64, status_of(node).round, 20));
     cr_assert(eq(dbl, status_of(node).weight, 0.75));

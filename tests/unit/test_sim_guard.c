@@ -6,10 +6,7 @@
 #include "sgp/random.h"
 #include "sgp/sim.h"
 
-#include <criterion/criterion.h>
-#include <assertions.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "test_sim_fleet.h"
 
 #define NODES 8u
 #define FEATURES 16u
@@ -162,6 +159,49 @@ Test(sim_guard, honest_nodes_with_even_rows_learn_beside_a_liar, .timeout = 120)
     cr_expect(lt(dbl, accuracy[0][SGP_SIM_LIE_FLIP], 0.5));
     cr_expect(lt(dbl, accuracy[0][SGP_SIM_LIE_SCALE], accuracy[0][0] - 0.03));
     cr_expect(lt(dbl, accuracy[0][SGP_SIM_LIE_NOISE], 0.8));
+}
+
+/* All nodes have the model 3 long before n0 begins again, and its own parameters are then 100. So each question for an
+ * estimate goes to honest nodes, or to the liar, which says -3. */
+static struct sgp_sim_summary restart_beside(uint32_t liar, double guard, float *ret_estimate)
+{
+    struct fleet *fleet = fleet_generate("complete", 5, 0);
+    struct sgp_sim_crash crash = {.node = 0, .at = SGP_SECOND, .back = 2 * SGP_SECOND};
+    const struct sgp_sim_liar lies = {.node = liar, .lie = SGP_SIM_LIE_ESTIMATE};
+    for (uint32_t i = 0; i < 5; i++) {
+        fleet->start[i][0] = 3;
+        fleet->idle[i] = true;
+    }
+    fleet->options.rounds = 10000;
+    fleet->options.crashes = &crash;
+    fleet->options.crash_count = 1;
+    fleet->options.liars = &lies;
+    fleet->options.liar_count = 1;
+    fleet->options.guard = guard;
+    fleet_open(fleet);
+    cr_assert(zero(int, sgp_sim_run(fleet->sim, SGP_SECOND / 2, &fleet->error)));
+    fleet->start[0][0] = 100;
+    for (sgp_time now = SGP_SECOND; fleet_summary(fleet).adopted == 0; now += SGP_MILLISECOND)
+        cr_assert(zero(int, sgp_sim_run(fleet->sim, now, &fleet->error)), "%s", fleet->error.text);
+    sgp_sim_estimate(fleet->sim, 0, ret_estimate);
+    struct sgp_sim_summary summary = fleet_summary(fleet);
+    fleet_destroy(fleet);
+    return summary;
+}
+
+Test(sim_guard, a_joiner_takes_no_estimate_of_a_liar)
+{
+    uint64_t misled = 0;
+    for (uint32_t liar = 1; liar < 5; liar++) {
+        float estimate;
+        struct sgp_sim_summary summary = restart_beside(liar, 1, &estimate);
+        cr_assert(eq(u64, summary.compared, 1));
+        cr_assert(eq(u64, summary.misled, 0));
+        cr_assert(lt(dbl, fabs((double)estimate - 3), 0.5), "%g", (double)estimate);
+        misled += restart_beside(liar, 0, &estimate).misled;
+    }
+    cr_assert(
+        gt(u64, misled, 0), "without a guard it asks one neighbour, and that may be the liar");
 }
 
 /* Sorted labels: honest estimates are far apart, and so a liar has more room. The page says so. */

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A joining node that compares estimates: from how many sources it takes one, and for how long it waits for more. */
+#include "test_core_desk.h"
+
+#define SOURCES 4u
+
+/* n0 looks for an estimate and compares up to three; n1 to n4 give to it. */
+static void open_joiner(struct desk *desk)
+{
+    static struct sgp_edge all[2 * SOURCES];
+    const struct sgp_edge *edges[] = {all};
+    for (uint32_t i = 0; i < SOURCES; i++) {
+        all[i] = (struct sgp_edge){i + 1, 0, SGP_FRACTION_DEFAULT};
+        all[SOURCES + i] = (struct sgp_edge){0, i + 1, SGP_FRACTION_DEFAULT};
+    }
+    struct sgp_topology *topology =
+        topology_of(SOURCES + 1, 1, edges, (const uint32_t[]){2 * SOURCES});
+    struct sgp_node_config config = config_of(topology);
+    config.seeks = true;
+    config.candidates = 3;
+    open_desk(desk, topology, config);
+    post_type(desk, SGP_EVENT_START);
+}
+
+static void answer(struct desk *desk, uint32_t peer, double weight)
+{
+    say(desk, peer, SGP_IN,
+        (struct sgp_message){.type = SGP_ESTIMATE,
+            .pulse = pulse_at(50, SGP_ROUND_NONE),
+            .estimate = {.round = 50, .weight = weight, .payload_bytes = PAYLOAD}});
+    cr_assert_not_null(find(desk, SGP_EFFECT_RECEIVE));
+    post(desk, (struct sgp_event){.type = SGP_EVENT_PAYLOAD, .link = link_to(desk, peer, SGP_IN)});
+}
+
+static void greet(struct desk *desk, uint32_t peer)
+{
+    greet_in(desk, peer, pulse_at(50, SGP_ROUND_NONE), 80 + peer);
+}
+
+static void wait(struct desk *desk, sgp_time time)
+{
+    for (sgp_time end = desk->now + time; desk->now < end;) {
+        desk->now += SGP_BEAT_NS;
+        post_type(desk, SGP_EVENT_TICK);
+        if (find(desk, SGP_EFFECT_ADOPT) != NULL)
+            return;
+    }
+}
+
+Test(candidates, three_estimates_are_compared_and_their_buffers_are_free_afterwards)
+{
+    struct desk desk;
+    open_joiner(&desk);
+    for (uint32_t peer = 1; peer <= SOURCES; peer++) {
+        greet_out(&desk, peer, pulse_at(50, SGP_ROUND_NONE), 80 + peer, 0);
+        greet(&desk, peer);
+    }
+    for (uint32_t peer = 1; peer <= 3; peer++) {
+        cr_assert_null(find(&desk, SGP_EFFECT_ADOPT));
+        answer(&desk, peer, peer);
+    }
+    const struct sgp_effect *adopt = find(&desk, SGP_EFFECT_ADOPT);
+    cr_assert_not_null(adopt);
+    cr_assert(eq(u32, adopt->adopt.count, 3));
+    cr_assert(eq(dbl, adopt->adopt.weight, 1));
+    for (uint32_t i = 0; i < 3; i++) {
+        cr_assert(eq(u32, adopt->adopt.candidates[i].peer, i + 1));
+        cr_assert(eq(dbl, adopt->adopt.candidates[i].weight, i + 1));
+    }
+    cr_assert(eq(u32, find_note(&desk, SGP_NOTE_ADOPTED)->note.link.peer, 0), "the job chooses");
+    uint32_t first = adopt->adopt.candidates[0].slot;
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_TRAINING));
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED, .slot = first});
+    for (uint32_t i = 0; i < desk.node->layout.receive_count; i++)
+        cr_assert(ne(int, desk.node->layout.receives[i].state, SGP_RECEIVE_COMPARED));
+    close_desk(&desk);
+}
+
+Test(candidates, without_a_comparison_the_first_estimate_counts)
+{
+    struct desk desk;
+    open_joiner(&desk);
+    desk.node->config.candidates = 0;
+    greet(&desk, 1);
+    answer(&desk, 1, 2);
+    cr_assert(eq(u32, find(&desk, SGP_EFFECT_ADOPT)->adopt.count, 1));
+    cr_assert(eq(u32, find_note(&desk, SGP_NOTE_ADOPTED)->note.link.peer, 1));
+    close_desk(&desk);
+}
+
+/* A source that has not been heard may be about to connect, for the time of a question. */
+Test(candidates, two_are_enough_when_no_third_comes)
+{
+    struct desk desk;
+    open_joiner(&desk);
+    greet(&desk, 1);
+    greet(&desk, 2);
+    answer(&desk, 1, 1);
+    answer(&desk, 2, 1);
+    cr_assert_null(find(&desk, SGP_EFFECT_ADOPT));
+    sgp_time since = desk.now;
+    wait(&desk, 2 * SGP_SEEK_NS);
+    cr_assert(eq(u32, find(&desk, SGP_EFFECT_ADOPT)->adopt.count, 2));
+    cr_assert(le(i64, desk.now - since, SGP_SEEK_NS));
+    close_desk(&desk);
+}
+
+Test(candidates, a_source_that_does_not_answer_is_waited_for_as_long_as_a_question)
+{
+    struct desk desk;
+    open_joiner(&desk);
+    for (uint32_t peer = 1; peer <= 2; peer++)
+        greet(&desk, peer);
+    answer(&desk, 1, 1);
+    sgp_time since = desk.now;
+    while (desk.now < since + 2 * SGP_SEEK_NS && find(&desk, SGP_EFFECT_ADOPT) == NULL) {
+        desk.now += SGP_BEAT_NS;
+        say_pulse(&desk, 2, SGP_IN, pulse_at(50, SGP_ROUND_NONE));
+    }
+    cr_assert(eq(u32, find(&desk, SGP_EFFECT_ADOPT)->adopt.count, 1));
+    cr_assert(le(i64, desk.now - since, SGP_SEEK_NS));
+    cr_assert_not_null(find_sent(&desk, SGP_ASK, 2), "the question is withdrawn");
+    close_desk(&desk);
+}
+
+Test(candidates, an_estimate_outlives_its_connection)
+{
+    struct desk desk;
+    open_joiner(&desk);
+    for (uint32_t peer = 1; peer <= 3; peer++)
+        greet(&desk, peer);
+    answer(&desk, 1, 1);
+    lose(&desk, 1, SGP_IN);
+    greet(&desk, 1);
+    cr_assert_null(find_sent(&desk, SGP_ASK, 1), "it has answered");
+    answer(&desk, 2, 1);
+    answer(&desk, 3, 1);
+    cr_assert(eq(u32, find(&desk, SGP_EFFECT_ADOPT)->adopt.count, 3));
+    close_desk(&desk);
+}
+
+Test(candidates, a_second_estimate_of_one_source_ends_its_connection)
+{
+    struct desk desk;
+    open_joiner(&desk);
+    greet(&desk, 1);
+    answer(&desk, 1, 1);
+    say(&desk, 1, SGP_IN,
+        (struct sgp_message){.type = SGP_ESTIMATE,
+            .pulse = pulse_at(50, SGP_ROUND_NONE),
+            .estimate = {.round = 50, .weight = 1, .payload_bytes = PAYLOAD}});
+    cr_assert_not_null(find(&desk, SGP_EFFECT_HANG_UP));
+    close_desk(&desk);
+}
