@@ -222,7 +222,8 @@ static int read_clock(const struct reader *reader)
 static const char *const lies[SGP_SIM_LIE_MOST + 1] = {[SGP_SIM_LIE_FLIP] = "flip",
     [SGP_SIM_LIE_SCALE] = "scale",
     [SGP_SIM_LIE_NOISE] = "noise",
-    [SGP_SIM_LIE_ESTIMATE] = "estimate"};
+    [SGP_SIM_LIE_ESTIMATE] = "estimate",
+    [SGP_SIM_LIE_WEIGHTLESS] = "weightless"};
 
 static int read_liar(const struct reader *reader)
 {
@@ -255,7 +256,7 @@ static const struct {
         "before FROM before TO"},
     [CTL_CLOCK] = {read_clock,
         "NODE:AT:LEAP with times such as 1.5s; a LEAP of -1.5s stands still for so long"},
-    [CTL_LIAR] = {read_liar, "NODE:flip, NODE:scale, NODE:noise or NODE:estimate"},
+    [CTL_LIAR] = {read_liar, "NODE:flip, NODE:scale, NODE:noise, NODE:estimate or NODE:weightless"},
 };
 
 /* ---- all of them ---- */

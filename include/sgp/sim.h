@@ -121,11 +121,14 @@ enum sgp_sim_lie {
     SGP_SIM_LIE_NOISE,    /* its values, and normal noise that is about as long as they are */
     /* The estimates for nodes that ask are the negative of its own. Its shares are honest. */
     SGP_SIM_LIE_ESTIMATE,
-    SGP_SIM_LIE_MOST = SGP_SIM_LIE_ESTIMATE,
+    /* One share of 16 has weight 0 and values that are far too large. The weight that it should
+     * have is lost. */
+    SGP_SIM_LIE_WEIGHTLESS,
+    SGP_SIM_LIE_MOST = SGP_SIM_LIE_WEIGHTLESS,
 };
 
-/* A node whose shares carry other values than it has, always, or whose estimates do. Their weights
- * are right, and so are its messages. */
+/* A node whose shares carry other values than it has, or whose estimates do. But for
+ * SGP_SIM_LIE_WEIGHTLESS their weights are right, and so are its messages. */
 struct sgp_sim_liar {
     uint32_t node;
     enum sgp_sim_lie lie;

@@ -172,7 +172,11 @@ static void check_link(struct sgp_sim *sim, struct sgp_sim_host *host, const str
     if (number == link->said)
         return;
     accept(sim, host, link, number, event->connection);
+    double unseen = sgp_sim_total(&sim->weight_unseen);
     sgp_sim_see_link(sim, &sim->hosts[link->peer], &sim->links[link->other]);
+    const struct sgp_share *share = &sgp_sim_connection_of(sim, event->connection)->share;
+    if (sgp_sim_lies_of_weight(sim, link->peer, share)) /* what the source owed is lost */
+        sim->expected -= sgp_sim_total(&sim->weight_unseen) - unseen;
 }
 
 void sgp_sim_check_event(struct sgp_sim *sim, struct sgp_sim_host *host,

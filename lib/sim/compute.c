@@ -292,7 +292,7 @@ static void after_absorb(struct sgp_sim_host *host, const struct sgp_sim_job *jo
         sgp_sim_update_added(host, job, share);
     if (sgp_sim_adds_each(host))
         sgp_sim_check_added(host, job);
-    if (work->admission.judged)
+    if (sgp_sim_is_judged(host, work))
         sgp_sim_check_guarded(host, work, &host->receives[work->slot].share);
     else
         sgp_sim_check_job(host, share, (double)(float)work->factor, work->slice);

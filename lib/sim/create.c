@@ -72,6 +72,8 @@ static int make_mortal(struct sgp_sim_host *host)
 static int create_hosts(struct sgp_sim *sim)
 {
     struct sgp_random incarnations;
+    for (uint32_t i = 0; i < sim->options.liar_count; i++)
+        sim->lies = sim->lies || sim->options.liars[i].lie == SGP_SIM_LIE_WEIGHTLESS;
     sgp_random_init(&incarnations, sim->options.seed, STREAM_INCARNATION);
     int status = sgp_sim_read_files(sim);
     for (uint32_t i = 0; i < sim->host_count && status == 0; i++)

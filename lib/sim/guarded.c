@@ -126,12 +126,41 @@ static void check_values(struct sgp_sim_host *host, const struct sgp_work *work,
     sim->overflown = isnan(finite);
 }
 
+bool sgp_sim_is_judged(const struct sgp_sim_host *host, const struct sgp_work *work)
+{
+    const struct sgp_admission *admission = &work->admission;
+    bool has_own = work->weight - admission->weight >= (double)FLT_MIN;
+    return host->sim->options.guard > 0 && (has_own || !(admission->weight > 0));
+}
+
+/* A share without weight says no estimate, and nothing of it is taken. */
+static void check_refused(struct sgp_sim_host *host, const struct sgp_work *work)
+{
+    struct sgp_sim *sim = host->sim;
+    host->trainer->methods->estimate(host->trainer, 1.0, sim->after);
+    for (uint64_t i = 0; i < work->slice.count; i++) {
+        uint64_t c = work->slice.first + i;
+        sim->moved[c] -= (double)(float)work->factor * (double)sim->share[i];
+        if (memcmp(&sim->before[c], &sim->after[c], sizeof sim->after[c]) != 0)
+            sgp_sim_fail(sim, SGP_E_STATE,
+                "x[%llu] of %s becomes %.9g by a share without weight, instead of %.9g",
+                (unsigned long long)c, sgp_sim_name(sim, host->index), (double)sim->after[c],
+                (double)sim->before[c]);
+    }
+    sim->summary.shares_guarded++;
+    sim->summary.shares_clipped++;
+}
+
 void sgp_sim_check_guarded(
     struct sgp_sim_host *host, const struct sgp_work *work, const struct sgp_share *share)
 {
     struct sgp_sim *sim = host->sim;
-    if (sim->overflown || !(share->weight > 0))
+    if (sim->overflown)
         return;
+    if (!(share->weight > 0)) {
+        check_refused(host, work);
+        return;
+    }
     if (host->guarded.files != work->admission.files)
         host->guarded.count = 0;
     host->guarded.files = work->admission.files;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Liars: hosts whose shares or estimates carry other values than they have. Weights, rounds and all
- * messages are honest. What a share says too much or too little is counted when it is accepted: the
- * sum of x over all hosts changes by that. */
+/* Liars: hosts whose shares or estimates carry other values than they have. Rounds and all messages
+ * are honest, and so are weights, except for one lie. What a share says too much or too little is
+ * counted when it is accepted: the sum of x over all hosts changes by that. */
 #include "sim/world.h"
 
 #include "sgp/kernels.h"
@@ -9,6 +9,8 @@
 #include <math.h>
 
 #define SCALE 10 /* of SGP_SIM_LIE_SCALE */
+/* One of so many shares of a liar has no weight. If all had none, its fleet would starve. */
+#define WEIGHTLESS_EVERY 16
 
 static const struct sgp_sim_liar *liar_of(const struct sgp_sim *sim, uint32_t host)
 {
@@ -40,16 +42,39 @@ void sgp_sim_lie_of_estimate(
         values[i] = -values[i];
 }
 
-void sgp_sim_lie(struct sgp_sim *sim, uint32_t source, float *values, uint64_t count)
+/* Whether the lie is about the weight of this share. */
+static bool is_weightless(const struct sgp_sim_liar *liar, const struct sgp_share *share)
+{
+    return liar != NULL && liar->lie == SGP_SIM_LIE_WEIGHTLESS && share->fraction > 0 &&
+           share->bequest <= 0 && share->number % WEIGHTLESS_EVERY == 0;
+}
+
+void sgp_sim_lie_of_weight(const struct sgp_sim *sim, uint32_t source, struct sgp_share *share)
+{
+    if (is_weightless(liar_of(sim, source), share))
+        share->weight = 0;
+}
+
+bool sgp_sim_lies_of_weight(
+    const struct sgp_sim *sim, uint32_t source, const struct sgp_share *share)
+{
+    return is_weightless(liar_of(sim, source), share);
+}
+
+void sgp_sim_lie(struct sgp_sim *sim, uint32_t source, const struct sgp_share *share, float *values)
 {
     const struct sgp_sim_liar *liar = liar_of(sim, source);
-    if (liar == NULL || liar->lie == SGP_SIM_LIE_ESTIMATE)
-        return;
-    if (liar->lie == SGP_SIM_LIE_NOISE)
-        add_noise(&sim->random, values, count);
-    else
-        for (uint64_t i = 0; i < count; i++)
-            values[i] *= liar->lie == SGP_SIM_LIE_FLIP ? -1 : SCALE;
+    float factor = 1;
+    if (liar != NULL && liar->lie == SGP_SIM_LIE_NOISE)
+        add_noise(&sim->random, values, share->slice.count);
+    else if (liar != NULL && liar->lie == SGP_SIM_LIE_FLIP)
+        factor = -1;
+    else if (liar != NULL && liar->lie == SGP_SIM_LIE_SCALE)
+        factor = SCALE;
+    else if (is_weightless(liar, share)) /* its length is measured by the number of nodes */
+        factor = SCALE * (float)sim->host_count;
+    for (uint64_t i = 0; i < share->slice.count && factor != 1; i++)
+        values[i] *= factor;
 }
 
 void sgp_sim_count_lie(struct sgp_sim *sim, const struct sgp_sim_host *source, uint32_t snapshot,

@@ -81,8 +81,8 @@ static int check_processes(
     for (uint32_t i = 0; i < options->liar_count; i++) {
         const struct sgp_sim_liar *liar = &options->liars[i];
         if (liar->node >= nodes || liar->lie < SGP_SIM_LIE_FLIP || liar->lie > SGP_SIM_LIE_MOST)
-            return sgp_fail(
-                error, -EINVAL, "a liar is a node, and its lie flip, scale, noise or estimate");
+            return sgp_fail(error, -EINVAL,
+                "a liar is a node, and its lie flip, scale, noise, weightless or estimate");
     }
     return 0;
 }

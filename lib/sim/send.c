@@ -184,6 +184,8 @@ void sgp_sim_send(
     if (snapshot != SGP_SLOT_NONE) {
         sim->message = *message;
         (void)sgp_perform_send(&host->performer, &sim->message, snapshot);
+        if (message->type == SGP_SHARE)
+            sgp_sim_lie_of_weight(sim, host->index, &sim->message.share);
         message = &sim->message;
     }
     struct sgp_sim_flight *flight = pack(sim, message);

@@ -425,7 +425,7 @@ struct sgp_sim {
      * it. */
     double bequeathed;
     double expected; /* the expected total weight: the number of nodes, less what was forgotten */
-    bool lies;       /* a host states wrong weights, for a test */
+    bool lies;       /* a host states wrong weights */
     bool heals;      /* a host has detected that the total is wrong */
     struct sgp_sim_backup *backups; /* for each crash */
     /* sgp_restart, unless a bug is planted */
@@ -551,7 +551,12 @@ sgp_time sgp_sim_faults_end(const struct sgp_sim *sim);
 
 /* liar.c */
 /* The payload of a share arrives at its target: if its source lies, the values change. */
-void sgp_sim_lie(struct sgp_sim *sim, uint32_t source, float *values, uint64_t count);
+void sgp_sim_lie(
+    struct sgp_sim *sim, uint32_t source, const struct sgp_share *share, float *values);
+/* A share leaves its source: if that lies about its weight, the weight becomes 0. */
+void sgp_sim_lie_of_weight(const struct sgp_sim *sim, uint32_t source, struct sgp_share *share);
+bool sgp_sim_lies_of_weight(
+    const struct sgp_sim *sim, uint32_t source, const struct sgp_share *share);
 /* The same for the payload of an estimate. */
 void sgp_sim_lie_of_estimate(
     const struct sgp_sim *sim, uint32_t source, float *values, uint64_t count);
@@ -755,6 +760,8 @@ struct sgp_slice sgp_sim_owned(const struct sgp_sim_host *owner);
 /* guarded.c */
 int sgp_sim_create_words(struct sgp_sim_host *host); /* 0 or -ENOMEM */
 void sgp_sim_free_words(struct sgp_sim_host *host);
+/* Whether a guard must judge the share of an ABSORB, by the rule. */
+bool sgp_sim_is_judged(const struct sgp_sim_host *host, const struct sgp_work *work);
 /* A job has absorbed a share that a guard has judged. x was sim->before, and the share is
  * sim->share. */
 void sgp_sim_check_guarded(

@@ -124,12 +124,14 @@ static void check_link_indices(void *context, const struct sgp_sim_row *row)
             campaign->misfiled = i;
 }
 
-/* Whether it can be told: somebody who left took accounts along, and of what passed between two that were
- * put back neither knows. Where files differ a node that was put back may never meet those who know. */
+/* Whether it can be told: a liar loses weight, somebody who left took accounts along, and of what passed between
+ * two that were put back neither knows. Where files differ a node that was put back may never meet those who know. */
 static bool is_weight_known(const struct campaign *campaign)
 {
     const struct sgp_sim_options *options = &campaign->options;
     const struct sgp_sim_crash *restored = NULL;
+    if (options->liar_count > 0 && options->liars->lie == SGP_SIM_LIE_WEIGHTLESS)
+        return false;
     for (uint32_t i = 0; i < options->crash_count; i++) {
         const struct sgp_sim_crash *crash = &options->crashes[i];
         if (crash->forgets || (crash->saved > 0 && campaign->apart) ||

@@ -273,6 +273,17 @@ static void believe_source(void *context, const struct sgp_effect *effect)
     real->work(context, effect);
 }
 
+/* A share without weight is added as without a guard. */
+static void take_weightless(void *context, const struct sgp_effect *effect)
+{
+    struct sgp_sim_host *host = context;
+    struct sgp_guard *guard = host->performer.guard;
+    bool bypasses = effect->type == SGP_EFFECT_ABSORB && !(effect->absorb.weight > 0);
+    host->performer.guard = bypasses ? NULL : guard;
+    real->work(context, effect);
+    host->performer.guard = guard;
+}
+
 /* By the record what is owed was given plain. */
 static void forget_compressor(void *context, const struct sgp_node *node)
 {
@@ -342,6 +353,7 @@ PUT(put_held, commit, commit_held)
 PUT(put_forgotten, commit, forget_compressor)
 PUT(put_bequest, work, code_bequest)
 PUT(put_own_word, work, believe_source)
+PUT(put_bypass, work, take_weightless)
 
 /* In the first process of each host. */
 static void put_methods(struct sgp_sim *sim)
@@ -438,6 +450,10 @@ struct campaign_plant campaign_plants[] = {
     {.name = "clipped-by-own-word",
         .summary = "a guard's bound is made of the distances of the share's own source",
         .put = put_own_word,
+        .lies = true},
+    {.name = "weightless-taken",
+        .summary = "a share without weight passes the guard",
+        .put = put_bypass,
         .lies = true},
     {.name = NULL},
 };

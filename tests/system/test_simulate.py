@@ -136,7 +136,7 @@ def test_a_guard_is_refused_where_it_cannot_help():
         text = ctl("topology", "generate", family, nodes)[0]
         assert why in ctl("simulate", "-", "--guard", 1, text=text, status=2)[1]
     assert refused("--guard", 11) == "a guard must be from 0.1 to 10, or 0 for none"
-    assert refused("--liar", "n1:lies") == "--liar is NODE:flip, NODE:scale, NODE:noise or NODE:estimate, not 'n1:lies'"
+    assert refused("--liar", "n1:lies") == "--liar is NODE:flip, NODE:scale, NODE:noise, NODE:estimate or NODE:weightless, not 'n1:lies'"
 
 
 def test_a_crash_moves_nothing_of_what_all_should_agree_on():

@@ -204,6 +204,38 @@ Test(sim_guard, a_joiner_takes_no_estimate_of_a_liar)
         gt(u64, misled, 0), "without a guard it asks one neighbour, and that may be the liar");
 }
 
+/* Eight nodes agree on 3, and n1 lies. Returns by how much the estimates of the others are off, at most. */
+static double err_beside_a_weightless_liar(double guard)
+{
+    struct fleet *fleet = fleet_generate("one-peer-exponential", 8, 0);
+    const struct sgp_sim_liar liar = {.node = 1, .lie = SGP_SIM_LIE_WEIGHTLESS};
+    double error = 0;
+    for (uint32_t i = 0; i < 8; i++) {
+        fleet->start[i][0] = 3;
+        fleet->idle[i] = true;
+    }
+    fleet->options.rounds = 100;
+    fleet->options.final_cycles = 0;
+    fleet->options.liars = &liar;
+    fleet->options.liar_count = 1;
+    fleet->options.guard = guard;
+    fleet_run(fleet);
+    for (uint32_t i = 0; i < 8; i++) {
+        float estimate;
+        sgp_sim_estimate(fleet->sim, i, &estimate);
+        error = fmax(error, fabs((double)estimate - 3));
+    }
+    cr_assert(lt(dbl, fleet_summary(fleet).weight, 8 - 0.1), "the lie loses weight");
+    fleet_destroy(fleet);
+    return error;
+}
+
+Test(sim_guard, shares_without_weight_move_no_estimate)
+{
+    cr_assert(gt(dbl, err_beside_a_weightless_liar(0), 1));
+    cr_assert(lt(dbl, err_beside_a_weightless_liar(1), 1e-4));
+}
+
 /* Sorted labels: honest estimates are far apart, and so a liar has more room. The page says so. */
 Test(sim_guard, with_sorted_labels_a_guard_protects_less, .timeout = 120)
 {
