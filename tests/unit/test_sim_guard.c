@@ -236,6 +236,85 @@ Test(sim_guard, shares_without_weight_move_no_estimate)
     cr_assert(lt(dbl, err_beside_a_weightless_liar(1), 1e-4));
 }
 
+/* ---- mixing at the end ---- */
+
+/* Of the seven honest nodes, relative to the mean of their models when the steps end. */
+struct ending {
+    double before; /* the distance of the furthest from that mean, when the steps end */
+    double apart;  /* of the two that end furthest from each other */
+    double moved;  /* of the mean, by the mixing */
+    double cycles; /* of the mixing */
+};
+
+/* Quadratics with minima around 3 in each coordinate, `spread` of 3 away from it. */
+static struct ending end_beside(int lie, double guard, double spread)
+{
+    struct fleet *fleet = fleet_generate("one-peer-exponential", NODES, 0);
+    const struct sgp_sim_liar liar = {.node = LIAR, .lie = (enum sgp_sim_lie)lie};
+    struct ending ending = {0};
+    struct sgp_random random;
+    struct sgp_node_status status;
+    double mean[FLEET_DIMENSION_MAX] = {0}, now[FLEET_DIMENSION_MAX] = {0}, norm = 0, moved = 0;
+    float last[NODES][FLEET_DIMENSION_MAX];
+    sgp_random_init(&random, 5, 0);
+    fleet->options.dimension = FLEET_DIMENSION_MAX;
+    for (uint32_t i = 0; i < NODES; i++)
+        for (uint32_t c = 0; c < FLEET_DIMENSION_MAX; c++) {
+            fleet->start[i][c] = 3;
+            fleet->centre[i][c] = (float)(3 + 3 * spread * sgp_random_normal(&random));
+        }
+    fleet->eta = 0.1;
+    fleet->options.rounds = 120;
+    fleet->options.guard = guard;
+    fleet->options.liars = &liar;
+    fleet->options.liar_count = lie != HONEST_LIE;
+    fleet_run(fleet);
+    for (uint32_t i = 0; i < NODES; i++) {
+        sgp_sim_estimate(fleet->sim, i, last[i]);
+        for (uint32_t c = 0; c < FLEET_DIMENSION_MAX && i != LIAR; c++) {
+            mean[c] += (double)fleet->estimate[i][c] / (NODES - 1);
+            now[c] += (double)last[i][c] / (NODES - 1);
+        }
+    }
+    for (uint32_t c = 0; c < FLEET_DIMENSION_MAX; c++) {
+        norm += mean[c] * mean[c];
+        moved += (now[c] - mean[c]) * (now[c] - mean[c]);
+    }
+    for (uint32_t i = 0; i < NODES; i++)
+        for (uint32_t j = 0; j < NODES; j++) {
+            double before = 0, apart = 0;
+            for (uint32_t c = 0; c < FLEET_DIMENSION_MAX; c++) {
+                before += pow((double)fleet->estimate[i][c] - mean[c], 2);
+                apart += pow((double)last[i][c] - (double)last[j][c], 2);
+            }
+            ending.before = i != LIAR ? fmax(ending.before, sqrt(before / norm)) : ending.before;
+            ending.apart =
+                i != LIAR && j != LIAR ? fmax(ending.apart, sqrt(apart / norm)) : ending.apart;
+        }
+    sgp_node_status(sgp_sim_node(fleet->sim, 0), &status);
+    ending.cycles = (double)(status.round - fleet->options.rounds) / 3;
+    ending.moved = sqrt(moved / norm);
+    (void)printf(
+        "# lie %d, guard %g, minima %g apart: models %.2g from their mean; after %.3g cycles %.2g "
+        "apart, and the mean moved %.3g\n",
+        lie, guard, spread, ending.before, ending.cycles, ending.apart, ending.moved);
+    fleet_destroy(fleet);
+    return ending;
+}
+
+Test(sim_guard, honest_nodes_end_with_one_model_beside_a_liar, .timeout = 120)
+{
+    for (double spread = 0.01; spread < 2; spread *= 10) {
+        for (int lie = HONEST_LIE; lie <= (int)SGP_SIM_LIE_NOISE; lie++) {
+            struct ending ending = end_beside(lie, 1, spread);
+            cr_expect(lt(dbl, ending.apart, 2e-5), "%s", names[lie]);
+            cr_expect(lt(dbl, ending.moved, (lie == HONEST_LIE ? 0.1 : 4) * ending.before));
+            cr_expect(lt(dbl, ending.cycles, lie == HONEST_LIE ? 4 : 256));
+        }
+        cr_expect(gt(dbl, end_beside((int)SGP_SIM_LIE_FLIP, 0, spread).moved, 0.9));
+    }
+}
+
 /* Sorted labels: honest estimates are far apart, and so a liar has more room. The page says so. */
 Test(sim_guard, with_sorted_labels_a_guard_protects_less, .timeout = 120)
 {
