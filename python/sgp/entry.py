@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any, Mapping, Optional, Sequence, Tuple
+from typing import Any, Iterable, Mapping, Optional, Sequence, Tuple
 
 from .attachment import Attachment
 from .errors import Error
@@ -39,7 +39,7 @@ def housed(shared: Model) -> Memory:
 def model_of(model: Any, buffers: str, params: str, overlap: bool = False, local: Sequence[str] = ()) -> Model:
     """The model behind its seam, without what `local` names; with `overlap` one that can advance(). Raises Error for what is none,
     and if nothing is shared; ValueError for a word that is none."""
-    if isinstance(local, str) or not all(isinstance(name, str) and name for name in local):
+    if isinstance(local, str) or not isinstance(local, Iterable) or not all(isinstance(name, str) and name for name in local):
         raise ValueError(f"local is {local!r}; a list of names, as ['head']")
     if buffers not in ("average", "local"):
         raise ValueError(f"buffers is {buffers!r}; 'average' or 'local'")

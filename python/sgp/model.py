@@ -40,7 +40,7 @@ class Model(Protocol):
         """Copies of what belongs to the model and does not travel, by name; of frozen parameters none."""
 
     def set_local(self, tensors: Mapping[str, Any]) -> None:
-        """Put them back. Names that are no longer there are left out."""
+        """Put them back. Names that are no longer there are left out. Raises Error, and changes none, if one has another shape."""
 
     def fork(self) -> None:
         """In a forked child: nothing that it does reaches the memory."""
@@ -62,6 +62,28 @@ def check_local(local: Sequence[str], names: Sequence[str]) -> None:
                         f"{', '.join(names[:8])}{', ...' if len(names) > 8 else ''}")
 
 
+def check_shares(local: Sequence[str], trained: Sequence[str]) -> None:
+    """Raises Error if `local` leaves nothing of what is `trained` to share."""
+    if local and not trained:
+        raise Error("local names all parameters that are trained, so there is nothing to share; leave one out of it")
+
+
+def check_shapes(now: Mapping[str, Any], kept: Mapping[str, Any]) -> None:
+    """Raises Error if a tensor that was kept has another shape than it has now: copying would repeat its values."""
+    for name, tensor in now.items():
+        if name in kept and tuple(kept[name].shape) != tuple(tensor.shape):
+            raise Error(f"'{name}' is local, and was {list(kept[name].shape)} when it was saved; it is {list(tensor.shape)} "
+                        "now: this is another model")
+
+
+def check_array(name: str, array: Any) -> None:
+    """Raises Error for what is no array to write to."""
+    if not hasattr(array, "__array_interface__"):
+        raise Error(f"'{name}' is of type {type(array).__name__}; what local names is arrays")
+    if not array.flags.writeable:
+        raise Error(f"'{name}' is read-only; what local names is restored in place: array.copy()")
+
+
 class ArrayModel:
     """Arrays of numpy by name. They stay where they are, and are copied to the memory and back: change them in place,
     or replace them in the mapping. Those that `local` names are not copied."""
@@ -72,6 +94,7 @@ class ArrayModel:
         check_local(self._local, list(arrays))
         for name, array in arrays.items():
             if is_named(name, self._local):
+                check_array(name, array)
                 continue
             if not hasattr(array, "__array_interface__") or str(array.dtype) != "float32":
                 what = getattr(array, "dtype", type(array).__name__)
@@ -80,6 +103,7 @@ class ArrayModel:
             if not array.flags.writeable:
                 raise Error(f"'{name}' is read-only; the fleet's parameters are written to it: array.copy()")
             shapes[name] = array.shape
+        check_shares(self._local, list(shapes))
         self.layout = Layout(shapes, {})
         self.tags = {"framework": "numpy"}
         self._arrays = arrays
@@ -118,8 +142,10 @@ class ArrayModel:
         return {name: array.copy() for name, array in self._arrays.items() if is_named(name, self._local)}
 
     def set_local(self, tensors: Mapping[str, Any]) -> None:
-        for name, array in self._arrays.items():
-            if is_named(name, self._local) and name in tensors:
+        ours = {name: array for name, array in self._arrays.items() if is_named(name, self._local)}
+        check_shapes(ours, tensors)
+        for name, array in ours.items():
+            if name in tensors:
                 array[...] = tensors[name]
 
     def fork(self) -> None:

@@ -553,8 +553,8 @@ class Node:
         files that you have written yourself, because a pickle may run anything.
 
         `timeout` in seconds, for the other programs to come; None: no limit. Raises TimeoutError with the names of the missing
-        nodes. Raises Error, on all nodes, if some have units and no round is common, and if the unit is of another model or of
-        other `objects`. Raises as mean() does."""
+        nodes. Raises Error, on all nodes, if some have units and no round is common, and if the unit is of another model, of other
+        `objects`, or has `local` parameters of another shape. Raises as mean() does."""
         model, _ = self._shared("resume")
         self._catch_up()
         units = self._units(directory)
@@ -569,10 +569,10 @@ class Node:
             return None
         kept, parameters = units.read(number)
         check_kept(kept, model.layout, objects, f"the unit of round {number}")
+        model.set_local(kept["local"])  # first, as it may raise
         if rows:
             self._put_back(parameters, number, int(max(row[0] for row in rows.values())))
             units.take(number, self.round)
-        model.set_local(kept["local"])
         restore(self._own_objects(), kept["own"])
         restore(objects, kept["objects"])
         self._passes, self._epochs = kept["passes"], kept["epochs"]
@@ -640,7 +640,7 @@ class Node:
     def load(self, path: Union[str, os.PathLike[str]], **objects: Any) -> bool:
         """Give `objects` the states that save() wrote under the same names, and the model what stays local; returns False if there is
         no such file. Raises Error
-        if the file has other objects, or is of a later round than the parameters, since the script would then be ahead of its
+        if the file has other objects or `local` parameters of another shape, or is of a later round than the parameters, since the script would then be ahead of its
         model. Load only files that you have written yourself, because a pickle may run anything."""
         try:
             with open(path, "rb") as file:
@@ -654,10 +654,10 @@ class Node:
         if isinstance(self._fleet, Attachment) and kept["round"] > held:
             raise Error(f"{os.fspath(path)} is of round {kept['round']}, and the parameters are of round {held}: the node has lost later ones, or begins another run; remove the file and "
                         "begin the epochs anew, or give the node its checkpoint back")
+        if self._model is not None:
+            self._model.set_local(kept.get("local", {}))  # first, as it may raise
         for name, value in objects.items():
             value.load_state_dict(kept["objects"][name])
-        if self._model is not None:
-            self._model.set_local(kept.get("local", {}))
         self._passes, self._epochs = kept["passes"], kept["epochs"]
         return True
 

@@ -20,7 +20,7 @@ from .device import Copier, Copiers
 from .errors import Error, ViewsLost
 from .interrupt import uninterrupted
 from .memory import Layout, Memory, Tensor
-from .model import check_local, is_named
+from .model import check_local, check_shapes, check_shares, is_named
 
 HALVES = (torch.float16, torch.bfloat16)
 RUN_MAX = 1 << 22  # values that are copied together
@@ -129,6 +129,7 @@ class TorchModel:
         updates, values, frozen = self._search()
         for name, found in updates.items():
             check_parameter(name, found.tensor)
+        check_shares(self._names, list(updates))
         self.layout = Layout({n: f.tensor.shape for n, f in updates.items()},
                              {n: f.tensor.shape for n, f in values.items()})
         self.tags = {"framework": f"torch {torch.__version__}"}
@@ -236,8 +237,10 @@ class TorchModel:
         return {name: tensor.detach().clone() for name, tensor in self._stays().items()}
 
     def set_local(self, tensors: Mapping[str, Any]) -> None:
+        ours = self._stays()
+        check_shapes(ours, tensors)
         with torch.no_grad():
-            for name, tensor in self._stays().items():
+            for name, tensor in ours.items():
                 if name in tensors:
                     tensor.copy_(tensors[name])
 

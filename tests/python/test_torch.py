@@ -249,6 +249,26 @@ class TorchTest(unittest.TestCase):
                     self.assertTrue(torch.equal(now, before), keeps)
                 node.detach()
 
+    def test_a_local_layer_of_another_shape_is_not_put_back(self):
+        """Copying one row to all would pass unseen, and the shared layers have not changed."""
+        with tempfile.TemporaryDirectory() as folder:
+            model = nn.Sequential(nn.Linear(6, 3), nn.Linear(3, 1))
+            node = self.attach(model, local=["1"])
+            node.mix()
+            self.assertTrue(node.checkpoint(directory=folder))
+            node.detach()
+            model = nn.Sequential(nn.Linear(6, 3), nn.Linear(3, 2))
+            before = model[1].weight.detach().clone()
+            node = self.attach(model, local=["1"])
+            with self.assertRaisesRegex(sgp.Error, r"'1.weight' is local, and was \[1, 3\] when it was saved; it is \[2, 3\] now"):
+                node.resume(directory=folder)
+            self.assertTrue(torch.equal(model[1].weight, before))
+
+    def test_buffers_alone_are_nothing_to_share(self):
+        model = nn.Sequential(nn.Linear(6, 3), nn.BatchNorm1d(3))
+        with self.assertRaisesRegex(sgp.Error, "local names all parameters that are trained"):
+            sgp.attach(model, None, name="/none-such.sock", local=["0", "1.weight", "1.bias"])
+
     def test_wrong_names_of_local_parameters(self):
         model = network()
         model.add_module("again", nn.Linear(6, 6))
@@ -259,8 +279,10 @@ class TorchTest(unittest.TestCase):
                 (["0.weigh"], sgp.Error, "local names '0.weigh'"),
                 (["again"], sgp.Error, "'again.weight' is to stay local, and is tied to '0.weight', which is shared; name both in "
                  "local, or neither"),
-                (["0", "2", "again"], sgp.Error, "there is nothing to share"),
+                (["0", "2", "again"], sgp.Error, "local names all parameters that are trained, so there is nothing to share; leave one "
+                 "out of it"),
                 ("2", ValueError, "local is '2'; a list of names"),
+                (None, ValueError, "local is None; a list of names"),
                 ([""], ValueError, "a list of names"),
                 ([2], ValueError, "a list of names")):
             with self.assertRaises(error) as caught:

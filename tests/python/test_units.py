@@ -240,6 +240,14 @@ class UnitsTest(unittest.TestCase):
         self.assertEqual(now["head.w"].tolist(), [2, 2, 2])
         with self.assertRaisesRegex(sgp.Error, "local names 'hed', and the model has no such parameter"):
             sgp.attach(own(1), name="/none-such.sock", required=False, local=["hed"])
+        with self.assertRaisesRegex(sgp.Error, "'head.w' is of type list; what local names is arrays"):
+            sgp.attach({**own(1), "head.w": [1.0]}, name="/none-such.sock", required=False, local=["head"])
+        with self.assertRaisesRegex(sgp.Error, "local names all parameters that are trained"):
+            sgp.attach(own(1), name="/none-such.sock", required=False, local=list(own(1)))
+        now = {**own(1), "head.w": numpy.zeros(1, numpy.float32)}
+        with sgp.attach(now, name="/none-such.sock", required=False, local=["head"]) as node:
+            with self.assertRaisesRegex(sgp.Error, "'head.w' is local, and was .3. when it was saved; it is .1. now"):
+                node.resume(directory=self.folder)
 
     def test_a_pass_that_is_over_gives_nothing_more(self):
         """So a script that counts its epochs ends this one, and begins the next."""
