@@ -50,8 +50,8 @@ SGP_API const char *sgp_strerror(int code);
 
 /* Fill *error (which may be NULL) with code and text, cut at SGP_TEXT_BYTES. Control characters
  * become '?', so that hostile input cannot forge log lines. The first error stays: a second call on
- * a filled error changes nothing. Returns code, so that a caller can write `return sgp_fail(error,
- * SGP_E_DATA, ...)`. */
+ * a filled error changes nothing. Returns code, which must be negative, so that a caller can write
+ * `return sgp_fail(error, SGP_E_DATA, ...)`. */
 SGP_API int sgp_fail(struct sgp_error *error, int code, const char *format, ...) SGP_PRINTF(3, 4);
 
 /* Print file:line and the expression on standard error and abort. Always on. */

@@ -43,9 +43,10 @@ void sgp_text_clean(char *text)
     *text = '\0';
 }
 
-#undef sgp_fail /* the macro of scripts/clang-tidy.h */
+#undef sgp_fail /* the macro of scripts/analysers.h */
 int sgp_fail(struct sgp_error *error, int code, const char *format, ...)
 {
+    sgp_assert(code < 0);
     if (!error || error->code != 0)
         return code;
     error->code = code;

@@ -39,6 +39,11 @@ Test(status, the_first_error_stays_and_cannot_forge_lines)
     cr_assert(eq(int, sgp_fail(NULL, -ENOMEM, "nobody listens"), -ENOMEM));
 }
 
+Test(status, a_failure_with_the_code_of_success_is_a_programmers_error, .signal = SIGABRT)
+{
+    (void)sgp_fail(NULL, 0, "nothing failed");
+}
+
 /* A terminal takes U+009B for the beginning of a sequence, as ESC [. */
 Test(text, control_characters_beyond_ascii_are_replaced_and_letters_stay)
 {
