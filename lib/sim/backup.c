@@ -12,23 +12,15 @@ int sgp_sim_create_backups(struct sgp_sim *sim)
     return sim->backups ? 0 : -ENOMEM;
 }
 
-static void *copy_of(const void *items, size_t count, size_t bytes)
-{
-    void *copy = calloc(count + 1u, bytes);
-    if (copy && count > 0)
-        memcpy(copy, items, count * bytes);
-    return copy;
-}
-
 void sgp_sim_save(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
 {
     const struct sgp_sim_host *host = &sim->hosts[crash->node];
     struct sgp_sim_backup *backup = &sim->backups[crash - sim->options.crashes];
     const struct sgp_record *record = &host->record;
     backup->record = *record;
-    backup->record.links = copy_of(record->links, record->link_count, sizeof *record->links);
+    backup->record.links = sgp_sim_copy(record->links, record->link_count, sizeof *record->links);
     backup->record.accounts =
-        copy_of(record->accounts, record->account_count, sizeof *record->accounts);
+        sgp_sim_copy(record->accounts, record->account_count, sizeof *record->accounts);
     backup->sequence = host->sequence;
     backup->file = host->file;
     if (!backup->record.links || !backup->record.accounts)

@@ -200,13 +200,12 @@ int sgp_sim_check_options(const struct sgp_topology *topology,
 
 /* ---- copies ---- */
 
-/* NULL only without memory. */
-static void *copy(const void *items, uint32_t count, size_t size)
+void *sgp_sim_copy(const void *items, size_t count, size_t size)
 {
-    void *memory = malloc(count * size + 1);
-    if (memory && count > 0)
-        memcpy(memory, items, count * size);
-    return memory;
+    void *copy = calloc(count + 1, size);
+    if (copy && count > 0)
+        memcpy(copy, items, count * size);
+    return copy;
 }
 
 /* Draw the nodes inside of each cut. The lists of the cuts belong to the caller. */
@@ -228,9 +227,9 @@ static int draw_cuts(struct sgp_sim *sim, struct sgp_sim_cut *cuts)
 int sgp_sim_copy_faults(struct sgp_sim *sim)
 {
     struct sgp_sim_options *options = &sim->options;
-    struct sgp_sim_cut *cuts = copy(options->cuts, options->cut_count, sizeof *cuts);
+    struct sgp_sim_cut *cuts = sgp_sim_copy(options->cuts, options->cut_count, sizeof *cuts);
     options->cuts = cuts;
-#define COPY(items, count) items = copy(items, count, sizeof *(items))
+#define COPY(items, count) items = sgp_sim_copy(items, count, sizeof *(items))
     COPY(options->absences, options->absence_count);
     COPY(options->crashes, options->crash_count);
     COPY(options->clogs, options->clog_count);

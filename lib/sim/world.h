@@ -597,6 +597,8 @@ void sgp_sim_take_file(struct sgp_sim_host *host);
 /* options.c */
 int sgp_sim_check_options(const struct sgp_topology *topology,
     const struct sgp_sim_options *options, struct sgp_error *error);
+/* A copy of an array, which the caller frees; without items some memory, too. NULL: no memory. */
+void *sgp_sim_copy(const void *items, size_t count, size_t size);
 int sgp_sim_copy_faults(struct sgp_sim *sim); /* copies what the options point to; 0 or -ENOMEM */
 void sgp_sim_free_faults(struct sgp_sim *sim);
 
