@@ -253,7 +253,7 @@ static SgpOnnx__TensorProto *tensor(struct sgp_onnx_graph *graph, const char *na
     SgpOnnx__TensorProto *made = allocate(graph, 1, sizeof *made);
     int64_t *dims = copy(graph, shape, dimensions, sizeof *shape);
     char *text = name_of(graph, name, "constant");
-    if (graph->failed)
+    if (!made || !dims || !text)
         return NULL;
     sgp_onnx__tensor_proto__init(made);
     made->name = text;

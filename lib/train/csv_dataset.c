@@ -67,10 +67,11 @@ static int entry_compare(const void *left, const void *right)
 static struct entry *entries_make(const char *const *words, uint32_t count)
 {
     struct entry *entries = malloc(count * sizeof *entries);
-    for (uint32_t i = 0; entries && i < count; i++)
+    if (!entries)
+        return NULL;
+    for (uint32_t i = 0; i < count; i++)
         entries[i] = (struct entry){.word = words[i], .number = i};
-    if (entries)
-        qsort(entries, count, sizeof *entries, entry_compare);
+    qsort(entries, count, sizeof *entries, entry_compare);
     return entries;
 }
 

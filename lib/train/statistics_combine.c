@@ -170,9 +170,10 @@ static int add(struct total *total, const struct sgp_statistics *told)
     return code;
 }
 
-static int begin(struct total *total)
+/* Begin with the statistics of the first node, which are taken over. */
+static int begin(struct total *total, struct sgp_statistics *first)
 {
-    const struct sgp_statistics *first = total->first;
+    total->first = first;
     total->sorted = calloc(first->column_count, sizeof *total->sorted);
     total->places = calloc(first->column_count, sizeof *total->places);
     total->counted = calloc(first->column_count + first->label_count, sizeof *total->counted);
@@ -191,10 +192,8 @@ static int add_all(struct total *total, const char *const *texts, uint32_t count
         struct sgp_statistics *told = NULL;
         total->node = i;
         code = sgp_statistics_parse(texts[i], total->names[i], total->error, &told);
-        if (code == 0 && i == 0) {
-            total->first = told;
-            code = begin(total);
-        }
+        if (code == 0 && !total->first)
+            code = begin(total, told);
         if (code == 0)
             code = add(total, told);
         if (told != total->first)
