@@ -288,10 +288,11 @@ int sgp_key_read(const char *path, struct sgp_error *error, struct sgp_key **ret
     }
     key->holders = 1;
     int code = read_file(path, error, key->page);
-    if (code == 0 && (code = take_secret(key)) == SGP_E_FILE)
-        (void)sgp_fail(error, code,
-            "%s: is no Ed25519 key in PKCS#8 without a password; sgpctl key generate makes one",
-            path);
+    if (code == 0 && (code = take_secret(key)) < 0)
+        (void)sgp_fail(error, code, "%s: %s", path,
+            code == SGP_E_FILE ? "is no Ed25519 key in PKCS#8 without a password; sgpctl key "
+                                 "generate makes one"
+                               : "no memory to read it");
     if (code == 0 && (code = make_credentials(key)) < 0)
         (void)sgp_fail(error, code, "%s: %s", path, sgp_strerror(code));
     if (code < 0) {

@@ -4,7 +4,9 @@
 
 #include <criterion/criterion.h>
 #include <assertions.h>
+#include <dlfcn.h>
 #include <errno.h>
+#include <gnutls/x509.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +28,17 @@ static void leave(void)
 }
 
 TestSuite(key, .init = enter, .fini = leave);
+
+static bool no_memory;
+
+/* The linker takes this function instead of the one of GnuTLS, which it calls. */
+int gnutls_x509_privkey_init(gnutls_x509_privkey_t *key)
+{
+    int (*init)(gnutls_x509_privkey_t *);
+    void *symbol = dlsym(RTLD_NEXT, __func__);
+    memcpy(&init, &symbol, sizeof init);
+    return no_memory ? GNUTLS_E_MEMORY_ERROR : init(key);
+}
 
 static void write_text(const char *text, mode_t mode)
 {
@@ -169,4 +182,12 @@ Test(key, what_is_no_key_is_refused)
     cr_assert(zero(int, mkdir(path, 0700)));
     refused(SGP_E_FILE, "is no file; name the file of the key");
     cr_assert(zero(int, rmdir(path)));
+}
+
+/* The daemon looks only at the error. */
+Test(key, without_memory_the_error_is_filled_too)
+{
+    write_text(rfc, 0600);
+    no_memory = true;
+    refused(-ENOMEM, "no memory to read it");
 }
