@@ -6,10 +6,12 @@
  *                        GOODBYE
  *     target -> source   WELCOME, BEAT, CREDIT, ACK, ASK, ANSWER, GOODBYE
  *
- * Three messages travel both ways, and the core does not handle them:
+ * Five messages travel both ways, and the core does not handle them:
  *     STATEMENT   is signed; the daemon decides which nodes may sign
  *     FACT        carries decisions of programs; no round waits for it
  *     LAYOUT      comes before WELCOME; two nodes find the first tensor that differs
+ *     SUMMARY     says which rows of the fleet the sender has, or wants
+ *     ROW         is what a node says about itself, for people
  *
  * A connection that begins with INQUIRE carries that one question, and ends with the ANSWER. A
  * connection that begins with PULL carries bulletins alone. On other connections these messages are
@@ -22,6 +24,7 @@
 
 #include "sgp/bulletin.h"
 #include "sgp/coding.h"
+#include "sgp/row.h"
 #include "sgp/sketch.h"
 #include "sgp/types.h"
 
@@ -106,7 +109,9 @@ struct sgp_fingerprint {
     X(FACT, 15, "fact")                                                                            \
     X(LAYOUT, 16, "layout")                                                                        \
     X(BULLETIN, 17, "bulletin")                                                                    \
-    X(PULL, 18, "pull")
+    X(PULL, 18, "pull")                                                                            \
+    X(SUMMARY, 19, "summary")                                                                      \
+    X(ROW, 20, "row")
 
 #define SGP_MESSAGE_NUMBER(name, number, word) SGP_##name = (number),
 enum sgp_message_type { SGP_MESSAGE_TABLE(SGP_MESSAGE_NUMBER) };
@@ -160,6 +165,7 @@ struct sgp_welcome {
     uint64_t accepted; /* number of the last share accepted from the source's incarnation, or 0 */
     struct sgp_fingerprint fingerprint;
     uint32_t codings; /* the codings that the target decodes: SGP_CODING_BIT of each */
+    bool rows;        /* the target takes SUMMARY and ROW; the source may then begin with SUMMARY */
 };
 
 /* The fields of a heartbeat beyond the pulse. */
@@ -365,6 +371,8 @@ struct sgp_message {
         struct sgp_layout_entry layout;
         struct sgp_bulletin bulletin;
         struct sgp_pull pull;
+        struct sgp_summary summary;
+        struct sgp_row row;
     };
 };
 

@@ -33,9 +33,10 @@ struct sgp_wire_header {
     uint32_t checksum;      /* sgp_wire_checksum of the body or payload that follows */
 };
 
-/* The memory of decoded strings; the message borrows them. The longest are those of a BULLETIN. */
+/* The memory of decoded strings; the message borrows them. A body has at least as many bytes as its
+ * strings with their zeros. */
 struct sgp_wire_text {
-    char bytes[SGP_NAME_BYTES + SGP_BULLETIN_PIECE_MAX + 1];
+    char bytes[SGP_WIRE_BODY_MAX];
 };
 
 /* Write the frame of a message, header and body, to frame[0..*ret_bytes).

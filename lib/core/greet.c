@@ -236,6 +236,7 @@ struct sgp_verdict sgp_core_hello(
         .accepted = link->memory.accepted,
         .fingerprint = node->config.fingerprint,
         .codings = SGP_CODINGS,
+        .rows = true,
     };
     return sgp_fine();
 }

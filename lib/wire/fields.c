@@ -86,6 +86,7 @@ static const struct sgp_schema_field welcome_fields[] = {
     PART(welcome.fingerprint, &sgp_fingerprint_schema),
     FIELD("codings", welcome.codings, ANY),
     END,
+    FIELD("rows", welcome.rows, ANY),
 };
 
 static const struct sgp_schema_field beat_fields[] = {
@@ -245,6 +246,25 @@ static const struct sgp_schema_field pull_fields[] = {
     END,
 };
 
+static const struct sgp_schema_field summary_fields[] = {
+    BEGIN,
+    FIELD("wants", summary.wants, ANY),
+    SGP_FIELDS(struct sgp_message, "nodes", summary.nodes, ANY),
+    SGP_FIELDS(struct sgp_message, "versions", summary.versions, ANY),
+    END,
+};
+
+static const struct sgp_schema_field row_fields[] = {
+    BEGIN,
+    FIELD("author", row.author, NAME),
+    FIELD("version", row.version, NUMBER),
+    FIELD("text", row.text, 1, SGP_ROW_TEXT_BYTES - 1),
+    FIELD("key", row.key, 0, SGP_ROW_KEY_BYTES - 1),
+    FIELD("signature", row.signature, 0, SGP_ROW_SIGNATURE_BYTES - 1),
+    FIELD("age_ms", row.age_ms, 0, SGP_ROW_AGE_MAX),
+    END,
+};
+
 #define MESSAGE(fields) SGP_SCHEMA(struct sgp_message, fields)
 static const struct sgp_schema schemas[] = {
     [SGP_HELLO] = MESSAGE(hello_fields),
@@ -265,6 +285,8 @@ static const struct sgp_schema schemas[] = {
     [SGP_LAYOUT] = MESSAGE(layout_fields),
     [SGP_BULLETIN] = MESSAGE(bulletin_fields),
     [SGP_PULL] = MESSAGE(pull_fields),
+    [SGP_SUMMARY] = MESSAGE(summary_fields),
+    [SGP_ROW] = MESSAGE(row_fields),
 };
 _Static_assert(
     sizeof schemas / sizeof *schemas == SGP_MESSAGE_TYPES + 1, "every message has a schema");

@@ -40,6 +40,13 @@ class Programs(unittest.TestCase):
     def test_ciphered_links_alone(self):
         self.assert_measured(contenders.ciphered(self.options, 2, SIZE))
 
+    def test_rows_of_a_simulated_fleet(self):
+        said = json.loads(subprocess.run([os.path.join(BUILD, "bench", "fleet_rows"), "6"], text=True, check=True, timeout=100,
+                                         stdout=subprocess.PIPE).stdout)
+        self.assertEqual((said["nodes"], said["authors"]), (6, 6))
+        self.assertLess(said["change_most_s"], 5) # of virtual time
+        self.assertLess(said["greatest_second_bytes"], 16384)
+
     def test_plain_sockets(self):
         self.assert_measured(contenders.sockets(self.options, 2, SIZE))
 

@@ -31,8 +31,9 @@ def read_page():
         count = int(last or first) - int(first) + 1
         values += [peer.ZEROS[form] for form in peer.PRINT] if field == "fingerprint" else [ZERO[form]] * count
         assert len(values) == int(first) + count, (kind, field)
-    assert len(known) == 18 and len(behind) == 4, (sorted(known), behind)
-    return {kind: values + behind for kind, values in known.items()}
+    assert len(known) == 20 and len(behind) == 4, (sorted(known), behind)
+    last = {peer.WELCOME: [False]} # `rows`, which came later
+    return {kind: values + behind + last.get(kind, []) for kind, values in known.items()}
 
 
 ZEROS = read_page()

@@ -231,7 +231,8 @@ Test(link, one_who_greets_us_is_there_to_be_dialled)
 /* They travel on connections of their own, which begin with no greeting. */
 Test(link, messages_of_other_connections_end_the_connection_of_an_edge)
 {
-    static const enum sgp_message_type types[] = {SGP_INQUIRE, SGP_CALL, SGP_BULLETIN, SGP_PULL};
+    static const enum sgp_message_type types[] = {
+        SGP_INQUIRE, SGP_CALL, SGP_BULLETIN, SGP_PULL, SGP_SUMMARY, SGP_ROW};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         struct desk desk;
         open_pair(&desk);

@@ -149,6 +149,34 @@ static const struct {
     {{.type = SGP_PULL, .pulse = QUIET, .pull = {.source = "n0", .target = "n1", .heads = 3}},
         "9d534750030012000e000000000000000000000000000000febb1c8455857109"
         "9902c205060ac0a26e30a26e3103"},
+    {{.type = SGP_WELCOME,
+         .pulse = QUIET,
+         .welcome = {.target = "n1",
+             .incarnation = 78,
+             .accepted = 4,
+             .fingerprint = GOLDEN_PRINT,
+             .codings = 6,
+             .rows = true}},
+        "9d534750030002002e000000000000000000000000000000e02a4533ae9fd2cc"
+        "dc001902c205060ac0a26e314e04cf00000100000000000203040105cb3fa999"
+        "999999999a2006000600000000c3"},
+    {{.type = SGP_SUMMARY,
+         .pulse = QUIET,
+         .summary = {.wants = true, .nodes = {0x1234, 0x5678}, .versions = {7, UINT64_C(1) << 32}}},
+        "9d53475003001300300000000000000000000000000000003bb314a0ccd4bd40"
+        "dc002102c205060ac0c3cd1234cd567800000000000000000000000000000000"
+        "00000000000007cf0000000100000000"},
+    {{.type = SGP_ROW,
+         .pulse = QUIET,
+         .row = {.author = "n0",
+             .version = (UINT64_C(1) << 32) + 1,
+             .text = "1 1000 training",
+             .key = "key",
+             .signature = "sig",
+             .age_ms = 2500}},
+        "9d534750030014002e0000000000000000000000000000003e00115714dd058e"
+        "9c02c205060ac0a26e30cf0000000100000001af31203130303020747261696e"
+        "696e67a36b6579a3736967cd09c4"},
 };
 
 static void expect_bytes(const struct sgp_message *message, const char *hex)

@@ -44,8 +44,9 @@ static __attribute__((unused)) const struct sgp_fingerprint print = {.shape = UI
 
 static __attribute__((unused)) char goodbye_longest[SGP_GOODBYE_BYTES];
 static __attribute__((unused)) char piece_longest[SGP_BULLETIN_PIECE_MAX + 1];
+static __attribute__((unused)) char row_longest[SGP_ROW_TEXT_BYTES];
 
-enum { sample_count = 26 };
+enum { sample_count = 29 };
 
 /* Samples 0 to 3: both greetings, at their largest and their smallest. */
 static __attribute__((unused)) struct sgp_message sample_greeting(int which)
@@ -189,17 +190,41 @@ static __attribute__((unused)) struct sgp_message sample_of_bulletins(int which)
     }
 }
 
+/* Samples 26 to 28: the rows of a fleet. */
+static __attribute__((unused)) struct sgp_message sample_of_rows(int which)
+{
+    struct sgp_message message = {.type = SGP_SUMMARY, .pulse = extreme, .summary.wants = true};
+    for (uint32_t k = 0; which == 26 && k < SGP_SUMMARY_ENTRIES; k++)
+        message.summary.nodes[k] = message.summary.versions[k] = UINT64_MAX - k;
+    if (which == 27)
+        message.pulse = quiet;
+    if (which == 28)
+        message = (struct sgp_message){.type = SGP_ROW,
+            .pulse = extreme,
+            .row = {.author = NAME_63,
+                .version = UINT64_MAX,
+                .text = row_longest,
+                .key = "12345678901234567890123456789012345678901234",
+                .signature = "1234567890123456789012345678901234567890123456789012345678901234"
+                             "567890123456789012345678",
+                .age_ms = SGP_ROW_AGE_MAX}};
+    return message;
+}
+
 /* A sample of every message; strings are static. */
 static __attribute__((unused)) struct sgp_message sample(int which)
 {
     memset(goodbye_longest, 'x', sizeof goodbye_longest - 1);
     memset(piece_longest, 'x', sizeof piece_longest - 1);
+    memset(row_longest, 'x', sizeof row_longest - 1);
     if (which < 4)
         return sample_greeting(which);
     if ((which >= 7 && which <= 9) || which == 14 || which == 20)
         return sample_payload(which);
     if (which >= 15 && which <= 18)
         return sample_of_leaving(which);
+    if (which >= 26)
+        return sample_of_rows(which);
     if (which >= 23)
         return sample_of_bulletins(which);
     switch (which) {

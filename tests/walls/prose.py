@@ -64,6 +64,7 @@ daemon/util
 lib/attach
 lib/base
 lib/core
+lib/fleet
 lib/journal
 lib/measures
 lib/onnx

@@ -22,6 +22,7 @@ MODULES = {
     "lib/tensor": ["lib/base"],
     "lib/measures": ["lib/base"],
     "lib/survey": ["lib/base", "lib/measures"],
+    "lib/fleet": ["lib/base"],
     "lib/train": ["lib/base", "lib/measures", "lib/tensor"],
     "lib/onnx": ["lib/base", "lib/train"],
     "lib/tensorboard": ["lib/base"],
@@ -29,15 +30,15 @@ MODULES = {
     "lib/tls": ["lib/base"],
     "lib/perform": ["lib/base", "lib/core", "lib/tensor", "lib/train"],
     "lib/sim": ["lib/base", "lib/core", "lib/perform", "lib/topology", "lib/wire", "lib/train", "lib/tensor"],
-    "daemon/util": ["lib/base", "lib/core", "lib/measures", "lib/tensor", "lib/topology", "lib/train"],
+    "daemon/util": ["lib/base", "lib/core", "lib/fleet", "lib/measures", "lib/tensor", "lib/topology", "lib/train"],
     "daemon/net": ["daemon/util", "lib/base", "lib/perform", "lib/survey", "lib/tensor", "lib/tls", "lib/topology", "lib/wire"],
     "daemon/attach": ["daemon/util", "lib/attach", "lib/base", "lib/core", "lib/train"],
-    "daemon/setup": ["daemon/attach", "daemon/net", "daemon/util", "lib/base", "lib/core", "lib/measures", "lib/survey", "lib/tensor",
+    "daemon/setup": ["daemon/attach", "daemon/net", "daemon/util", "lib/base", "lib/core", "lib/fleet", "lib/measures", "lib/survey", "lib/tensor",
                      "lib/tls", "lib/topology", "lib/train"],
     "daemon/store": ["daemon/setup", "daemon/util", "lib/base", "lib/core", "lib/journal", "lib/tensorboard", "lib/topology", "lib/train"],
-    "daemon/control": ["daemon/store", "daemon/util", "lib/base", "lib/measures", "lib/topology", "lib/train", "lib/wire"],
+    "daemon/control": ["daemon/store", "daemon/util", "lib/base", "lib/fleet", "lib/measures", "lib/topology", "lib/train", "lib/wire"],
     "daemon/node": ["daemon/attach", "daemon/control", "daemon/net", "daemon/setup", "daemon/store", "daemon/util",
-                    "lib/attach", "lib/base", "lib/core", "lib/measures", "lib/perform", "lib/survey", "lib/tensor", "lib/tls", "lib/topology",
+                    "lib/attach", "lib/base", "lib/core", "lib/fleet", "lib/measures", "lib/perform", "lib/survey", "lib/tensor", "lib/tls", "lib/topology",
                     "lib/train", "lib/wire"],
     "daemon": ["daemon/attach", "daemon/control", "daemon/net", "daemon/node", "daemon/setup", "daemon/store", "daemon/util",
                "lib/base", "lib/core", "lib/perform", "lib/survey", "lib/tensor", "lib/topology", "lib/train", "lib/wire"],
@@ -47,7 +48,7 @@ MODULES = {
 # Which module a public header belongs to; a new header has to be entered here. trainer.h declares a table
 # of functions that models fill in and performers call: it belongs to nobody, so to the lowest module.
 HEADER_MODULES = {header: module for module, headers in {
-    "lib/base": "bulletin.h coding.h compressor.h types.h status.h random.h sink.h sketch.h trainer.h version.h",
+    "lib/base": "bulletin.h coding.h compressor.h row.h types.h status.h random.h sink.h sketch.h trainer.h version.h",
     "lib/topology": "topology.h dot.h generate.h analysis.h",
     "lib/core": "message.h method.h node.h driver.h payload.h record.h restart.h",
     "lib/wire": "wire.h",
@@ -55,6 +56,7 @@ HEADER_MODULES = {header: module for module, headers in {
     "lib/tensor": "blas.h block.h buffer.h choose.h codec.h kernels.h",
     "lib/measures": "measures.h report.h",
     "lib/survey": "best.h survey.h",
+    "lib/fleet": "fleet.h",
     "lib/train": "attached.h checkpoint.h copy.h dataset.h description.h learner.h loss.h model.h model_file.h optimizer.h outer.h precision.h predictor.h quadratic.h run.h schedule.h shape.h sites.h statistics.h update.h",
     "lib/onnx": "onnx.h",
     "lib/tensorboard": "tensorboard.h",
@@ -100,7 +102,7 @@ PRIVATE_HEADERS = [
 ]
 
 # What the pure modules may call in libc: they compute. No file, socket, clock, thread or global state.
-PURE_MODULES = ["base", "topology", "core", "measures", "survey"]
+PURE_MODULES = ["base", "topology", "core", "measures", "survey", "fleet"]
 PURE_CALLS = set("""
     bcmp memchr memcmp memcpy memmove memset strchr strcmp strlen strncmp strnlen strrchr strstr strspn strcspn
     snprintf vsnprintf strtod strtol strtoul strtoull qsort qsort_r bsearch
@@ -145,7 +147,7 @@ LISTS = {"lib/core": "lib/core/core.h", "lib/sim": "lib/sim/world.h", "daemon/co
 
 LIBRARIES = {
     "base": "lib/base", "topology": "lib/topology", "dot": "lib/topology", "core": "lib/core",
-    "wire": "lib/wire", "tensor": "lib/tensor", "journal": "lib/journal", "measures": "lib/measures", "survey": "lib/survey", "train": "lib/train", "onnx": "lib/onnx", "tensorboard": "lib/tensorboard", "attach": "lib/attach",
+    "wire": "lib/wire", "tensor": "lib/tensor", "journal": "lib/journal", "measures": "lib/measures", "survey": "lib/survey", "fleet": "lib/fleet", "train": "lib/train", "onnx": "lib/onnx", "tensorboard": "lib/tensorboard", "attach": "lib/attach",
     "tls": "lib/tls", "perform": "lib/perform",
     "sim": "lib/sim",
 }

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rows of a fleet: their text, which of two counts, how old they are, and rows that are refused. */
+#include "test_fleet_net.h"
+
+#include <criterion/criterion.h>
+#include <assertions.h>
+
+static const char *const names[] = {"a", "b", "c"};
+
+static struct sgp_fleet *fleet_by(
+    const char *self, uint32_t incarnation, struct sgp_fleet_settings settings)
+{
+    settings.self = self;
+    settings.incarnation = incarnation;
+    settings.rows_max = settings.rows_max > 0 ? settings.rows_max : 8;
+    struct sgp_fleet *fleet = sgp_fleet_create(&settings);
+    cr_assert_not_null(fleet);
+    cr_assert(eq(int, sgp_fleet_use(fleet, names, 3), 0));
+    return fleet;
+}
+
+static struct sgp_fleet *fleet_of(const char *self, uint32_t incarnation)
+{
+    return fleet_by(self, incarnation, (struct sgp_fleet_settings){.context = NULL});
+}
+
+static void tell(struct sgp_fleet *fleet, sgp_round round, sgp_time now)
+{
+    const struct sgp_fleet_row row = net_row(round, 1000);
+    cr_assert(eq(int, sgp_fleet_tell(fleet, &row, now), 0));
+}
+
+/* Pass all messages that are due between two links, both ways, until none is. */
+static void exchange(struct sgp_fleet_link *a, struct sgp_fleet_link *b, sgp_time now)
+{
+    struct sgp_fleet_link *from = a, *to = b;
+    for (int silent = 0; silent < 2;) {
+        struct sgp_summary summary;
+        struct sgp_row row;
+        const enum sgp_fleet_message what = sgp_fleet_next(from, now, &summary, &row);
+        if (what == SGP_FLEET_SUMMARY)
+            sgp_fleet_hear(to, &summary);
+        else if (what == SGP_FLEET_ROW)
+            cr_assert(eq(int, sgp_fleet_take(to, &row, now, 2000), 0));
+        silent = what == SGP_FLEET_NOTHING ? silent + 1 : 0;
+        if (what == SGP_FLEET_NOTHING) {
+            struct sgp_fleet_link *other = from;
+            from = to;
+            to = other;
+        }
+    }
+}
+
+static sgp_round round_of(const struct sgp_fleet *fleet, uint32_t index)
+{
+    struct sgp_fleet_row row;
+    const struct sgp_fleet_view view = sgp_fleet_look(fleet, index, 0);
+    if (view.text == NULL)
+        return SGP_ROUND_NONE;
+    cr_assert(eq(int, sgp_fleet_row_read(view.text, &row), 0));
+    return row.round;
+}
+
+/* A row as a neighbour brings it. */
+static struct sgp_row row_by(const char *author, uint64_t version, const char *text)
+{
+    return (struct sgp_row){
+        .author = author, .version = version, .text = text, .key = "", .signature = ""};
+}
+
+/* ---- the text ---- */
+
+Test(fleet, a_row_is_text_and_the_same_row_again)
+{
+    struct sgp_fleet_row row = net_row(17, 1000), back;
+    char text[SGP_ROW_TEXT_BYTES], again[SGP_ROW_TEXT_BYTES];
+    sgp_fleet_row_write(&row, text);
+    cr_assert(eq(int, sgp_fleet_row_read(text, &back), 0));
+    sgp_fleet_row_write(&back, again);
+    cr_assert(eq(str, text, again));
+    cr_assert(eq(str, text,
+        "1 1000 training 17 100000 2.42857143 0.0555555556 0.111111111 0.9375 1.0625 0.001234 "
+        "31.25 "
+        "1000.5 17 share n1 0.25 1311768467463790320 0 0.1.0~git+41c9fdee3c2a SkylakeX"));
+    cr_assert(eq(i64, back.round, 17));
+    cr_assert(back.topology_digest == row.topology_digest);
+}
+
+Test(fleet, what_is_not_known_is_a_dash_and_no_word_has_a_blank)
+{
+    struct sgp_fleet_row row = {.interval_ms = 1,
+                             .state = "joining",
+                             .round = SGP_ROUND_NONE,
+                             .rounds = SGP_ROUND_NONE,
+                             .epoch = NAN,
+                             .loss = INFINITY,
+                             .test_loss = NAN,
+                             .test_accuracy = NAN,
+                             .device = "Haswell (by hand)"},
+                         back;
+    char text[SGP_ROW_TEXT_BYTES];
+    sgp_fleet_row_write(&row, text);
+    cr_assert(eq(str, text, "1 1 joining - - - - - - 0 0 0 0 0 - - 0 0 0 - Haswell_(by_hand)"));
+    cr_assert(eq(int, sgp_fleet_row_read(text, &back), 0));
+    cr_assert(isnan(back.loss) && back.round == SGP_ROUND_NONE && back.waiting[0] == '\0');
+}
+
+Test(fleet, the_longest_row_fits)
+{
+    struct sgp_fleet_row row = net_row(SGP_ROUND_MAX, SGP_FLEET_INTERVAL_MAX);
+    char text[SGP_ROW_TEXT_BYTES];
+    char *const words[] = {row.state, row.waiting, row.waiting_peer, row.version, row.device};
+    double *const reals[] = {&row.epoch, &row.loss, &row.test_loss, &row.test_accuracy, &row.weight,
+        &row.disagreement, &row.rounds_per_second, &row.samples_per_second, &row.uptime_seconds,
+        &row.waiting_seconds};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        memset(words[i], 'x', SGP_NAME_BYTES - 1);
+        words[i][SGP_NAME_BYTES - 1] = '\0';
+    }
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
+        *reals[i] = -1.23456789e-300;
+    row.rounds = SGP_ROUND_MAX;
+    row.topology_digest = row.topology_version = UINT64_MAX;
+    sgp_fleet_row_write(&row, text);
+    cr_assert(eq(int, sgp_fleet_row_read(text, &row), 0));
+}
+
+Test(fleet, a_later_row_may_have_more_words_and_another_form_is_refused)
+{
+    struct sgp_fleet_row row = net_row(17, 1000);
+    char text[SGP_ROW_TEXT_BYTES], more[SGP_ROW_TEXT_BYTES + 16];
+    sgp_fleet_row_write(&row, text);
+    (void)snprintf(more, sizeof more, "%s 5 five", text);
+    cr_assert(eq(int, sgp_fleet_row_read(more, &row), 0));
+    cr_assert(eq(int, sgp_fleet_row_read("1 1000 training 17", &row), 0), "of an earlier one");
+    cr_assert(isnan(row.weight) && row.round == 17 && row.rounds == SGP_ROUND_NONE);
+    (void)snprintf(more, sizeof more, "2%s", text + 1);
+    cr_assert(eq(int, sgp_fleet_row_read(more, &row), SGP_E_VERSION));
+    static const char *const wrong[] = {"", "1", "x", "1  1000", " 1", "1 1000 ",
+        "1 0 training 1 1 1 1 1 1 1 1 1 1 1 - - 1 1 1 v d", /* no interval */
+        "1 1000 training -1 1 1 1 1 1 1 1 1 1 1 - - 1 1 1 v d",
+        "1 1000 training 1 1 inf 1 1 1 1 1 1 1 1 - - 1 1 1 v d",
+        "1 1000 training 1 1 nan 1 1 1 1 1 1 1 1 - - 1 1 1 v d",
+        "1 1000 training 1 1 0x1 1 1 1 1 1 1 1 1 - - 1 1 1 v d",
+        "1 1000 training 1 1 1e999 1 1 1 1 1 1 1 1 - - 1 1 1 v d",
+        "1 1000 training 1 1 1 1 1 1 1 1 1 1 1 - - 1 18446744073709551616 1 v d",
+        "1 1000 training 1 1 1 1 1 1 1 1 1 1 1 - - 1 1 1 v d ",
+        "1 1000 training 1 1 1 1 1 1 1 1 1 1 1 - - 1 1 1 v d\n"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        cr_expect(eq(int, sgp_fleet_row_read(wrong[i], &row), SGP_E_DATA), "%s", wrong[i]);
+}
+
+Test(fleet, losses_and_accuracy_can_be_withheld)
+{
+    struct sgp_fleet_row row = net_row(17, 1000);
+    sgp_fleet_row_withhold(&row);
+    cr_assert(isnan(row.loss) && isnan(row.test_loss) && isnan(row.test_accuracy));
+    cr_assert(eq(i64, row.round, 17));
+}
+
+/* ---- which row counts ---- */
+
+Test(fleet, rows_spread_over_a_node_between_and_nothing_is_said_twice)
+{
+    struct sgp_fleet *a = fleet_of("a", 1000), *b = fleet_of("b", 1000), *c = fleet_of("c", 1000);
+    struct sgp_fleet_link *ab = sgp_fleet_open(a, 0), *ba = sgp_fleet_open(b, 0),
+                          *bc = sgp_fleet_open(b, 0), *cb = sgp_fleet_open(c, 0);
+    struct sgp_summary summary;
+    struct sgp_row row;
+    tell(a, 5, 0);
+    exchange(ab, ba, 0);
+    exchange(bc, cb, 0);
+    cr_assert(eq(i64, round_of(c, 0), 5));
+    exchange(ab, ba, SGP_SECOND);
+    cr_assert(eq(int, sgp_fleet_next(ab, SGP_SECOND, &summary, &row), SGP_FLEET_NOTHING));
+    cr_assert(eq(int, sgp_fleet_next(ba, SGP_SECOND, &summary, &row), SGP_FLEET_NOTHING),
+        "what came from a is not offered to a");
+    cr_assert(eq(int, sgp_fleet_next(bc, SGP_SECOND, &summary, &row), SGP_FLEET_NOTHING));
+    sgp_fleet_destroy(a);
+    sgp_fleet_destroy(b);
+    sgp_fleet_destroy(c);
+}
+
+Test(fleet, a_row_in_another_order_does_not_take_the_place_of_a_later_one)
+{
+    struct sgp_fleet *a = fleet_of("a", 1000);
+    struct sgp_fleet_link *link = sgp_fleet_open(a, 0);
+    struct sgp_fleet_row said = net_row(7, 1000);
+    char early[SGP_ROW_TEXT_BYTES], late[SGP_ROW_TEXT_BYTES];
+    sgp_fleet_row_write(&said, early);
+    said.round = 8;
+    sgp_fleet_row_write(&said, late);
+    const uint64_t version = (UINT64_C(1000) << 32) + 2;
+    const struct sgp_row first = row_by("b", version, late),
+                         replayed = row_by("b", version - 1, early);
+    cr_assert(eq(int, sgp_fleet_take(link, &first, 0, 2000), 0));
+    cr_assert(eq(int, sgp_fleet_take(link, &first, 0, 2000), 0), "once more: of no use");
+    cr_assert(eq(u64, sgp_fleet_counts(a).earlier, 0));
+    cr_assert(eq(int, sgp_fleet_take(link, &replayed, 0, 2000), 0));
+    cr_assert(eq(u64, sgp_fleet_counts(a).earlier, 1));
+    cr_assert(eq(i64, round_of(a, 1), 8));
+    sgp_fleet_destroy(a);
+}
+
+/* b begins anew: with a later clock; in the same second; and with a clock of the past. */
+Test(fleet, a_node_that_begins_anew_is_not_beaten_by_its_own_old_row)
+{
+    static const uint32_t incarnations[] = {1001, 1000, 3};
+    for (size_t i = 0; i < sizeof incarnations / sizeof *incarnations; i++) {
+        struct sgp_fleet *a = fleet_of("a", 1000), *b = fleet_of("b", 1000);
+        struct sgp_fleet_link *ab = sgp_fleet_open(a, 0), *ba = sgp_fleet_open(b, 0);
+        for (sgp_round round = 90; round < 100; round++)
+            tell(b, round, 0);
+        exchange(ab, ba, 0);
+        cr_assert(eq(i64, round_of(a, 1), 99));
+        sgp_fleet_destroy(b);
+        sgp_fleet_close(ab);
+        b = fleet_of("b", incarnations[i]);
+        ab = sgp_fleet_open(a, SGP_SECOND);
+        ba = sgp_fleet_open(b, SGP_SECOND);
+        tell(b, 1, SGP_SECOND);
+        exchange(ab, ba, SGP_SECOND);
+        cr_assert(eq(int, sgp_fleet_is_denied(b), incarnations[i] <= 1000));
+        cr_assert(eq(i64, round_of(b, 1), 1), "its own row stays");
+        tell(b, 2, 2 * SGP_SECOND);
+        exchange(ab, ba, 2 * SGP_SECOND);
+        cr_assert(not(sgp_fleet_is_denied(b)));
+        cr_assert(eq(i64, round_of(a, 1), 2));
+        sgp_fleet_destroy(a);
+        sgp_fleet_destroy(b);
+    }
+}
+
+/* ---- ages ---- */
+
+Test(fleet, the_age_is_the_time_for_which_nodes_have_held_a_row)
+{
+    struct sgp_fleet *a = fleet_of("a", 1000), *b = fleet_of("b", 1000), *c = fleet_of("c", 1000);
+    struct sgp_fleet_link *ab = sgp_fleet_open(a, 0), *ba = sgp_fleet_open(b, 0);
+    /* the clock of c is another, and its row waits 5 s at b */
+    const sgp_time other = 1000000 * SGP_SECOND;
+    struct sgp_fleet_link *bc = sgp_fleet_open(b, 0), *cb = sgp_fleet_open(c, other);
+    tell(a, 5, 0);
+    exchange(ab, ba, 2 * SGP_SECOND);
+    struct sgp_summary summary;
+    struct sgp_row row;
+    cr_assert(eq(int, sgp_fleet_next(bc, 7 * SGP_SECOND, &summary, &row), SGP_FLEET_SUMMARY));
+    sgp_fleet_hear(cb, &summary);
+    cr_assert(eq(int, sgp_fleet_next(cb, other, &summary, &row), SGP_FLEET_SUMMARY));
+    cr_assert(summary.wants);
+    sgp_fleet_hear(bc, &summary);
+    cr_assert(eq(int, sgp_fleet_next(bc, 7 * SGP_SECOND, &summary, &row), SGP_FLEET_ROW));
+    cr_assert(eq(u64, row.age_ms, 7000));
+    cr_assert(eq(int, sgp_fleet_take(cb, &row, other, 2000), 0));
+    cr_assert(not(sgp_fleet_look(c, 0, other + 3 * SGP_SECOND).stale));
+    cr_assert(eq(i64, sgp_fleet_look(c, 0, other + 4 * SGP_SECOND).age, 11 * SGP_SECOND));
+    cr_assert(sgp_fleet_look(c, 0, other + 4 * SGP_SECOND).stale);
+    cr_assert(sgp_fleet_look(c, 2, other).stale, "no row has come");
+    sgp_fleet_destroy(a);
+    sgp_fleet_destroy(b);
+    sgp_fleet_destroy(c);
+}
+
+Test(fleet, a_node_that_becomes_stale_is_told_once_and_once_more_when_it_is_back)
+{
+    struct sgp_fleet *a = fleet_of("a", 1000), *b = fleet_of("b", 1000);
+    struct sgp_fleet_link *ab = sgp_fleet_open(a, 0), *ba = sgp_fleet_open(b, 0);
+    uint32_t index = 9;
+    bool stale = false;
+    tell(b, 5, 0);
+    exchange(ab, ba, 0);
+    cr_assert(not(sgp_fleet_changed(a, 9 * SGP_SECOND, &index, &stale)));
+    cr_assert(sgp_fleet_changed(a, 11 * SGP_SECOND, &index, &stale));
+    cr_assert(index == 1 && stale);
+    cr_assert(not(sgp_fleet_changed(a, 12 * SGP_SECOND, &index, &stale)));
+    tell(b, 6, 20 * SGP_SECOND);
+    exchange(ab, ba, 20 * SGP_SECOND);
+    cr_assert(sgp_fleet_changed(a, 20 * SGP_SECOND, &index, &stale));
+    cr_assert(index == 1 && !stale);
+    cr_assert(not(sgp_fleet_changed(a, 20 * SGP_SECOND, &index, &stale)));
+    sgp_fleet_destroy(a);
+    sgp_fleet_destroy(b);
+}
+
+Test(fleet, with_more_nodes_each_publishes_less_often)
+{
+    cr_assert(eq(u32, sgp_fleet_interval(12), 1000));
+    cr_assert(eq(u32, sgp_fleet_interval(100), 4166));
+    cr_assert(eq(u32, sgp_fleet_interval(4096), 170666));
+    cr_assert(eq(u32, sgp_fleet_interval(UINT32_MAX), SGP_FLEET_INTERVAL_MAX));
+}
+
+/* ---- rows that are refused ---- */
+
+static int judgement; /* of the signature of every row */
+
+static int prove(void *context, const struct sgp_row *row, const char *bytes, size_t count)
+{
+    char expected[1024];
+    (void)context;
+    (void)snprintf(expected, sizeof expected, "sgpd row\n%s\n%" PRIu64 "\n%s\n", row->author,
+        row->version, row->text);
+    cr_assert(count == strlen(expected) && memcmp(bytes, expected, count) == 0);
+    return judgement;
+}
+
+Test(fleet, rows_that_are_refused_are_counted_and_a_forged_one_ends_the_link)
+{
+    struct sgp_fleet *a = fleet_by("a", 1000, (struct sgp_fleet_settings){.prove = prove});
+    struct sgp_fleet_link *link = sgp_fleet_open(a, 0);
+    const struct sgp_fleet_row said = net_row(7, 1000);
+    char text[SGP_ROW_TEXT_BYTES];
+    sgp_fleet_row_write(&said, text);
+    const uint64_t version = UINT64_C(1000) << 32;
+    const struct sgp_row good = row_by("b", version + 1, text), stranger = row_by("x", 1, text),
+                         nonsense = row_by("b", version + 2, "1 0"),
+                         form = row_by("b", version + 2, "2 words"),
+                         ahead = row_by("b", (UINT64_C(2000) + 86401) << 32, text);
+    judgement = SGP_E_PROTOCOL;
+    cr_assert(eq(int, sgp_fleet_take(link, &good, 0, 2000), SGP_E_PROTOCOL));
+    judgement = SGP_E_UNKNOWN_NODE;
+    cr_assert(eq(int, sgp_fleet_take(link, &good, 0, 2000), 0));
+    cr_assert_null(sgp_fleet_look(a, 1, 0).text);
+    judgement = 0;
+    cr_assert(eq(int, sgp_fleet_take(link, &stranger, 0, 2000), 0));
+    cr_assert(eq(int, sgp_fleet_take(link, &nonsense, 0, 2000), SGP_E_PROTOCOL));
+    cr_assert(eq(int, sgp_fleet_take(link, &form, 0, 2000), 0), "of a later program");
+    cr_assert(eq(int, sgp_fleet_take(link, &ahead, 0, 2000), 0));
+    const struct sgp_fleet_counts counts = sgp_fleet_counts(a);
+    cr_assert(eq(u64, counts.forged, 2));
+    cr_assert(eq(u64, counts.strangers, 1));
+    cr_assert(eq(u64, counts.malformed, 2));
+    cr_assert(eq(u64, counts.ahead, 1));
+    cr_assert_null(sgp_fleet_look(a, 1, 0).text);
+    cr_assert(eq(int, sgp_fleet_take(link, &good, 0, 2000), 0));
+    cr_assert(eq(i64, round_of(a, 1), 7));
+    sgp_fleet_destroy(a);
+}
+
+Test(fleet, a_row_in_the_name_of_the_reader_only_raises_its_next_version)
+{
+    struct sgp_fleet *a = fleet_of("a", 1000);
+    struct sgp_fleet_link *link = sgp_fleet_open(a, 0);
+    const struct sgp_fleet_row said = net_row(777, 1000);
+    char text[SGP_ROW_TEXT_BYTES];
+    struct sgp_summary summary;
+    struct sgp_row row = row_by("a", (UINT64_C(1500) << 32) + 5, text);
+    sgp_fleet_row_write(&said, text);
+    tell(a, 1, 0);
+    cr_assert(eq(int, sgp_fleet_take(link, &row, 0, 2000), 0));
+    cr_assert(sgp_fleet_is_denied(a));
+    cr_assert(eq(i64, round_of(a, 0), 1));
+    tell(a, 2, 0);
+    cr_assert(eq(int, sgp_fleet_next(link, 0, &summary, &row), SGP_FLEET_SUMMARY));
+    cr_assert(eq(u64, summary.versions[0], (UINT64_C(1500) << 32) + 6));
+    sgp_fleet_destroy(a);
+}
+
+Test(fleet, a_peer_that_sends_more_rows_than_any_honest_one_ends_its_link)
+{
+    struct sgp_fleet *a = fleet_of("a", 1000);
+    struct sgp_fleet_link *link = sgp_fleet_open(a, 0);
+    const struct sgp_row row = row_by("x", 1, "1 1000");
+    for (sgp_time now = 0; now < 60 * SGP_SECOND; now += SGP_SECOND / SGP_FLEET_ROWS_RATE)
+        cr_assert(eq(int, sgp_fleet_take(link, &row, now, 2000), 0));
+    for (uint32_t k = 0; k < SGP_FLEET_ROWS_BURST; k++)
+        cr_assert(eq(int, sgp_fleet_take(link, &row, 60 * SGP_SECOND, 2000), 0));
+    cr_assert(eq(int, sgp_fleet_take(link, &row, 60 * SGP_SECOND, 2000), SGP_E_PROTOCOL));
+    sgp_fleet_destroy(a);
+}
+
+/* A peer asks for everything, as often as it can, and reads nothing: what is sent has its bound. */
+Test(fleet, a_peer_that_asks_without_end_gets_what_fits_the_rate)
+{
+    struct sgp_fleet *a = fleet_of("a", 1000);
+    struct sgp_fleet_link *link = sgp_fleet_open(a, 0);
+    struct sgp_summary summary, asks = {.wants = true, .nodes = {sgp_fleet_name_digest("a")}};
+    struct sgp_row row;
+    uint64_t sent = 0;
+    tell(a, 1, 0);
+    for (uint32_t k = 1; k < SGP_SUMMARY_ENTRIES; k++)
+        asks.nodes[k] = k; /* nodes that there are not */
+    for (sgp_time now = 0; now < SGP_SECOND; now += SGP_MILLISECOND) {
+        for (uint32_t k = 0; k < 100; k++)
+            sgp_fleet_hear(link, &asks);
+        while (sgp_fleet_next(link, now, &summary, &row) != SGP_FLEET_NOTHING) {
+            sgp_fleet_sent(link, 1000);
+            sent += 1000;
+            sgp_fleet_hear(link, &asks);
+        }
+    }
+    cr_assert(sent > 12000 && sent <= 16384, "%llu", (unsigned long long)sent);
+    sgp_fleet_destroy(a);
+}
+
+Test(fleet, the_sum_of_memory_grows_with_nodes_and_links_up_to_the_rows_that_there_can_be)
+{
+    const uint64_t four = sgp_fleet_bytes(4096, 0);
+    cr_assert(four > 3500u << 10 && four < 4096u << 10, "%llu", (unsigned long long)four);
+    cr_assert(eq(u64, sgp_fleet_bytes(65536, 0), four));
+    cr_assert(sgp_fleet_bytes(4096, 10) - four < 11u << 10);
+}
+
+/* ---- other nodes ---- */
+
+Test(fleet, another_file_keeps_the_rows_of_those_who_stay)
+{
+    static const char *const later[] = {"d", "b", "a"};
+    struct sgp_fleet *a = fleet_of("a", 1000), *b = fleet_of("b", 1000), *c = fleet_of("c", 1000);
+    struct sgp_fleet_link *ab = sgp_fleet_open(a, 0), *ba = sgp_fleet_open(b, 0),
+                          *ac = sgp_fleet_open(a, 0), *ca = sgp_fleet_open(c, 0);
+    tell(a, 1, 0);
+    tell(b, 2, 0);
+    tell(c, 3, 0);
+    exchange(ab, ba, 0);
+    exchange(ac, ca, 0);
+    cr_assert(eq(i64, round_of(a, 2), 3));
+    cr_assert(eq(int, sgp_fleet_use(a, later, 3), 0));
+    cr_assert(eq(i64, round_of(a, 0), SGP_ROUND_NONE));
+    cr_assert(eq(i64, round_of(a, 1), 2));
+    cr_assert(eq(i64, round_of(a, 2), 1));
+    tell(b, 4, SGP_SECOND);
+    exchange(ab, ba, SGP_SECOND);
+    cr_assert(eq(i64, round_of(a, 1), 4));
+    cr_assert(eq(int, sgp_fleet_use(a, later, 2), 0), "without this node itself");
+    tell(a, 9, SGP_SECOND);
+    cr_assert(eq(u32, sgp_fleet_count(a), 2));
+    sgp_fleet_destroy(a);
+    sgp_fleet_destroy(b);
+    sgp_fleet_destroy(c);
+}
+
+Test(fleet, of_more_nodes_those_behind_have_no_rows)
+{
+    struct sgp_fleet *c = fleet_by("c", 1000, (struct sgp_fleet_settings){.rows_max = 2});
+    struct sgp_fleet_link *link = sgp_fleet_open(c, 0);
+    struct sgp_summary summary;
+    struct sgp_row row;
+    tell(c, 1, 0);
+    cr_assert(eq(u32, sgp_fleet_count(c), 2));
+    cr_assert(eq(int, sgp_fleet_next(link, 0, &summary, &row), SGP_FLEET_NOTHING));
+    sgp_fleet_destroy(c);
+}
