@@ -9,6 +9,8 @@
 #include "node/early_stop.h"
 #include "node/edges.h"
 #include "node/events.h"
+#include "node/fleet_own.h"
+#include "node/fleet_rows.h"
 #include "node/inquiry.h"
 #include "node/inspect.h"
 #include "node/kept.h"
@@ -69,6 +71,7 @@ static void end(struct daemon *daemon)
     inquiry_close(daemon);
     calls_close(daemon);
     bulletins_close(daemon);
+    fleet_own_close(daemon);
     colocated_owner_close(daemon);
     edges_close(daemon);
     events_close(daemon);
@@ -260,6 +263,7 @@ static int open_sockets(
     orders_offer(&actions);
     background_jobs_offer(&actions);
     reports_offer(&actions);
+    fleet_rows_offer(&actions);
     program_offer(prepared, &actions);
     struct view_model model;
     prepared_view_model(prepared, &model);
@@ -291,6 +295,7 @@ static void start_timers(struct daemon *daemon)
     daemon->second.data = daemon;
     daemon->watchdog.data = daemon;
     events_open(daemon);
+    fleet_own_open(daemon);
     survive_start_timer(daemon);
     (void)uv_timer_start(&daemon->second, on_second, 1000, 1000);
     uint64_t pace = (uint64_t)(notify_watchdog_interval() / SGP_MILLISECOND);
@@ -321,6 +326,9 @@ static int open_all(
         code = create_node(daemon, error);
     if (code < 0)
         return code;
+    code = fleet_rows_open(daemon);
+    if (code < 0)
+        return cannot(error, code, "the rows of the fleet cannot be kept");
     code = worker_start(&daemon->worker, &daemon->loop);
     if (code < 0)
         return cannot(error, code, "the compute thread cannot be started");
@@ -335,6 +343,7 @@ static void free_all(struct daemon *daemon)
     sgp_performer_finish(&daemon->performer);
     tasks_finish(daemon);
     facts_finish(daemon);
+    fleet_rows_finish(daemon);
     edges_finish(daemon);
     callers_finish(&daemon->callers);
     bulletins_finish(daemon);

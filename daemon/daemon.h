@@ -15,6 +15,8 @@
  *   program.c          a program that trains through this daemon; program_inside.h lists its files
  *   questions.c        what clients ask that program between two of its turns
  *   kept.c             the best model that the fleet keeps; kept_inside.h lists its files
+ *   fleet_own.c        what this node says about itself to the whole fleet
+ *   fleet_rows.c       what all nodes say: rows that are received, kept and relayed
  *   statements.c       signed statements on the end of the fleet: stored, relayed, proven
  *   facts.c            words of programs that decide together: relayed, complete
  *   fact_table.c       the stored words

@@ -329,6 +329,7 @@ const struct endpoint endpoints[] = {
     {"GET", "/v1/history", false, false, readers_history},
     {"GET", "/v1/scaling", false, false, serve_scaling},
     {"GET", "/v1/model", false, false, serve_model},
+    {"GET", "/v1/fleet", false, false, readers_fleet},
     {"GET", "/v1/report", false, false, fleet_report},
     {"GET", "/metrics", false, false, readers_metrics},
     {"POST", "/v1/predict", false, true, predict_serve},

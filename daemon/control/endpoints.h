@@ -17,13 +17,15 @@ void predict_serve(struct request *request);
 void fleet_evaluate(struct request *request);
 void fleet_report(struct request *request);
 
-/* readers.c: links, topology, history, metrics. A job copies the node when its turn comes: at most
- * PAGE_ROWS_MAX rows, RENDER_EDGES_MAX edges, all nodes and links. It renders off the loop thread.
+/* readers.c: links, topology, history, fleet, metrics. A job copies the node when its turn comes:
+ * at most PAGE_ROWS_MAX rows, RENDER_EDGES_MAX edges, all nodes and links, and the text of at most
+ * SGP_FLEET_ROWS_MAX rows of the fleet. It renders off the loop thread.
  */
 void readers_peers(struct request *request);
 void readers_topology(struct request *request);
 /* ?since=NUMBER&limit=ROWS, as in page.h; 400 for any other query. */
 void readers_history(struct request *request);
+void readers_fleet(struct request *request);
 void readers_metrics(struct request *request);
 
 #endif

@@ -105,7 +105,7 @@ static void print_links(
 }
 
 int render_metrics(const struct view_status *status, const struct view_peer *peers,
-    uint32_t peer_count, char **ret_text, size_t *ret_bytes)
+    uint32_t peer_count, const struct render_nodes *nodes, char **ret_text, size_t *ret_bytes)
 {
     char *text = NULL;
     size_t bytes = 0;
@@ -123,6 +123,7 @@ int render_metrics(const struct view_status *status, const struct view_peer *pee
     }
     for (size_t i = 0; i < sizeof link_metrics / sizeof link_metrics[0]; i++)
         print_links(stream, peers, peer_count, &link_metrics[i]);
+    render_extremes(stream, nodes);
     if (fclose(stream) != 0) {
         free(text);
         return -ENOMEM;

@@ -24,6 +24,9 @@ struct reading {
     struct sgp_topology *topology; /* with its edges, unless there are too many; or NULL */
     struct view_peer *peers;
     uint32_t peer_count;
+    struct view_node *nodes; /* of the fleet */
+    uint32_t node_count;
+    struct sgp_fleet_counts refused;
     struct page page;
     struct view_history_row *rows;
     char *text; /* NULL: no memory */
@@ -48,10 +51,21 @@ static bool copy_peers(struct reading *reading, const struct view_actions *actio
     return reading->peers != NULL;
 }
 
-static bool copy_metrics(struct reading *reading, const struct view_actions *actions)
+static bool copy_nodes(struct reading *reading, const struct view_actions *actions)
 {
     actions->status(actions->context, &reading->status);
-    return copy_peers(reading, actions);
+    reading->node_count = actions->node_count ? actions->node_count(actions->context) : 0;
+    reading->nodes = calloc(reading->node_count + 1u, sizeof *reading->nodes);
+    for (uint32_t i = 0; reading->nodes && i < reading->node_count; i++)
+        actions->node(actions->context, i, &reading->nodes[i]);
+    if (actions->rows_refused)
+        reading->refused = actions->rows_refused(actions->context);
+    return reading->nodes != NULL;
+}
+
+static bool copy_metrics(struct reading *reading, const struct view_actions *actions)
+{
+    return copy_nodes(reading, actions) && copy_peers(reading, actions);
 }
 
 static bool copy_history(struct reading *reading, const struct view_actions *actions)
@@ -124,10 +138,26 @@ static char *show_history(const struct reading *reading, size_t *ret_bytes)
     return http_dump(render_history(&reading->page, reading->rows), ret_bytes);
 }
 
+static struct render_nodes nodes_of(const struct reading *reading)
+{
+    return (struct render_nodes){.name = reading->status.name,
+        .nodes = reading->nodes,
+        .count = reading->node_count,
+        .refused = reading->refused};
+}
+
+static char *show_nodes(const struct reading *reading, size_t *ret_bytes)
+{
+    const struct render_nodes nodes = nodes_of(reading);
+    return http_dump(render_nodes(&nodes), ret_bytes);
+}
+
 static char *show_metrics(const struct reading *reading, size_t *ret_bytes)
 {
+    const struct render_nodes nodes = nodes_of(reading);
     char *text = NULL;
-    (void)render_metrics(&reading->status, reading->peers, reading->peer_count, &text, ret_bytes);
+    (void)render_metrics(
+        &reading->status, reading->peers, reading->peer_count, &nodes, &text, ret_bytes);
     return text;
 }
 
@@ -143,6 +173,7 @@ static void destroy(struct http_job *job)
     struct reading *reading = (struct reading *)job;
     free_topology(reading->topology);
     free(reading->peers);
+    free(reading->nodes);
     free(reading->rows);
     free(reading->text);
     free(reading);
@@ -210,6 +241,12 @@ void readers_peers(struct request *request)
 void readers_topology(struct request *request)
 {
     static const struct reader reader = {JSON_TYPE, copy_topology, show_topology};
+    read_by(request, &reader);
+}
+
+void readers_fleet(struct request *request)
+{
+    static const struct reader reader = {JSON_TYPE, copy_nodes, show_nodes};
     read_by(request, &reader);
 }
 

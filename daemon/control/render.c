@@ -203,6 +203,51 @@ json_t *render_reload(const struct view_reload *reload)
         tls_or_null(reload->tls_before), "warnings", warnings);
 }
 
+/* ---- the whole fleet ---- */
+
+static json_t *render_node_waiting(const struct sgp_fleet_row *row)
+{
+    if (row->waiting[0] == '\0')
+        return json_null();
+    return json_pack("{s:o, s:o, s:o}", "for", as_name(row->waiting), "peer",
+        as_text(row->waiting_peer), "seconds", as_real(row->waiting_seconds));
+}
+
+static json_t *render_node_topology(const struct sgp_fleet_row *row)
+{
+    return json_pack("{s:o, s:o}", "digest", as_identity(row->topology_digest), "version",
+        as_count(row->topology_version));
+}
+
+static json_t *render_node(const struct view_node *node)
+{
+    json_t *object = json_object();
+    struct sgp_fleet_row row, *view = &row;
+    const bool known = node->text[0] != '\0' && sgp_fleet_row_read(node->text, &row) == 0;
+    put(&object, "name", as_name(node->name));
+    put(&object, "age", as_real(node->age));
+    put(&object, "stale", as_flag(node->stale));
+#define X(key, kind, value) put(&object, #key, known ? as_##kind(value) : json_null());
+    NODE_FIELDS(X)
+#undef X
+    return object;
+}
+
+json_t *render_nodes(const struct render_nodes *nodes)
+{
+    const struct sgp_fleet_counts *view = &nodes->refused;
+    json_t *list = json_array(), *refused = json_object();
+    for (uint32_t i = 0; i < nodes->count; i++)
+        (void)json_array_append_new(list, render_node(&nodes->nodes[i]));
+#define X(key) put(&refused, #key, as_count(view->key));
+    ROWS_REFUSED_FIELDS(X)
+#undef X
+    return json_pack(
+        "{s:o, s:o, s:o}", "name", as_name(nodes->name), "nodes", list, "refused", refused);
+}
+
+/* ---- the topology ---- */
+
 static json_t *render_edges(const struct sgp_phase *phase, const struct sgp_topology *topology)
 {
     json_t *edges = json_array();

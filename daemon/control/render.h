@@ -13,6 +13,7 @@
 #include "page.h"
 
 #include <jansson.h>
+#include <stdio.h>
 
 #define RENDER_EDGES_MAX 20000u /* a larger topology is rendered with counts instead of edges */
 
@@ -44,8 +45,23 @@ json_t *render_error(unsigned status, const char *code, const char *message, jso
 /* The answer of GET /v1/history: `rows` are those of the page. */
 json_t *render_history(const struct page *page, const struct view_history_row *rows);
 
+/* The nodes of the fleet, as they were copied. */
+struct render_nodes {
+    const char *name; /* of this node */
+    const struct view_node *nodes;
+    uint32_t count;
+    struct sgp_fleet_counts refused;
+};
+
+/* The answer of GET /v1/fleet: {"name", "nodes", "refused"}. */
+json_t *render_nodes(const struct render_nodes *nodes);
+
+/* extremes.c: the lines of GET /metrics about the whole fleet: nodes by state, and the least and
+ * greatest of some figures. Only fresh rows count. */
+void render_extremes(FILE *stream, const struct render_nodes *nodes);
+
 /* The text of GET /metrics, in the exposition format 0.0.4; the caller frees *ret_text. */
 int render_metrics(const struct view_status *status, const struct view_peer *peers,
-    uint32_t peer_count, char **ret_text, size_t *ret_bytes);
+    uint32_t peer_count, const struct render_nodes *nodes, char **ret_text, size_t *ret_bytes);
 
 #endif

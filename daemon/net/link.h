@@ -45,6 +45,7 @@
 #define LINK_KEEPALIVE_SECONDS 30u
 
 struct link;
+struct sgp_fleet_link; /* sgp/fleet.h */
 
 /* Events for the owner. Each callback may close the link. */
 struct link_events {
@@ -106,11 +107,13 @@ struct link {
     bool foreseen;      /* of a stranger: its address is a neighbour's address */
     struct link *next_failed;
     struct link *next_unsent;
-    bool gathers;          /* messages wait for link_flush, which resets this */
-    double unit;           /* the w of the sender's estimate in the payload announced last */
-    int failure;           /* code given to `failed` */
-    uint64_t incarnation;  /* in the caller's hello; 0: it was dialled */
-    struct link_held held; /* of a peer that called */
+    bool gathers;                /* messages wait for link_flush, which resets this */
+    double unit;                 /* the w of the sender's estimate in the payload announced last */
+    int failure;                 /* code given to `failed` */
+    uint64_t incarnation;        /* in the caller's hello; 0: it was dialled */
+    struct link_held held;       /* of a peer that called */
+    bool takes_rows;             /* the peer, of the fleet */
+    struct sgp_fleet_link *rows; /* the exchange of rows; NULL: none */
 
     /* For reading by the owner. */
     uint64_t bytes_sent;

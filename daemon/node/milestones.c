@@ -9,6 +9,7 @@
 #include "notes.h"
 #include "program.h"
 #include "facts.h"
+#include "fleet_rows.h"
 #include "statements.h"
 #include "survive.h"
 
@@ -79,6 +80,7 @@ static void on_up(struct daemon *daemon, const struct sgp_effect *effect)
         return;
     statements_tell(daemon, link);
     facts_greet(daemon, link);
+    fleet_rows_greet(daemon, link);
 }
 
 /* If the checkpoint lacked parameters, the neighbour's model has them, unless the neighbour has

@@ -9,6 +9,7 @@
 #include "events.h"
 #include "notes.h"
 #include "facts.h"
+#include "fleet_rows.h"
 #include "layouts.h"
 #include "statements.h"
 #include "trust.h"
@@ -36,6 +37,12 @@ static void on_message(struct link *link, const struct sgp_message *message)
         layouts_take(daemon, link, &message->layout);
         return;
     }
+    if (message->type == SGP_SUMMARY || message->type == SGP_ROW) {
+        fleet_rows_take(daemon, link, message);
+        return;
+    }
+    if (message->type == SGP_WELCOME)
+        link->takes_rows = message->welcome.rows;
     if (message->type == SGP_GOODBYE)
         notes_farewell(daemon, link, message->goodbye.text);
     const struct sgp_share *share = &message->share;
@@ -91,6 +98,7 @@ static void on_failed(struct link *link, int code, const char *text)
 
 static void on_freed(struct link *link)
 {
+    fleet_rows_part(link);
     edges_detach(link->context, link);
 }
 

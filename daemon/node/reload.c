@@ -18,6 +18,7 @@
 #include "events.h"
 #include "notes.h"
 #include "facts.h"
+#include "fleet_rows.h"
 #include "kept.h"
 #include "reports.h"
 #include "statements.h"
@@ -250,6 +251,7 @@ int reload_topology(struct daemon *daemon, struct view_reload *ret_reload, struc
         trust_reloaded(daemon);
         statements_reloaded(daemon);
         facts_reloaded(daemon);
+        fleet_rows_reloaded(daemon);
         calls_reload(daemon);
         reports_reload(daemon);
         kept_reload(daemon);

@@ -31,6 +31,7 @@
 
 #include "sgp/checkpoint.h"
 #include "sgp/driver.h"
+#include "sgp/fleet.h"
 #include "sgp/perform.h"
 #include "sgp/run.h"
 
@@ -71,6 +72,15 @@ struct edge {
     uint32_t outsized; /* shares that returned as outsized ... */
     uint64_t outsized_accepted; /* ... since this number was accepted */
     struct edge_clips clips;    /* of an in-link */
+};
+
+/* What this node has said about itself last. */
+struct fleet_own {
+    uv_timer_t timer;
+    sgp_time told; /* when, or SGP_TIME_NEVER */
+    enum sgp_node_state state;
+    uint64_t topology; /* digest */
+    sgp_round round;
 };
 
 struct reports;    /* what all nodes tell of their models: reports.h */
@@ -196,6 +206,12 @@ struct daemon {
 
     /* facts.c; decision.c: decided, asks; attachments.c: asks */
     struct facts facts;
+
+    /* fleet_rows.c */
+    struct sgp_fleet *fleet; /* NULL until fleet_rows_open */
+
+    /* fleet_own.c */
+    struct fleet_own fleet_own;
 
     /* program.c */
     struct program *program; /* NULL: the model is built in */

@@ -24,7 +24,7 @@
 #include <stdio.h>
 
 #define PREPARE_WARNINGS_MAX 24u
-#define PREPARE_TERMS_MAX 16u
+#define PREPARE_TERMS_MAX 20u
 
 struct prepare_term { /* one term of a node's memory */
     const char *name; /* static */

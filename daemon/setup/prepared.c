@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "util/memory.h"
 
+#include "sgp/fleet.h"
 #include "sgp/report.h"
 
 #include <errno.h>
@@ -143,6 +144,7 @@ void prepared_sum_memory(struct prepared *p)
     p->address_bytes = p->fresh_bytes + p->needs.receives * (vector - share) - (whole ? vector : 0);
     add_term(p, "the best model, at most", best_bytes(p));
     add_term(p, "an evaluation", evaluation_bytes(p));
+    add_term(p, "rows of the fleet", sgp_fleet_bytes(p->topology->node_count, p->needs.links));
     add_term(p, "reports of nodes, at most",
         (uint64_t)prepared_report_bytes(p) * sgp_topology_trainers(p->topology));
 }

@@ -11,6 +11,7 @@
 
 #include "sgp/blas.h"
 #include "sgp/dataset.h"
+#include "sgp/fleet.h"
 #include "sgp/measures.h"
 #include "sgp/message.h"
 #include "sgp/model.h"
@@ -302,6 +303,43 @@ static inline const char *view_direction(enum sgp_direction direction)
     FIELD(last_error, text, view->last_error, KNOWN)                                               \
     FIELD(previous_error, text, view->previous_error, ALL)
 
+/* A node of the fleet, as it says itself. */
+struct view_node {
+    char name[SGP_NAME_BYTES];
+    double age;                    /* of the row in seconds; NaN: none has come */
+    bool stale;                    /* the row, or there is none */
+    char text[SGP_ROW_TEXT_BYTES]; /* sgp_fleet_row_read; "": none */
+};
+
+/* Of a node of the fleet; `view` is the struct sgp_fleet_row that it has published. Keys and kinds
+ * as above. The names are those of the status. */
+#define NODE_FIELDS(FIELD)                                                                         \
+    FIELD(state, text, view->state)                                                                \
+    FIELD(round, round, view->round)                                                               \
+    FIELD(rounds, round, view->rounds)                                                             \
+    FIELD(epoch, real, view->epoch)                                                                \
+    FIELD(loss, real, view->loss)                                                                  \
+    FIELD(test_loss, real, view->test_loss)                                                        \
+    FIELD(test_accuracy, real, view->test_accuracy)                                                \
+    FIELD(weight, real, view->weight)                                                              \
+    FIELD(disagreement, real, view->disagreement)                                                  \
+    FIELD(waiting, json, render_node_waiting(view))                                                \
+    FIELD(rounds_per_second, real, view->rounds_per_second)                                        \
+    FIELD(samples_per_second, real, view->samples_per_second)                                      \
+    FIELD(uptime_seconds, real, view->uptime_seconds)                                              \
+    FIELD(topology, json, render_node_topology(view))                                              \
+    FIELD(version, text, view->version)                                                            \
+    FIELD(device, text, view->device)                                                              \
+    FIELD(interval_seconds, real, view->interval_ms / 1000.0)
+
+/* Why rows of the fleet were refused; `view` is a struct sgp_fleet_counts. X(key) */
+#define ROWS_REFUSED_FIELDS(X)                                                                     \
+    X(strangers)                                                                                   \
+    X(earlier)                                                                                     \
+    X(ahead)                                                                                       \
+    X(forged)                                                                                      \
+    X(malformed)
+
 /* One row of the history. The daemon keeps the latest VIEW_HISTORY_MAX and writes history.csv. */
 #define VIEW_HISTORY_MAX 4096u
 struct view_history_row {
@@ -411,6 +449,11 @@ struct view_actions {
     void (*status)(void *context, struct view_status *ret_status);
     uint32_t (*peer_count)(void *context);
     void (*peer)(void *context, uint32_t index, struct view_peer *ret_peer);
+    /* The nodes of the file that may have a row in the fleet, in their order. NULL: there is no
+     * node yet. */
+    uint32_t (*node_count)(void *context);
+    void (*node)(void *context, uint32_t index, struct view_node *ret_node);
+    struct sgp_fleet_counts (*rows_refused)(void *context);
     /* Rows added since the start; the latest VIEW_HISTORY_MAX are kept. */
     uint64_t (*history_total)(void *context);
     /* row 0 is the first; the row must be kept */

@@ -34,14 +34,14 @@ HISTORY = {
     "best_value": type(None),
 }
 PATHS = ["GET /v1/status", "GET /v1/peers", "GET /v1/topology", "GET /v1/history", "GET /v1/scaling", "GET /v1/model",
-         "GET /v1/report", "GET /metrics", "POST /v1/predict", "POST /v1/evaluate", "POST /v1/evaluate/fleet", "POST /v1/pause",
+         "GET /v1/fleet", "GET /v1/report", "GET /metrics", "POST /v1/predict", "POST /v1/evaluate", "POST /v1/evaluate/fleet", "POST /v1/pause",
          "POST /v1/resume", "POST /v1/checkpoint", "POST /v1/reload", "POST /v1/stop", "POST /v1/reset",
          "POST /v1/reset/join", "POST /v1/leave", "POST /v1/restore"]
 
 
-def documented(behind):
-    """The names in the first column of the table behind this line of docs/CONFIGURATION.md."""
-    with open(os.path.join(ROOT, "docs/CONFIGURATION.md"), encoding="utf-8") as file:
+def documented(behind, page="CONFIGURATION.md"):
+    """The names in the first column of the table behind this line of a page."""
+    with open(os.path.join(ROOT, "docs", page), encoding="utf-8") as file:
         table = file.read().split(behind)[1].split("\n| --- | --- |\n")[1].split("\n\n")[0]
     return {name for line in table.splitlines() for name in re.findall(r"`(\w+)`", line.split("|")[1])}
 
@@ -171,6 +171,22 @@ class Reading(Control):
             "staleness": "none", "compensation": 0.0, "staleness_max": 0, "edge_count": 2,
             "edges": [{"source": "n0", "target": "n1", "fraction": 0.5},
                       {"source": "n1", "target": "n0", "fraction": 0.5}]}])
+
+    def test_the_fleet_has_every_field_of_every_node(self):
+        def told():
+            _, _, body = self.exchange("GET", "/v1/fleet")
+            fleet_ = json.loads(body)
+            return fleet_ if all(node["state"] for node in fleet_["nodes"]) else None
+        fleet_ = self.fleet_.wait("a row of each node", told)
+        self.assertEqual(fleet_["name"], "n0")
+        self.assertEqual(set(fleet_["refused"]), {"strangers", "earlier", "ahead", "forged", "malformed"})
+        self.assertEqual([node["name"] for node in fleet_["nodes"]], ["n0", "n1"])
+        status = self.node.status()
+        for node in fleet_["nodes"]:
+            self.assertEqual(documented("`GET /v1/fleet` answers", "FLEET.md"), set(node))
+            self.assertFalse(node["stale"])
+            self.assertEqual(set(node) - set(status), {"age", "stale", "rounds_per_second", "device", "interval_seconds"})
+            self.assertEqual(node["topology"]["digest"], status["topology"]["digest"])
 
     def test_history_has_a_row_an_epoch(self):
         rows = self.fleet_.wait("history", lambda: self.node.json("/v1/history?since=0&limit=3")["rows"])

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* This node's own row of the fleet; see fleet_own.h. A row is published at each interval, and at
+ * once if the state of the node or its file has changed. */
+#include "fleet_own.h"
+
+#include "edges.h"
+#include "events.h"
+#include "fleet_rows.h"
+
+#include "sgp/version.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TICK_MS 250u
+#define LINES_A_TICK 4u /* of the journal; a cut of the network makes many nodes stale at once */
+
+static double seconds_between(sgp_time from, sgp_time to)
+{
+    return (double)(to - from) / (double)SGP_SECOND;
+}
+
+/* Whether losses and accuracy, which tell of the node's rows of data, may leave the node. This is
+ * the only place that decides it. A relay has no rows to train on. */
+static bool tells_measures(const struct daemon *daemon)
+{
+    const struct prepared *prepared = daemon->prepared;
+    return !prepared->topology->nodes[prepared->self].relay;
+}
+
+static void copy_word(char to[SGP_NAME_BYTES], const char *word)
+{
+    (void)snprintf(to, SGP_NAME_BYTES, "%s", word);
+}
+
+static void say_progress(
+    const struct daemon *daemon, const struct sgp_node_status *status, struct sgp_fleet_row *row)
+{
+    const struct figures *figures = &daemon->figures;
+    const struct fleet_own *own = &daemon->fleet_own;
+    const sgp_time now = events_now();
+    const bool ended = status->state == SGP_NODE_FINISHED;
+    const double since =
+        own->told == SGP_TIME_NEVER ? (double)NAN : seconds_between(own->told, now);
+    row->round = status->round;
+    row->rounds = status->open ? SGP_ROUND_NONE : status->rounds;
+    row->epoch = figures->training.epoch;
+    row->loss = figures->training.loss;
+    row->test_loss = figures->test.loss;
+    row->test_accuracy = figures->test.accuracy;
+    row->weight = status->weight;
+    row->disagreement =
+        figures_disagreement(figures, ended, ended ? edges_distance(daemon) : (double)NAN);
+    row->rounds_per_second = since > 0 ? (double)(status->round - own->round) / since : (double)NAN;
+    row->samples_per_second = status->state == SGP_NODE_TRAINING ? figures_rate(figures, now) : 0;
+    if (!tells_measures(daemon))
+        sgp_fleet_row_withhold(row);
+}
+
+static struct sgp_fleet_row say(const struct daemon *daemon, const struct sgp_node_status *status)
+{
+    const struct prepared *prepared = daemon->prepared;
+    const struct sgp_topology *topology = prepared->topology;
+    struct sgp_fleet_row row = {
+        .interval_ms = sgp_fleet_interval(sgp_fleet_count(daemon->fleet)),
+        .uptime_seconds = seconds_between(daemon->started, events_now()),
+        .waiting_seconds = (double)NAN,
+        .topology_digest = topology->digest,
+        .topology_version = topology->version,
+    };
+    copy_word(row.state, sgp_node_state_name(status->state));
+    copy_word(row.version, sgp_version());
+    if (prepared->attached == NULL) /* a program computes where the daemon does not know */
+        copy_word(row.device, prepared->blas.kernels);
+    if (status->waiting != SGP_WAITING_NOTHING) {
+        copy_word(row.waiting, sgp_waiting_name(status->waiting));
+        row.waiting_seconds = seconds_between(status->waiting_since, events_now());
+    }
+    if (status->waiting_peer != SGP_SLOT_NONE)
+        copy_word(row.waiting_peer, topology->nodes[status->waiting_peer].name);
+    say_progress(daemon, status, &row);
+    return row;
+}
+
+static bool is_due(
+    const struct daemon *daemon, const struct sgp_node_status *status, uint32_t interval_ms)
+{
+    const struct fleet_own *own = &daemon->fleet_own;
+    return own->told == SGP_TIME_NEVER ||
+           events_now() - own->told >= (sgp_time)interval_ms * SGP_MILLISECOND ||
+           own->state != status->state || own->topology != daemon->prepared->topology->digest ||
+           sgp_fleet_is_denied(daemon->fleet);
+}
+
+static void publish(struct daemon *daemon)
+{
+    struct fleet_own *own = &daemon->fleet_own;
+    const struct sgp_node_status status = daemon_status(daemon);
+    const struct sgp_fleet_row row = say(daemon, &status);
+    if (!is_due(daemon, &status, row.interval_ms) ||
+        sgp_fleet_tell(daemon->fleet, &row, events_now()) < 0)
+        return; /* without memory the next tick tries again */
+    own->told = events_now();
+    own->state = status.state;
+    own->topology = daemon->prepared->topology->digest;
+    own->round = status.round;
+}
+
+/* A node whose last row says that it ends is expected to be unheard-of. */
+static bool has_ended(const struct sgp_fleet_row *row)
+{
+    return strcmp(row->state, sgp_node_state_name(SGP_NODE_FINISHED)) == 0 ||
+           strcmp(row->state, sgp_node_state_name(SGP_NODE_DRAINING)) == 0;
+}
+
+static void tell_change(const struct daemon *daemon, uint32_t index, bool stale)
+{
+    const struct sgp_fleet_view view = sgp_fleet_look(daemon->fleet, index, events_now());
+    struct sgp_fleet_row row;
+    if (sgp_fleet_row_read(view.text, &row) < 0)
+        return;
+    if (stale)
+        sgp_log(&daemon->log->sink, has_ended(&row) ? SGP_LEVEL_INFO : SGP_LEVEL_WARNING,
+            "event=unheard_of peer=%s state=%s round=%" PRId64
+            " age=%.1f reason=\"no node has a fresh row of it\"",
+            view.name, row.state, row.round, seconds_between(0, view.age));
+    else
+        sgp_log(&daemon->log->sink, SGP_LEVEL_INFO,
+            "event=heard_of peer=%s state=%s round=%" PRId64, view.name, row.state, row.round);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct daemon *daemon = timer->data;
+    uint32_t index;
+    bool stale;
+    publish(daemon);
+    fleet_rows_send(daemon);
+    for (uint32_t lines = 0;
+         lines < LINES_A_TICK && sgp_fleet_changed(daemon->fleet, events_now(), &index, &stale);
+         lines++)
+        tell_change(daemon, index, stale);
+}
+
+void fleet_own_open(struct daemon *daemon)
+{
+    daemon->fleet_own.told = SGP_TIME_NEVER;
+    (void)uv_timer_init(&daemon->loop, &daemon->fleet_own.timer);
+    daemon->fleet_own.timer.data = daemon;
+    (void)uv_timer_start(&daemon->fleet_own.timer, on_tick, 0, TICK_MS);
+}
+
+void fleet_own_close(struct daemon *daemon)
+{
+    uv_close((uv_handle_t *)&daemon->fleet_own.timer, NULL);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What this node says about itself to the whole fleet. The journal gets a line when another node
+ * becomes unheard-of by all, and one when it is back. Thread: the loop thread. */
+#ifndef SGPD_FLEET_OWN_H
+#define SGPD_FLEET_OWN_H
+
+#include "state.h"
+
+/* Starts the timer by which rows are published and sent. */
+void fleet_own_open(struct daemon *daemon);
+void fleet_own_close(struct daemon *daemon);
+
+#endif
