@@ -74,7 +74,7 @@ extern const struct ctl_command ctl_status_command, ctl_peers_command, ctl_topol
     ctl_scaling_command, ctl_scaling_show_command, ctl_scaling_export_command, ctl_simulate_command,
     ctl_compare_command, ctl_run_command, ctl_launch_command, ctl_replay_command, ctl_reset_command,
     ctl_token_restore_command, ctl_config_schedule_command, ctl_config_new_command,
-    ctl_data_describe_command, ctl_data_statistics_command, ctl_history_command;
+    ctl_data_describe_command, ctl_data_statistics_command, ctl_history_command, ctl_fleet_command;
 
 /* ---- arguments (options.c) ---- */
 
@@ -180,6 +180,12 @@ void ctl_print_table(
 /* The same, but aligned also if standard output is no terminal. */
 void ctl_print_aligned(
     const struct ctl *ctl, const json_t *rows, const char *const *keys, size_t key_count);
+
+/* Print an untrusted text in so many columns, padded with blanks. A longer text ends in "..". */
+void ctl_print_text(const struct ctl *ctl, const json_t *value, size_t width);
+/* Print a number in so many columns, NaN as "-". It has so many significant digits if it is not
+ * whole, or very large. */
+void ctl_print_number(double number, int width, int digits);
 
 /* Read the topology in FILE, or on standard input for `-` (topology.c). CTL_DONE: the caller must
  * destroy *ret_topology. Else the error was reported. */

@@ -288,3 +288,29 @@ void ctl_print_aligned(
 {
     print_table(ctl, rows, keys, key_count, true);
 }
+
+void ctl_print_text(const struct ctl *ctl, const json_t *value, size_t width)
+{
+    char text[CTL_CELL_BYTES];
+    /* of the text; of the part that leaves room for the dots */
+    size_t columns = 0, bytes = 0, kept = 0;
+    ctl_cell(ctl, "", value, text);
+    for (; text[bytes]; bytes++) {
+        columns += ((unsigned char)text[bytes] & 0xc0) != 0x80; /* a character's first byte */
+        kept = columns <= width - 2 ? bytes + 1 : kept;
+    }
+    if (columns <= width)
+        (void)printf("%s%*s", text, (int)(width - columns), "");
+    else
+        (void)printf("%.*s..", (int)kept, text);
+}
+
+void ctl_print_number(double number, int width, int digits)
+{
+    if (isnan(number))
+        (void)printf("%*s", width, "-");
+    else if (number == floor(number) && fabs(number) < 1e6)
+        (void)printf("%*.0f", width, number);
+    else
+        (void)printf("%*.*g", width, digits, number);
+}

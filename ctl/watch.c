@@ -64,48 +64,20 @@ static double left(struct pace *pace, const json_t *status, double progress)
 
 /* ---- a terminal ---- */
 
-/* An untrusted text in at most so many columns, padded with blanks. A longer text ends in "..". */
-static void print_text(const struct ctl *ctl, const json_t *value, size_t width)
-{
-    char text[CTL_CELL_BYTES];
-    /* of the text; of the part that leaves room for the dots */
-    size_t columns = 0, bytes = 0, kept = 0;
-    ctl_cell(ctl, "", value, text);
-    for (; text[bytes]; bytes++) {
-        columns += ((unsigned char)text[bytes] & 0xc0) != 0x80; /* a character's first byte */
-        kept = columns <= width - 2 ? bytes + 1 : kept;
-    }
-    if (columns <= width)
-        (void)printf("%s%*s", text, (int)(width - columns), "");
-    else
-        (void)printf("%.*s..", (int)kept, text);
-}
-
-/* Print so many significant digits if the number is not whole, or very large. */
-static void print_number(double number, int width, int digits)
-{
-    if (isnan(number))
-        (void)printf("%*s", width, "-");
-    else if (number == floor(number) && fabs(number) < 1e6)
-        (void)printf("%*.0f", width, number);
-    else
-        (void)printf("%*.*g", width, digits, number);
-}
-
 /* The node as one row. */
 static void print_node(const struct ctl *ctl, const json_t *status, double progress)
 {
     bool classifies = json_is_number(json_object_get(status, "test_accuracy"));
     (void)printf("%-*s %-9s%9s%9s%10s%9s%10s%7s%6s\n", (int)NAME_COLUMNS, "node", "state", "round",
         "loss", classifies ? "test acc" : "test loss", "weight", "disagree", "rows/s", "done");
-    print_text(ctl, json_object_get(status, "name"), NAME_COLUMNS);
+    ctl_print_text(ctl, json_object_get(status, "name"), NAME_COLUMNS);
     (void)printf(" %-9.9s", text_of(status, "state"));
-    print_number(real_of(status, "round"), 9, 3);
-    print_number(real_of(status, "loss"), 9, 3);
-    print_number(real_of(status, classifies ? "test_accuracy" : "test_loss"), 10, 4);
-    print_number(real_of(status, "weight"), 9, 4);
-    print_number(real_of(status, "disagreement"), 10, 2);
-    print_number(round(real_of(status, "samples_per_second")), 7, 2);
+    ctl_print_number(real_of(status, "round"), 9, 3);
+    ctl_print_number(real_of(status, "loss"), 9, 3);
+    ctl_print_number(real_of(status, classifies ? "test_accuracy" : "test_loss"), 10, 4);
+    ctl_print_number(real_of(status, "weight"), 9, 4);
+    ctl_print_number(real_of(status, "disagreement"), 10, 2);
+    ctl_print_number(round(real_of(status, "samples_per_second")), 7, 2);
     if (isnan(progress))
         (void)printf("%6s\n", "-");
     else
@@ -120,7 +92,7 @@ static void print_line(const struct ctl *ctl, const char *format, ...)
     va_start(arguments, format);
     json_t *text = json_vsprintf(format, arguments);
     va_end(arguments);
-    print_text(ctl, text, COLUMNS);
+    ctl_print_text(ctl, text, COLUMNS);
     (void)putchar('\n');
     json_decref(text);
 }
@@ -152,14 +124,14 @@ static void print_peers(const struct ctl *ctl, const json_t *peers)
         "link", "state", "round", "lag", "heard s", "given", "got");
     json_array_foreach((json_t *)peers, index, peer)
     {
-        print_text(ctl, json_object_get(peer, "name"), NAME_COLUMNS);
+        ctl_print_text(ctl, json_object_get(peer, "name"), NAME_COLUMNS);
         (void)printf(" %-4.3s%-11.10s%-10.9s", text_of(peer, "direction"), text_of(peer, "state"),
             text_of(peer, "node_state"));
-        print_number(real_of(peer, "round"), 9, 3);
-        print_number(real_of(peer, "lag_rounds"), 7, 1);
-        print_number(real_of(peer, "last_heard_seconds"), 10, 3);
-        print_number(real_of(peer, "shares_sent"), 9, 3);
-        print_number(real_of(peer, "shares_received"), 8, 2);
+        ctl_print_number(real_of(peer, "round"), 9, 3);
+        ctl_print_number(real_of(peer, "lag_rounds"), 7, 1);
+        ctl_print_number(real_of(peer, "last_heard_seconds"), 10, 3);
+        ctl_print_number(real_of(peer, "shares_sent"), 9, 3);
+        ctl_print_number(real_of(peer, "shares_received"), 8, 2);
         (void)putchar('\n');
     }
     json_array_foreach(

@@ -462,4 +462,53 @@ def test_a_terminal_gets_columns_and_units():
     assert "\x1b" not in terminal({"GET /v1/peers": peers}, "peers", TERM="dumb")
 
 
+def fleet_of(*nodes):
+    """An answer of GET /v1/fleet. A node: name, age, stale, and what differs from the first."""
+    row = {"state": "training", "round": 4211, "rounds": 9000, "epoch": 1.5, "loss": 0.04123, "test_loss": 0.2,
+           "test_accuracy": 0.97312, "weight": 1.0234, "disagreement": 0.00312, "waiting": None, "rounds_per_second": 20.0,
+           "samples_per_second": 640.0, "uptime_seconds": 300.0, "topology": {"digest": "01", "version": 0},
+           "version": "0.1.0", "device": "Zen", "interval_seconds": 1.0}
+    return {"GET /v1/fleet": {"name": "n0", "refused": {"forged": 0}, "nodes": [
+        {"name": name, "age": age, "stale": stale, **(row if age is not None else dict.fromkeys(row)), **other}
+        for name, age, stale, other in nodes]}}
+
+
+FLEET = fleet_of(("n10", 0.3, False, {}), ("a-name-of-many-letters", 119.0, False, {"round": 123456789, "loss": 1.5e300}),
+                 ("n2", 7300.0, True, {"round": 3105, "waiting": {"for": "share", "peer": "another-long-name", "seconds": 3.5}}),
+                 ("n3", None, True, {}), ("n1", 1.0, False, {"state": "finished", "loss": None, "round": 4209}))
+
+
+def test_a_terminal_gets_the_fleet_in_80_columns():
+    lines = terminal(FLEET, "fleet").splitlines()
+    assert lines == [
+        "node       state      age    round     loss  test acc  weight disagree waits for",
+        "a-name-o.. training  119s 1.23e+08 1.5e+300    0.9731    1.02   0.0031",
+        "n1         finished    1s     4209        -    0.9731    1.02   0.0031",
+        "n2         training   2h!     3105   0.0412    0.9731    1.02   0.0031 another..",
+        "n3         unknown      -        -        -         -       -        -",
+        "n10        training    0s     4211   0.0412    0.9731    1.02   0.0031",
+        "5 nodes: 2 training, 1 finished, 2 stale; rounds 4209 to 123456789"], "\n".join(lines)
+    assert max(map(len, lines)) <= 80
+
+
+def test_the_fleet_is_sorted_and_filtered():
+    def names(*arguments):
+        out, _ = ask(FLEET, "fleet", *arguments)
+        head, *lines = [line.split("\t") for line in out.splitlines()]
+        assert head[:4] == ["name", "state", "age", "stale"] and head[12] == "waits_for", head
+        return [line[0].split("-")[0] for line in lines]
+    assert names() == ["a", "n1", "n2", "n3", "n10"]
+    assert names("--reverse") == ["n10", "n3", "n2", "n1", "a"]
+    assert names("--sort", "round") == ["n2", "n1", "n10", "a", "n3"], names("--sort", "round")
+    assert names("--sort", "loss", "--reverse") == ["a", "n2", "n10", "n1", "n3"], names("--sort", "loss", "--reverse")
+    assert names("--sort", "age", "--stale") == ["n2", "n3"]
+    assert names("--state", "unknown") == ["n3"]
+    assert names("--state", "paused") == []
+    out, _ = ask(FLEET, "--json", "fleet", "--state", "finished")
+    assert [node["name"] for node in json.loads(out)["nodes"]] == ["n1"] and json.loads(out)["name"] == "n0", out
+    assert len(ask(FLEET, "--json", "fleet", "--watch", "--count", "3", "--interval", "0.1")[0].splitlines()) == 3
+    for wrong in (["--sort", "size"], ["--state", "asleep"], ["--count", "2"], ["n1"]):
+        run("fleet", *wrong, status=2)
+
+
 tap.run(dict(vars()))

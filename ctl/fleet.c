@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shows what all nodes of the fleet say of themselves, as any of them has it. A line has 80
+ * columns. */
+#include "ctl.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define NAME_COLUMNS 10u
+#define AGE_COLUMNS 5
+#define WAITS_COLUMNS 9u
+
+/* The columns for scripts. */
+static const char *const columns[] = {"name", "state", "age", "stale", "round", "rounds", "epoch",
+    "loss", "test_loss", "test_accuracy", "weight", "disagreement", "waits_for",
+    "rounds_per_second", "samples_per_second", "uptime_seconds", "version", "device"};
+#define COLUMN_COUNT (sizeof columns / sizeof *columns)
+
+/* The same words as `--sort` and `--state` complete. */
+static const char *const sort_keys[] = {
+    "name", "state", "age", "round", "loss", "weight", "disagreement", NULL};
+#define SORT_WORDS "name state age round loss weight disagreement"
+static const char *const states[] = {
+    "joining", "training", "settling", "finished", "paused", "draining", "unknown", NULL};
+#define STATE_WORDS "joining training settling finished paused draining unknown"
+
+static bool is_one_of(const char *const *words, const char *word)
+{
+    for (; *words != NULL; words++)
+        if (strcmp(*words, word) == 0)
+            return true;
+    return false;
+}
+
+/* What was asked for. */
+struct asked {
+    const char *sort, *state; /* state: NULL: any */
+    bool stale, reverse, watch;
+    double interval;
+    uint64_t count;
+};
+
+static double real_of(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    return json_is_number(value) ? json_number_value(value) : (double)NAN;
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+static bool is_stale(const json_t *node)
+{
+    return json_is_true(json_object_get(node, "stale"));
+}
+
+static const char *state_of(const json_t *node)
+{
+    return text_of(node, "state")[0] ? text_of(node, "state") : "unknown";
+}
+
+/* ---- order and choice ---- */
+
+static int by_name(const json_t *a, const json_t *b)
+{
+    return strverscmp(text_of(a, "name"), text_of(b, "name")); /* n2 before n10 */
+}
+
+/* Ascending; what is not known comes last, and equal nodes are in the order of names. */
+static int compare(const void *left, const void *right, void *context)
+{
+    const struct asked *asked = context;
+    const json_t *a = *(json_t *const *)left, *b = *(json_t *const *)right;
+    const double x = real_of(a, asked->sort), y = real_of(b, asked->sort);
+    int order = 0;
+    if (strcmp(asked->sort, "name") == 0)
+        order = by_name(a, b);
+    else if (strcmp(asked->sort, "state") == 0)
+        order = strcmp(state_of(a), state_of(b));
+    else if (isnan(x) != isnan(y))
+        return isnan(x) ? 1 : -1;
+    else
+        order = x < y ? -1 : x > y;
+    if (order != 0)
+        return asked->reverse ? -order : order;
+    return by_name(a, b);
+}
+
+static bool is_chosen(const struct asked *asked, const json_t *node)
+{
+    return (!asked->stale || is_stale(node)) &&
+           (asked->state == NULL || strcmp(state_of(node), asked->state) == 0);
+}
+
+/* The chosen nodes in order, as a new array. */
+static json_t *choose(const struct asked *asked, const json_t *nodes)
+{
+    const size_t most = json_array_size(nodes);
+    json_t *chosen = json_array(), **list = calloc(most + 1, sizeof(json_t *)), *node;
+    size_t index, count = 0;
+    json_array_foreach((json_t *)nodes, index, node) if (list && is_chosen(asked, node))
+        list[count++] = node;
+    if (list)
+        qsort_r(list, count, sizeof *list, compare, (void *)(uintptr_t)asked);
+    for (size_t i = 0; i < count; i++)
+        (void)json_array_append(chosen, list[i]);
+    free(list);
+    return chosen;
+}
+
+/* ---- a terminal ---- */
+
+/* "12s", "3m", "5h", "2d", with "!" behind it if the row is stale. */
+static void print_age(const json_t *node, int width)
+{
+    static const struct {
+        double seconds;
+        char unit;
+    } units[] = {{86400, 'd'}, {3600, 'h'}, {60, 'm'}, {0, 's'}};
+    const double age = real_of(node, "age");
+    char text[32] = "-";
+    size_t i = 0;
+    while (units[i].seconds > 0 && age < 2 * units[i].seconds)
+        i++;
+    const double unit = units[i].seconds > 0 ? units[i].seconds : 1;
+    if (!isnan(age))
+        (void)snprintf(text, sizeof text, "%.0f%c%s", floor(age / unit), units[i].unit,
+            is_stale(node) ? "!" : "");
+    (void)printf("%*s", width, text);
+}
+
+static void print_node(const struct ctl *ctl, const json_t *node, bool classifies)
+{
+    const json_t *peer = json_object_get(json_object_get(node, "waiting"), "peer");
+    ctl_print_text(ctl, json_object_get(node, "name"), NAME_COLUMNS);
+    (void)printf(" %-9.9s", state_of(node));
+    print_age(node, AGE_COLUMNS);
+    ctl_print_number(real_of(node, "round"), 9, 3);
+    ctl_print_number(real_of(node, "loss"), 9, 3);
+    ctl_print_number(real_of(node, classifies ? "test_accuracy" : "test_loss"), 10, 4);
+    ctl_print_number(real_of(node, "weight"), 8, 3);
+    ctl_print_number(real_of(node, "disagreement"), 9, 2);
+    if (json_is_string(peer)) {
+        (void)putchar(' ');
+        ctl_print_text(ctl, peer, WAITS_COLUMNS);
+    }
+    (void)putchar('\n');
+}
+
+/* "12 nodes: 10 training, 1 finished, 1 stale; rounds 80 to 95". All nodes, not only the chosen. */
+static void print_sum(const json_t *nodes)
+{
+    size_t index, stale = 0;
+    json_t *node;
+    double least = (double)NAN, most = (double)NAN;
+    const char *before = ":";
+    json_array_foreach((json_t *)nodes, index, node)
+    {
+        stale += is_stale(node);
+        least = is_stale(node) ? least : fmin(least, real_of(node, "round"));
+        most = is_stale(node) ? most : fmax(most, real_of(node, "round"));
+    }
+    (void)printf("%zu nodes", json_array_size(nodes));
+    for (const char *const *state = states; *state != NULL; state++) {
+        size_t count = 0;
+        json_array_foreach((json_t *)nodes, index, node) count +=
+            !is_stale(node) && strcmp(state_of(node), *state) == 0;
+        if (count > 0)
+            (void)printf("%s %zu %s", before, count, *state);
+        before = count > 0 ? "," : before;
+    }
+    if (stale > 0)
+        (void)printf("%s %zu stale", before, stale);
+    if (!isnan(least))
+        (void)printf("; rounds %.0f to %.0f", least, most);
+    (void)putchar('\n');
+}
+
+static void print_screen(const struct ctl *ctl, const json_t *nodes, const json_t *chosen)
+{
+    size_t index;
+    json_t *node;
+    bool classifies = false;
+    json_array_foreach((json_t *)nodes, index, node) classifies =
+        classifies || json_is_number(json_object_get(node, "test_accuracy"));
+    (void)printf("%-*s %-9s%*s%9s%9s%10s%8s%9s %s\n", (int)NAME_COLUMNS, "node", "state",
+        AGE_COLUMNS, "age", "round", "loss", classifies ? "test acc" : "test loss", "weight",
+        "disagree", "waits for");
+    json_array_foreach((json_t *)chosen, index, node) print_node(ctl, node, classifies);
+    print_sum(nodes);
+}
+
+/* ---- scripts ---- */
+
+static void print_columns(const struct ctl *ctl, const json_t *chosen)
+{
+    json_t *rows = json_array(), *node;
+    size_t index;
+    json_array_foreach((json_t *)chosen, index, node)
+    {
+        json_t *row = json_copy(node), *waiting = json_object_get(node, "waiting");
+        json_t *peer = json_object_get(waiting, "peer");
+        (void)json_object_set_new(row, "waits_for", peer ? json_incref(peer) : json_null());
+        (void)json_array_append_new(rows, row);
+    }
+    ctl_print_table(ctl, rows, columns, COLUMN_COUNT);
+    json_decref(rows);
+}
+
+static enum ctl_exit show(struct ctl *ctl, const struct asked *asked, bool first)
+{
+    const struct ctl_request request = {.method = "GET", .path = "/v1/fleet"};
+    json_t *fleet;
+    enum ctl_exit status = ctl_ask_json(ctl, &request, &fleet);
+    if (status != CTL_DONE)
+        return status;
+    const json_t *nodes = json_object_get(fleet, "nodes");
+    json_t *chosen = choose(asked, nodes);
+    if (ctl->json) {
+        (void)json_object_set_new(fleet, "nodes", chosen);
+        return ctl_print_json(fleet);
+    }
+    if (asked->watch && ctl->terminal)
+        (void)fputs("\x1b[H\x1b[J", stdout); /* the same place, without flicker */
+    if (!ctl->terminal && !first)
+        (void)putchar('\n');
+    if (ctl->terminal)
+        print_screen(ctl, nodes, chosen);
+    else
+        print_columns(ctl, chosen);
+    json_decref(chosen);
+    json_decref(fleet);
+    return CTL_DONE;
+}
+
+static const struct ctl_option fleet_options[] = {
+    {"--sort", .value = "KEY",
+        .summary = "order the nodes by name (by default), state, age, round, loss, weight or "
+                   "disagreement; what is not known comes last",
+        .words = SORT_WORDS},
+    {"--reverse", .summary = "the greatest first"},
+    {"--state", .value = "STATE", .summary = "only nodes in this state, or unknown",
+        .words = STATE_WORDS},
+    {"--stale", .summary = "only nodes of which no fresh row has come"},
+    {"--watch", .summary = "look again and again, until interrupted"},
+    {"--interval", .value = "S", .summary = "seconds between two looks, 0.1 to 3600 (1)"},
+    {"--count", .value = "N", .summary = "with --watch: look N times, then end"}, {0}};
+#define OPTION_COUNT (sizeof fleet_options / sizeof *fleet_options - 1)
+
+static enum ctl_exit take(struct ctl *ctl, int *argc, char **argv, struct asked *ret_asked)
+{
+    struct ctl_given options[OPTION_COUNT] = {0};
+    struct asked asked = {.sort = "name", .interval = 1, .count = UINT64_MAX};
+    enum ctl_exit status = ctl_options_take(ctl, argc, argv, options, OPTION_COUNT, 0, 0);
+    if (status == CTL_DONE)
+        status = ctl_option_real(ctl, &options[5], 0.1, 3600, &asked.interval);
+    if (status == CTL_DONE)
+        status = ctl_option_u64(ctl, &options[6], 1, UINT64_MAX, &asked.count);
+    if (status != CTL_DONE)
+        return status;
+    asked.sort = options[0].given ? options[0].value : asked.sort;
+    asked.state = options[2].given ? options[2].value : NULL;
+    asked.reverse = options[1].given;
+    asked.stale = options[3].given;
+    asked.watch = options[4].given;
+    if (!asked.watch && (options[5].given || options[6].given))
+        return ctl_usage(ctl, "--interval and --count go with --watch");
+    if (!is_one_of(sort_keys, asked.sort))
+        return ctl_usage(ctl, "--sort takes one of %s, not '%s'", SORT_WORDS, asked.sort);
+    if (asked.state && !is_one_of(states, asked.state))
+        return ctl_usage(ctl, "--state takes one of %s, not '%s'", STATE_WORDS, asked.state);
+    asked.count = asked.watch ? asked.count : 1;
+    *ret_asked = asked;
+    return CTL_DONE;
+}
+
+static enum ctl_exit run_fleet(struct ctl *ctl, int argc, char **argv)
+{
+    struct asked asked;
+    enum ctl_exit status = take(ctl, &argc, argv, &asked);
+    for (uint64_t i = 0; status == CTL_DONE && i < asked.count; i++) {
+        const double whole = floor(asked.interval);
+        const struct timespec pause = {
+            .tv_sec = (time_t)whole, .tv_nsec = (long)((asked.interval - whole) * 1e9)};
+        if (i > 0)
+            (void)nanosleep(&pause, NULL);
+        status = show(ctl, &asked, i == 0);
+        if (fflush(stdout) != 0) /* the reader of the pipe has ended */
+            break;
+    }
+    return status;
+}
+
+const struct ctl_command ctl_fleet_command = {.words = "fleet",
+    .operands = "",
+    .options = fleet_options,
+    .summary = "show all nodes of the fleet, as this node has heard of them",
+    .help =
+        "Every node tells the others about itself, so any node can show the whole fleet. The age "
+        "is\n"
+        "how long ago a node said what is shown. An age with ! is stale: no node has a fresh row, "
+        "so\n"
+        "the node may be down, or cut off from here. A node of which nothing has come is unknown.\n"
+        "\n"
+        "A terminal gets a table of 80 columns, and a script columns that are separated by tabs.\n"
+        "With --json every look is one line: the answer of GET /v1/fleet with the chosen nodes.\n",
+    .run = run_fleet};
