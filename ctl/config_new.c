@@ -5,6 +5,7 @@
 
 #include "sgp/best.h"
 #include "sgp/method.h"
+#include "sgp/model.h"
 
 #include <string.h>
 
@@ -56,6 +57,21 @@ static enum ctl_exit take_epochs(struct ctl_draft *draft)
     const double kept = (double)draft->rows.description->rows * (1 - draft->holdout);
     draft->epochs = ctl_draft_epochs(draft, kept);
     return ctl_option_u64(draft->ctl, &draft->given[NEW_EPOCHS], 1, CTL_EPOCHS_MAX, &draft->epochs);
+}
+
+/* The number of features does not matter for the names of layers. Layers that take no single
+ * feature are left to sgpd --check. */
+static enum ctl_exit check_local(const struct ctl_draft *draft)
+{
+    const struct ctl_given *local = &draft->given[NEW_LOCAL];
+    char layers[CTL_DRAFT_LAYERS_BYTES];
+    struct sgp_error why = {0};
+    struct sgp_model model;
+    if (!local->given ||
+        sgp_model_init(&model, ctl_draft_layers(draft, layers), SGP_LOSS_MSE, 1, &why) < 0 ||
+        sgp_model_set_local(&model, local->value, &why) == 0)
+        return CTL_DONE;
+    return ctl_fail(draft->ctl, CTL_INVALID, "--local: %s", why.text);
 }
 
 /* What a daemon would refuse. */
@@ -116,6 +132,8 @@ static enum ctl_exit config_new(struct ctl *ctl, int argc, char **argv)
     if (status == CTL_DONE)
         status = take_epochs(&draft);
     if (status == CTL_DONE)
+        status = check_local(&draft);
+    if (status == CTL_DONE)
         status = take_best(&draft);
     if (status == CTL_DONE)
         status = ctl_draft_find_scale(&draft);
@@ -151,6 +169,9 @@ static const struct ctl_option config_new_options[NEW_COUNT + 1] = {
     [NEW_LAYERS] = {"--layers", .value = "LAYERS",
         .summary = "the layers of the model. Default: dense 32 relu, and one dense unit for each "
                    "output"},
+    [NEW_LOCAL] = {"--local", .value = "LAYERS",
+        .summary = "layers that this node trains alone and never sends, such as head. Default: all "
+                   "layers are shared"},
     [NEW_EPOCHS] = {"--epochs", .value = "COUNT",
         .summary = "passes over the rows. Default: 20, or as many as make 1000 steps"},
     [NEW_KEEP_BEST] = {"--keep-best", .value = "MEASURE",

@@ -31,6 +31,7 @@ enum {
     NEW_SHARDS,
     NEW_HOLDOUT,
     NEW_LAYERS,
+    NEW_LOCAL,
     NEW_EPOCHS,
     NEW_KEEP_BEST,
     NEW_EVALUATE_EVERY,
@@ -109,6 +110,12 @@ bool ctl_draft_scales_all(const struct ctl_draft *draft);
 enum ctl_exit ctl_draft_write(struct ctl_draft *draft);
 
 /* ---- config_new_text.c ---- */
+
+#define CTL_DRAFT_LAYERS_BYTES 64u
+
+/* --layers, or their default, which is written to ret_layers. */
+const char *ctl_draft_layers(
+    const struct ctl_draft *draft, char ret_layers[CTL_DRAFT_LAYERS_BYTES]);
 
 void ctl_draft_put(const struct ctl_draft *draft, FILE *file);
 

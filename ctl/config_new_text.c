@@ -2,17 +2,28 @@
 /* The text of a new configuration; see config_new.h. */
 #include "config_new.h"
 
+const char *ctl_draft_layers(const struct ctl_draft *draft, char ret_layers[CTL_DRAFT_LAYERS_BYTES])
+{
+    if (draft->given[NEW_LAYERS].given)
+        return draft->given[NEW_LAYERS].value;
+    (void)snprintf(ret_layers, CTL_DRAFT_LAYERS_BYTES, "dense 32 relu, dense %u",
+        ctl_rows_outputs(&draft->rows));
+    return ret_layers;
+}
+
 static void put_model(const struct ctl_draft *draft, FILE *file)
 {
-    const uint32_t outputs = ctl_rows_outputs(&draft->rows);
+    const struct ctl_given *local = &draft->given[NEW_LOCAL];
+    char layers[CTL_DRAFT_LAYERS_BYTES];
     const bool classes = ctl_rows_classify(&draft->rows);
     (void)fprintf(file,
         "\n[model]\n; the last layer has one unit for each %s; the same on every node\n",
         classes ? "class" : "number to predict");
-    if (draft->given[NEW_LAYERS].given)
-        (void)fprintf(file, "layers = %s\n", draft->given[NEW_LAYERS].value);
-    else
-        (void)fprintf(file, "layers = dense 32 relu, dense %u\n", outputs);
+    (void)fprintf(file, "layers = %s\n", ctl_draft_layers(draft, layers));
+    (void)fprintf(file,
+        "; layers that this node trains alone and never sends, where labels or devices differ by\n"
+        "; node; the same on every node\n%slocal = %s\n",
+        local->given ? "" : ";", local->given ? local->value : "head");
     if (!classes)
         (void)fprintf(file, "; what is made small: the mean square of the error\nloss = mse\n");
 }

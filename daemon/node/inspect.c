@@ -67,6 +67,8 @@ static void inspect_status(void *context, struct view_status *ret_status)
         .hears_nobody = edges_hear_nobody(daemon),
         .phase = sgp_topology_phase_index(daemon->prepared->topology, status.round),
     };
+    if (daemon->config->kind != CONFIG_ATTACHED)
+        sgp_model_local_text(&daemon->prepared->model, ret_status->local);
     if (status.waiting != SGP_WAITING_NOTHING) {
         ret_status->waiting = sgp_waiting_name(status.waiting);
         ret_status->waiting_seconds = seconds_since(status.waiting_since, now);

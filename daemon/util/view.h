@@ -80,7 +80,8 @@ struct view_status {
     const char *diverging; /* "loss", "test_loss" or "not_finite"; NULL: no divergence. Static */
     double disagreement;   /* largest |z_received - z| / |z| in the latest cycle, or at the end */
     double weight_minted;
-    double guard;             /* from the configuration; NaN: off */
+    char local[SGP_MODEL_LOCAL_BYTES]; /* sgp_model_local_text; "" also of a program's model */
+    double guard;                      /* from the configuration; NaN: off */
     const char *compression;  /* from the configuration: "none", or the compression of its shares */
     double compression_error; /* |s - s'| / |s| of the latest share, decoded as s'; NaN: none */
     uint64_t bytes_spared;    /* that compression saved on the network */
@@ -173,6 +174,7 @@ static inline const char *view_direction(enum sgp_direction direction)
         "Parameters of the model.")                                                                \
     METRIC(memory_bytes, count, view->memory_bytes, 410, ALL, 170, gauge, memory_bytes,            \
         "Memory set aside at start.")                                                              \
+    FIELD(local, text, view->local, 401, NOTABLE)                                                  \
     FIELD(guard, real, view->guard, 402, ALL)                                                      \
     FIELD(compression, name, view->compression, 405, ALL)                                          \
     METRIC(bytes_spared, count, view->bytes_spared, 345, NOTABLE, 205, counter,                    \

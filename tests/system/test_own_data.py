@@ -373,6 +373,22 @@ def test_the_best_model_instead_of_the_last():
             assert expected in err and err.count("\n") == 1, err
 
 
+def test_layers_that_stay():
+    with folder() as home:
+        new(home)
+        with open(home + "/n0.conf", encoding="utf-8") as file:
+            assert "\n;local = head\n" in file.read()
+        assert "local  " not in check(home)
+        new(home, "--force", "--layers", "dense 8, norm layer relu, dense 2", "--local", "head")
+        assert "local      layers.2: 18 parameters, which stay on this node\n" in check(home)
+        for wrong, expected in (("hed", "--local: 'hed' names no layers; write head, a kind such as norm, or a layer such as layers.0, "
+                                 "as a model file names it"),
+                                ("dense", "--local: all layers that learn are local, so the nodes would have nothing to share; leave "
+                                 "one out")):
+            _, err = new(home, "--force", "--local", wrong, status=6)
+            assert err == f"sgpctl: {expected}\n", err
+
+
 def test_no_file_is_overwritten_without_force():
     with folder() as home:
         with open(home + "/n0.conf", "w", encoding="ascii") as file:
