@@ -169,7 +169,7 @@ static void check_given(struct sgp_sim *sim, const struct sgp_sim_host *owner)
         uint64_t settled = taken.shares_received + given.shares_returned;
         if (given.shares_sent < settled || given.shares_sent > settled + given.owes)
             sgp_sim_fail(sim, SGP_E_STATE,
-                "%s has given %llu updates; %llu were accepted, %llu came home, %u under way",
+                "%s has given %llu updates; %llu were accepted, %llu returned, %u under way",
                 sgp_sim_name(sim, worker->index), (unsigned long long)given.shares_sent,
                 (unsigned long long)taken.shares_received,
                 (unsigned long long)given.shares_returned, given.owes);

@@ -192,8 +192,9 @@ static int row_add(struct reading *reading, struct sgp_error *error)
 {
     int code = 0;
     if (reading->statistics->rows++ == SGP_ROWS_MAX)
-        return sgp_fail(error, SGP_E_LIMIT, "%s:%llu: more than %u rows", reading->csv.source.name,
-            (unsigned long long)reading->csv.line, SGP_ROWS_MAX);
+        return sgp_fail(error, SGP_E_LIMIT,
+            "%s:%llu: more than %u rows; split the table, and give each node one part",
+            reading->csv.source.name, (unsigned long long)reading->csv.line, SGP_ROWS_MAX);
     for (uint32_t i = 0; i < reading->tally_count && code == 0; i++) {
         struct tally *tally = &reading->tallies[i];
         const char *field = sgp_csv_field(&reading->csv, tally->field);

@@ -85,7 +85,7 @@ static const struct story stories[] = {
     {.name = "forgotten",
         .rule =
             "Without its ledger n1 begins anew with weight 1 and another incarnation; what others "
-            "owe to the former one comes home.",
+            "owe to the former one returns.",
         .family = "ring",
         .nodes = 3,
         .rounds = 100,

@@ -324,7 +324,7 @@ class Member:
         target.send(peer.SHARE, number, target.round, 1 / 3, given * self.lie, 0, count, len(payload), *form)
         target.chunk(payload)
         _, [_, reason] = target.receive(peer.ACK)
-        if reason != 1:  # it comes home
+        if reason != 1:  # it returns
             with self.lock:
                 self.weight += given
                 self.x = [value + back / 3 for value, back in zip(self.x, decoded)]

@@ -113,7 +113,7 @@ class Reset(FleetTest):
         out = f.nodes[0].peer("n1", "out")
         into = f.nodes[1].peer("n0", "in")
         self.assertEqual(out["shares_sent"] - out["shares_returned"], into["shares_received"])
-        # one comes home only with a reason: the line was down beyond the bound, and n1 said that it had not come
+        # one returns only with a reason: the line was down beyond the bound, and n1 said that it had not come
         self.assertEqual(out["shares_returned"], f.nodes[0].log().count("event=share_returned peer=n1"))
         self.assertGreater(into["shares_received"], 10)
         self.assert_alive(f)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The form of what a node gives, and of what it takes: who is sent coded shares, in which rounds, and what comes home. */
+/* The form of what a node gives, and of what it takes: who is sent coded shares, in which rounds, and what returns. */
 #include "test_core_desk.h"
 
 #define CODED sgp_coding_bytes_most(SGP_CODING_FP16, PARAMETERS)
@@ -74,7 +74,7 @@ Test(coding, shares_are_coded_if_all_targets_decode_them)
     }
 }
 
-/* What comes home is what was given; and so it is by the record of a later process. */
+/* What returns is what was given; and so it is by the record of a later process. */
 Test(coding, a_share_that_is_refused_comes_home_in_its_form)
 {
     struct desk desk;

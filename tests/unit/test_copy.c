@@ -39,7 +39,7 @@ Test(copy, what_was_moved_is_given_and_the_rest_is_the_copy)
     sgp_copy_push(copy, trainer, &slot);
     for (uint32_t i = 0; i < VALUES; i++)
         cr_assert(eq(flt, slot[i], 0), "nothing was moved since");
-    trainer->methods->restore(trainer, moved, 1, 0, VALUES); /* an update that came home, */
+    trainer->methods->restore(trainer, moved, 1, 0, VALUES); /* an update that returned, */
     sgp_copy_push(copy, trainer, &slot);                     /* and goes out again */
     cr_assert(zero(int, memcmp(slot, moved, sizeof moved)));
     trainer->methods->destroy(trainer);

@@ -54,7 +54,7 @@ static enum sgp_reason answer_to(const struct desk *desk, uint32_t peer)
     return ack->send.message.ack.reason;
 }
 
-/* n1 ends its connection over what it was given, which comes home at once. */
+/* n1 ends its connection over what it was given, which returns at once. */
 static void would_not_have_it(struct desk *desk)
 {
     say(desk, 1, SGP_OUT,
@@ -110,7 +110,7 @@ Test(fold, x_that_is_not_at_rest_is_let_alone)
     open_pair(&desk);
     give_first(&desk);
     acknowledge(&desk, 1, 1, SGP_REASON_NOT_FINITE);
-    cr_assert_not_null(find(&desk, SGP_EFFECT_RESTORE)); /* what was given came home */
+    cr_assert_not_null(find(&desk, SGP_EFFECT_RESTORE)); /* what was given returned */
     say(&desk, 1, SGP_IN, share_of(1, 0, 1));
     cr_assert_not(is_folded(&desk));
     close_desk(&desk);
@@ -194,7 +194,7 @@ Test(fold, a_fold_ends_with_its_connection_and_x_rests_for_the_next)
     close_desk(&desk);
 }
 
-/* What a target refuses comes home, which changes x: so it waits. */
+/* What a target refuses returns, which changes x: so it waits. */
 Test(fold, a_refused_share_returns_after_the_fold)
 {
     struct desk desk;
@@ -237,7 +237,7 @@ Test(fold, a_refusal_is_forgotten_when_its_connection_ends)
     close_desk(&desk);
 }
 
-/* A target that would not have the share ends its connection: that comes home at once, and what came is of no use. */
+/* A target that would not have the share ends its connection: that returns at once, and what came is of no use. */
 Test(fold, a_fold_over_an_x_that_has_changed_is_refused)
 {
     struct desk desk;

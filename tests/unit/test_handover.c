@@ -189,7 +189,7 @@ static void pledge(struct desk *desk)
     (void)stage(desk, 1);
 }
 
-/* The share to n2 comes home. It must not be the heir's too. */
+/* The share to n2 returns. It must not be the heir's too. */
 Test(handover, a_reload_before_the_bequest_is_sent_begins_again)
 {
     struct desk desk;

@@ -390,7 +390,7 @@ static void kill_with_bequest(struct desk *desk)
     post_type(desk, SGP_EVENT_START);
 }
 
-/* The estimate is half here when the bequest comes home: it is the one that is taken. */
+/* The estimate is half here when the bequest returns: it is the one that is taken. */
 Test(leave, a_leaver_takes_the_estimate_that_is_on_its_way)
 {
     struct desk desk;
@@ -419,7 +419,7 @@ Test(leave, a_leaver_does_not_look_for_an_estimate_for_ever)
     struct desk desk;
     kill_with_bequest(&desk);
     const struct sgp_effect *scale = find(&desk, SGP_EFFECT_SCALE);
-    cr_assert(eq(dbl, scale->scale.factor, 1.5), "the model of the bequest, should it come home");
+    cr_assert(eq(dbl, scale->scale.factor, 1.5), "the model of the bequest, should it return");
     greet_out(&desk, 1, pulse_at(1, SGP_ROUND_NONE), 81, 1);
     cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_ESTIMATE));
     for (int i = 0; i < 100 && status_of(&desk).waiting == SGP_WAITING_ESTIMATE; i++) {
@@ -534,7 +534,7 @@ Test(leave, an_heir_that_answers_nothing_is_passed_over)
     close_desk(&desk);
 }
 
-/* n1 begins to leave too, and has not answered the accounts yet. The bequest comes home, and n1 would
+/* n1 begins to leave too, and has not answered the accounts yet. The bequest returns, and n1 would
  * answer accounts of no bequest. So its connection ends with the bequest. */
 Test(leave, an_heir_that_begins_to_leave_answers_no_more)
 {

@@ -274,7 +274,7 @@ Test(outdated, a_number_far_beyond_what_was_accepted_is_out_of_range)
         {(uint64_t)1 << 63, false},
         {((uint64_t)1 << 62) + 1, false},
         {1 + ((uint64_t)1 << 40) + 1, false},
-        {1 + ((uint64_t)1 << 40), true}, /* so many came home one after the other */
+        {1 + ((uint64_t)1 << 40), true}, /* so many returned one after the other */
         {2, true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -229,7 +229,7 @@ static void publish_coded(double keep)
     (void)perform(effect, &event);
 }
 
-/* The snapshot is as x was; of x the rest stays, and what comes home is what was given. */
+/* The snapshot is as x was; of x the rest stays, and what returns is what was given. */
 Test(perform, what_a_form_leaves_out_stays, .init = begin, .fini = finish)
 {
     float x[VALUES], given[VALUES];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the next process relies on: when a checkpoint is exact, whether it asks for an estimate, what it is, and
- * which shares can come home to the bit. */
+ * which shares can return to the bit. */
 #include "sgp/restart.h"
 
 #include "test_core_desk.h"

@@ -94,7 +94,7 @@ Test(share, a_share_that_is_not_finite_returns)
     cr_assert_not_null(find_note(&desk, SGP_NOTE_REFUSED));
     cr_assert(eq(dbl, status_of(&desk).weight, 1));
 
-    /* ... and our own, refused by the peer, comes home with its weight */
+    /* ... and our own, refused by the peer, returns with its weight */
     give_first(&desk);
     acknowledge(&desk, 1, 1, SGP_REASON_NOT_FINITE);
     const struct sgp_effect *restore = find(&desk, SGP_EFFECT_RESTORE);
@@ -221,7 +221,7 @@ Test(share, what_was_lost_in_a_break_is_sent_again)
     close_desk(&desk);
 }
 
-/* It may have accepted it, and left it to an heir: that is asked before the share comes home. */
+/* It may have accepted it, and left it to an heir: that is asked before the share returns. */
 Test(share, a_target_without_memory_gives_the_share_back)
 {
     struct desk desk;

@@ -139,7 +139,7 @@ static struct fleet *leaving_fleet(
 }
 
 /* The heir dies as soon as it has accepted the bequest. Its next process has the record of the
- * moment before, or none. The bequest comes home, and an heir accepts it again. */
+ * moment before, or none. The bequest returns, and an heir accepts it again. */
 Test(leave, a_bequest_that_the_heir_has_forgotten_comes_home)
 {
     const struct sgp_method *method;
@@ -202,7 +202,7 @@ Test(leave, a_leaver_that_is_still_there_says_what_its_heir_has_forgotten)
 
 /* n0 and n2 are cut off from n1 and n3, so that n2 accepts two shares whose acknowledgements are lost.
  * n2 leaves to n0. The record of n0 is put back from before the bequest, and n2 begins again as a new
- * member. Now no node knows of the two shares, and both come home. `away` is how long n0 is dead: n2
+ * member. Now no node knows of the two shares, and both return. `away` is how long n0 is dead: n2
  * is still there then, or is not. */
 static void check_that_both_return(sgp_time away)
 {
