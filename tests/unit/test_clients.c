@@ -265,7 +265,9 @@ Test(clients, a_hundred_silent_clients)
         (void)close(silent[i]);
     while (f->control->client_count > 0)
         turn(f);
-    cr_assert(not(uv_is_active((uv_handle_t *)&f->control->timer)), "an idle server has no timer");
+    /* an idle server has no timer, once it has recovered from so many on a slow processor */
+    while (uv_is_active((uv_handle_t *)&f->control->timer))
+        turn(f);
     finish(f);
 }
 
