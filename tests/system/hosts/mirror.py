@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where this machine gets Debian from: the first source of its own apt that answers and is Debian itself."""
+"""Where this machine gets Debian from: the first source of its own apt that answers and is Debian itself. As a program,
+`mirror.py RELEASE` prints it."""
 import os
 import re
 import subprocess
+import sys
 import unittest
 import urllib.request
 
@@ -42,3 +44,10 @@ def find(release):
         except (OSError, ValueError) as error:
             why.append(f"{site}: {error}")
     raise unittest.SkipTest(f"no Debian {release} to install from: " + ("; ".join(why) or "apt has no source of it"))
+
+
+if __name__ == "__main__":
+    try:
+        print(find(sys.argv[1]))
+    except unittest.SkipTest as why:
+        sys.exit(f"mirror.py: {why}")
