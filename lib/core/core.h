@@ -214,6 +214,9 @@ sgp_round sgp_core_last(const struct sgp_node *node);      /* one past the last 
 /* it is not before `last`: the node mixes in no such round */
 bool sgp_core_is_over(const struct sgp_node *node, sgp_round round);
 sgp_round sgp_core_last_named(const struct sgp_node *node); /* as told to neighbours; 0: none yet */
+/* Whether a neighbour with the same file need not be told that round yet: it follows from the end
+ * of training. */
+bool sgp_core_last_follows(const struct sgp_node *node);
 #define SGP_MIXING_CYCLES_MAX 1000 /* after the last training round that any node knows of */
 /* Bound for every file: the longest cycle, and as many rounds again after final_cycles. */
 #define SGP_MIXING_ROUNDS_MAX                                                                      \

@@ -139,6 +139,14 @@ sgp_round sgp_core_last_named(const struct sgp_node *node)
     return mixes ? sgp_core_last(node) : node->ending.mixes;
 }
 
+/* While programs train whose end is open, the end of training moves on in every round. No node has
+ * asked for more mixing than follows from it, and the mixing is not over in this round. */
+bool sgp_core_last_follows(const struct sgp_node *node)
+{
+    return node->fleet.endless && node->ending.mixes <= mixes_until(node) &&
+           node->round + 1 < sgp_core_last(node);
+}
+
 /* Files differ, for example during a reload, so one node's cycle may be longer than another's. Such
  * a node may ask for more mixing than this one would, so a larger value is not a protocol
  * violation. */

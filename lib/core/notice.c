@@ -21,6 +21,7 @@ static struct sgp_facts facts_of(const struct sgp_node *node)
         .mixes = node->ending.mixes,
         .endless = node->fleet.endless,
         .trained = node->round >= sgp_core_train_end(node),
+        .last_follows = sgp_core_last_follows(node),
         .grants_all = sgp_core_grants_all(node),
         .round = node->round,
         .from = from};
@@ -72,7 +73,7 @@ void sgp_core_notice(struct sgp_node *node)
                facts.ends != former->ends || facts.stop != former->stop ||
                facts.mixes != former->mixes || facts.endless != former->endless ||
                facts.trained != former->trained || facts.grants_all != former->grants_all;
-    bool turned = facts.from != former->from;
+    .last_follows = sgp_core_last_follows(node), bool turned = facts.from != former->from;
     if (all || node->changed || (turned && (facts.chooses || facts.from != former->from + 1)))
         sgp_core_mark_all_dirty(node);
     else if (turned)

@@ -465,7 +465,7 @@ enum sgp_set {     /* Sets of links. A link that is in DIRTY counts as a member 
 /* The facts of the node on which all links depend. */
 struct sgp_facts {
     enum sgp_node_state state;
-    bool drained, leaving, left, chooses, pledges, grants_all;
+    bool drained, leaving, left, chooses, pledges, grants_all, last_follows;
     uint32_t heir;
     sgp_round bequest_round;
     bool endless, trained;       /* trained: the round is not before the end of training */

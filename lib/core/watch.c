@@ -51,8 +51,10 @@ void sgp_core_announce(struct sgp_node *node)
         bool stops = node->role->unique && link->pulse.state == SGP_NODE_DRAINING;
         bool broken = link->direction == SGP_OUT && (is_urgent(own, link->pulse.state) || stops) &&
                       sgp_core_promise(node, link) != link->giving.announced[0];
+        bool finds = link->greeting.topology == node->config.fingerprint.topology &&
+                     sgp_core_last_follows(node);
         bool turned = sgp_core_says_ended(node) != link->end.told ||
-                      sgp_core_last_named(node) != link->end.named;
+                      (sgp_core_last_named(node) != link->end.named && !finds);
         if (due || broken || turned || link->work.missed || node->changed)
             (void)sgp_core_send(node, link, SGP_BEAT);
         link->work.missed = false;

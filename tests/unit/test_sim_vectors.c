@@ -195,6 +195,40 @@ Test(sim_vectors, programs_begin_and_end_with_few_vectors)
     expect_programs(8, true, 3);
 }
 
+/* The messages of programs, of which the first `early` end in round 12, and all others in round
+ * 40. */
+static uint64_t messages_of(const char *family, uint32_t nodes, uint32_t early)
+{
+    struct fleet *fleet = fleet_of(family, nodes);
+    fleet->options.open = true;
+    fleet->options.compute_ns = 100 * SGP_MILLISECOND;
+    fleet->watched = 1;
+    fleet_open(fleet);
+    for (uint32_t i = 0; i < nodes; i++)
+        cr_assert(zero(int, sgp_sim_command(fleet->sim, (i < early ? 1250 : 4050) * SGP_MILLISECOND,
+                                i, SGP_EVENT_STEPS_END)));
+    cr_assert(
+        zero(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error)), "%s", fleet->error.text);
+    expect_agreed(fleet);
+    uint64_t messages = fleet_summary(fleet).messages;
+    fleet_destroy(fleet);
+    return messages;
+}
+
+/* The end of training moves on with the last program. The others named their last rounds anew in
+ * each round, which took twice as many messages. */
+Test(sim_vectors, programs_that_have_ended_name_no_end_in_every_round)
+{
+    static const char *const families[] = {"one-peer-exponential", "base"};
+    for (size_t f = 0; f < 2; f++)
+        for (uint32_t nodes = 8; nodes <= 16; nodes *= 2) {
+            uint64_t together = messages_of(families[f], nodes, 0);
+            uint64_t apart = messages_of(families[f], nodes, nodes - 1);
+            cr_expect(le(u64, apart, together * 13 / 10), "%s of %u: %llu, together %llu",
+                families[f], nodes, (unsigned long long)apart, (unsigned long long)together);
+        }
+}
+
 /* ---- the first parameters ---- */
 
 #define FIRST_VALUES 10000 /* a vector takes 32 ms, and a message 1 ms */
