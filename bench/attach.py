@@ -7,6 +7,7 @@ The cases are loopback, links of 100 Mbit/s, and one node at a quarter of the ot
 Between two exchanges each takes one step with the same batch.
 One round of sgpd (one-peer exponential) mixes pairs, an all-reduce mixes all nodes.
 With a slow node sgpd uses `algorithm = agp`, as the page of methods recommends.
+Another case has 1.86 million parameters and 12 steps, and measures the seconds of all: first parameters, steps and end.
 
 The other figures are the cost of a program for its daemon.
 The first is the time of a turn in which the program does nothing.
@@ -31,6 +32,7 @@ from contenders import torch_python
 from counted import ATTACHED, AttachedFleet, CountedFleet, TrainingFleet, passes, turns
 
 NODES, BATCH = 4, 32
+HIDDEN, WIDE = 512, 1024  # units of a layer
 LOSS, LAST = 0.6, 100  # to come to, in the mean of so many batches of the fleet
 SLOW = (0.1, 0.4, 0.4, 0.4)  # of a core
 
@@ -43,9 +45,19 @@ def start(kind, settings):
                             preexec_fn=fleet.die_with_parent)
 
 
+def outcomes(processes):
+    return [json.loads(process.communicate(timeout=600)[0].splitlines()[-1]) for process in processes]
+
+
+def seconds_in_all(processes):
+    """From when the last of them was ready to meet the others."""
+    found = outcomes(processes)
+    return max(result["end"] for result in found) - max(result["ready"] for result in found)
+
+
 def seconds_to_loss(processes):
     """From when the last of them began."""
-    found = [json.loads(process.communicate(timeout=600)[0].splitlines()[-1]) for process in processes]
+    found = outcomes(processes)
     begin = max(result["begin"] for result in found)
     last = collections.deque(maxlen=LAST)
     for when, loss in sorted(pair for result in found for pair in result["losses"]):
@@ -55,16 +67,16 @@ def seconds_to_loss(processes):
     raise RuntimeError(f"the loss did not come to {LOSS}: {sum(last) / len(last)}")
 
 
-def settings_of(rank, steps, meet, place):
-    return {"rank": rank, "nodes": NODES, "batch": BATCH, "steps": steps, "meet": meet, "place": place}
+def settings_of(rank, steps, hidden, meet, place):
+    return {"rank": rank, "nodes": NODES, "batch": BATCH, "steps": steps, "hidden": hidden, "meet": meet, "place": place}
 
 
-def by_gloo(steps, places_of):
+def by_gloo(steps, places_of, hidden, judge):
     with tempfile.TemporaryDirectory() as folder:
-        return seconds_to_loss([start("gloo", settings_of(i, steps, folder, places_of[i])) for i in range(NODES)])
+        return judge([start("gloo", settings_of(i, steps, hidden, folder, places_of[i])) for i in range(NODES)])
 
 
-def by_sgp(steps, places_of, kind=fleet.Fleet, **options):
+def by_sgp(steps, places_of, hidden, judge, kind=fleet.Fleet, **options):
     """The daemons of a node are where its program is, but for the network of a program, which speaks to no other."""
     own = {i: {"control.attach": f"n{i}.attach"} for i in range(NODES)}
     f = kind(NODES, options={**ATTACHED, **options}, own=own)
@@ -76,15 +88,16 @@ def by_sgp(steps, places_of, kind=fleet.Fleet, **options):
                     file.write(str(node.process.pid))
         f.wait("the sockets", lambda: all(os.path.exists(os.path.join(f.directory, f"n{i}.attach")) for i in range(NODES)))
         where = [{key: value for key, value in place.items() if key == "group"} for place in places_of]
-        return seconds_to_loss([start("sgp", settings_of(i, steps, os.path.join(f.directory, f"n{i}.attach"), where[i]))
-                                for i in range(NODES)])
+        paths = [os.path.join(f.directory, f"n{i}.attach") for i in range(NODES)]
+        return judge([start("sgp", settings_of(i, steps, hidden, paths[i], where[i])) for i in range(NODES)])
     finally:
         f.close()
 
 
-def compare(options, case, steps, places_of, kind=fleet.Fleet, **keys):
+def compare(options, case, steps, places_of, kind=fleet.Fleet, hidden=HIDDEN, judge=seconds_to_loss, **keys):
     results = figures.alternate(options.runs, {
-        "sgp": lambda: by_sgp(steps, places_of, kind, **keys), "gloo": lambda: by_gloo(steps, places_of)})
+        "sgp": lambda: by_sgp(steps, places_of, hidden, judge, kind, **keys),
+        "gloo": lambda: by_gloo(steps, places_of, hidden, judge)})
     figures.tell("attach", case, "s", results["sgp"], "DistributedDataParallel over gloo", results["gloo"])
 
 
@@ -93,6 +106,8 @@ def between_hosts(options):
         compare(options, "4 nodes, links of 100 Mbit/s", 300, network.PLACES, network.switch.Hosts)
         compare(options, "4 nodes, links of 100 Mbit/s, 4 local steps", 300, network.PLACES, network.switch.Hosts,
                 **{"train.local_steps": "4"})
+        compare(options, "4 nodes, links of 100 Mbit/s, 12 steps of 1.86 million parameters in all", 12, network.PLACES,
+                network.switch.Hosts, WIDE, seconds_in_all)
 
 
 def with_a_slow_node(options):

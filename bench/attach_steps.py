@@ -3,10 +3,11 @@
 """One PyTorch script, data-parallel in two ways: attach_steps.py KIND SETTINGS, where KIND is sgp (package sgp, through
 a daemon) or gloo (DistributedDataParallel), and SETTINGS a JSON object of
 
-rank, nodes, batch, steps, meet (gloo: a folder to meet in; sgp: the daemon's socket), place (see places.py).
+rank, nodes, batch, steps, hidden, meet (gloo: a folder to meet in; sgp: the daemon's socket), place (see places.py).
 
-An MLP 784-512-512-10 on the rows of Fashion-MNIST that are this node's, SGD with Nesterov's momentum. Prints one JSON object:
-`losses`, for each step the second of the machine's clock in which it ended, and the loss of its batch; and `begin`.
+An MLP 784-hidden-hidden-10 on the rows of Fashion-MNIST that are this node's, SGD with Nesterov's momentum. Prints one JSON
+object: `losses`, for each step the second of the machine's clock in which it ended, and the loss of its batch; and the
+seconds `ready`, before it meets the others, `begin`, before its first step, and `end`, when it has left them.
 """
 import gzip
 import json
@@ -17,7 +18,6 @@ import time
 import places
 
 DATA = "/usr/share/datasets/fashion-mnist"
-SHAPE = [784, 512, 512, 10]
 
 
 def read(torch, name, head):
@@ -32,7 +32,7 @@ def main():
     from torch_learn import batch_of, model_of
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    model = model_of(SHAPE)
+    model = model_of([784, settings["hidden"], settings["hidden"], 10])
     part = slice(settings["rank"], None, settings["nodes"])
     rows = read(torch, "images-idx3-ubyte", 16).view(-1, 784)[part].contiguous()
     labels = read(torch, "labels-idx1-ubyte", 8).long()[part]
@@ -55,6 +55,7 @@ def main():
 
     if kind == "gloo":
         import torch.distributed as distributed
+        ready = time.monotonic()
         distributed.init_process_group("gloo", init_method=f"file://{settings['meet']}/meet",
                                        rank=settings["rank"], world_size=settings["nodes"])
         network = torch.nn.parallel.DistributedDataParallel(model)
@@ -67,6 +68,7 @@ def main():
     else:
         import sgp
         optimizer = optimizer_of(model)
+        ready = time.monotonic()
         with sgp.attach(model, optimizer, name=settings["meet"]) as node:
             begin = time.monotonic()
             for _ in range(settings["steps"]):
@@ -77,7 +79,7 @@ def main():
                     break
             else:
                 node.stop("through")  # one that is slower need not come to as many
-    print(json.dumps({"begin": begin, "losses": losses}), flush=True)
+    print(json.dumps({"ready": ready, "begin": begin, "end": time.monotonic(), "losses": losses}), flush=True)
 
 
 if __name__ == "__main__":

@@ -208,7 +208,7 @@ DRAWN = {
                           "wanted": IDLE_WANTED}),
     "accuracy": (draw_cases, {"unit": "s", "axis": "seconds to the accuracy"}),
     "bytes": (draw_cases, {"unit": "s", "axis": "seconds to the accuracy"}),
-    "attach": (draw_cases, {"unit": "s", "axis": "seconds to the loss"}),
+    "attach": (draw_cases, {"unit": "s", "axis": "seconds"}),
 }
 
 

@@ -56,7 +56,7 @@ AXES = {  # what the axes of each picture say
     "idle": ("processor time of a node (% of a core)",),
     "accuracy": ("seconds to the accuracy",),
     "bytes": ("seconds to the accuracy",),
-    "attach": ("seconds to the loss",),
+    "attach": ("seconds",),
 }
 
 
