@@ -229,6 +229,15 @@ void ctl_socket_name(const struct ctl *ctl, char name[SGP_NAME_BYTES]);
 /* The same for an answer in JSON, which the caller releases. */
 enum ctl_exit ctl_ask_json(struct ctl *ctl, const struct ctl_request *request, json_t **ret_json);
 
+/* ---- serving over HTTP (listen.c) ---- */
+
+/* Callers that the kernel keeps until they are accepted. */
+#define CTL_BACKLOG 64
+
+/* Listen on HOST:PORT, the value of --listen; NULL: on a free port of 127.0.0.1. CTL_DONE: the
+ * caller owns the descriptor, which does not block. Else the error was reported. */
+enum ctl_exit ctl_listen(struct ctl *ctl, const char *address, int *ret_listener);
+
 /* ---- about a daemon that does not answer (process.c) ---- */
 
 /* The process that listens at this socket. The caller closes the descriptor. -1: unknown. */

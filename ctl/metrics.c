@@ -10,11 +10,7 @@
  * the client gets a 503, and the daemon is asked again next time. */
 #include "ctl.h"
 
-#include "sgp/topology.h"
-
-#include <errno.h>
 #include <microhttpd.h>
-#include <netdb.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +27,6 @@
 #define FRESH_SECONDS 1.0       /* an answer is reused for this time */
 #define ASK_SECONDS 5.0         /* then the daemon counts as silent */
 #define TICK_MS 1000
-#define BACKLOG 64
 #define PATH "/metrics"
 #define TEXT "text/plain; version=0.0.4; charset=utf-8" /* Prometheus' text format */
 
@@ -145,46 +140,6 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
     return answer(connection, MHD_HTTP_OK, server->latest.text);
 }
 
-/* ---- the address ---- */
-
-static int listen_on(const struct addrinfo *found)
-{
-    int on = 1;
-    int descriptor = socket(found->ai_family, found->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (descriptor < 0)
-        return -errno;
-    (void)setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(descriptor, found->ai_addr, found->ai_addrlen) == 0 &&
-        listen(descriptor, BACKLOG) == 0)
-        return descriptor;
-    int code = -errno;
-    (void)close(descriptor);
-    return code;
-}
-
-static enum ctl_exit open_address(struct ctl *ctl, const char *address, int *ret_listener)
-{
-    char host[SGP_ADDRESS_BYTES], port_text[8];
-    uint16_t port;
-    struct sgp_error error = {0};
-    size_t length = strlen(address);
-    bool has_port = length > 0 && address[length - 1] != ']' && strchr(address, ':');
-    if (!has_port || sgp_address_split(address, &error, host, &port) < 0)
-        return ctl_usage(
-            ctl, "--listen is HOST:PORT such as 127.0.0.1:9311 or [::]:9311, not '%s'", address);
-    (void)snprintf(port_text, sizeof port_text, "%u", port);
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *found;
-    int code = getaddrinfo(host, port_text, &hints, &found);
-    if (code != 0)
-        return ctl_fail(ctl, CTL_FAILED, "cannot listen on %s: %s", address, gai_strerror(code));
-    code = listen_on(found);
-    freeaddrinfo(found);
-    if (code < 0)
-        return ctl_fail(ctl, CTL_FAILED, "cannot listen on %s: %s", address, sgp_strerror(code));
-    *ret_listener = code;
-    return CTL_DONE;
-}
-
 /* ---- the server ---- */
 
 static void run(struct server *server)
@@ -208,7 +163,7 @@ static enum ctl_exit serve(struct ctl *ctl, const char *address)
     int listener;
     enum ctl_exit status = ctl_socket(ctl);
     if (status == CTL_DONE)
-        status = open_address(ctl, address, &listener);
+        status = ctl_listen(ctl, address, &listener);
     if (status != CTL_DONE)
         return status;
     server.ctl = ctl;
