@@ -74,7 +74,8 @@ extern const struct ctl_command ctl_status_command, ctl_peers_command, ctl_topol
     ctl_scaling_command, ctl_scaling_show_command, ctl_scaling_export_command, ctl_simulate_command,
     ctl_compare_command, ctl_run_command, ctl_launch_command, ctl_replay_command, ctl_reset_command,
     ctl_token_restore_command, ctl_config_schedule_command, ctl_config_new_command,
-    ctl_data_describe_command, ctl_data_statistics_command, ctl_history_command, ctl_fleet_command;
+    ctl_data_describe_command, ctl_data_statistics_command, ctl_history_command, ctl_fleet_command,
+    ctl_dashboard_command;
 
 /* ---- arguments (options.c) ---- */
 

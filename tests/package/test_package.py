@@ -33,7 +33,8 @@ CONTENTS = {
         usr/share/man/man1/sgpctl-topology-generate.1.gz
         usr/share/bash-completion/completions/sgpctl.bash usr/share/bash-completion/completions/sgpd.bash
         usr/share/zsh/vendor-completions/_sgpctl usr/share/fish/vendor_completions.d/sgpctl.fish
-        usr/share/sgpd/compare/__main__.py usr/share/sgpd/topologies/ring.dot usr/share/doc/sgpd/README.md
+        usr/share/sgpd/compare/__main__.py usr/share/sgpd/page/index.html usr/share/sgpd/page/main.js
+        usr/share/man/man1/sgpctl-dashboard.1.gz usr/share/sgpd/topologies/ring.dot usr/share/doc/sgpd/README.md
         usr/share/doc/sgpd/docs/PACKAGES.md usr/share/doc/sgpd/sgpd.conf.example usr/share/doc/sgpd/docs/rules/mass.md
         usr/share/doc/sgpd/monitoring/sgpd-dashboard.json usr/share/doc/sgpd/systemd/limits.conf etc/sgpd/""",
     "libsgp0": "usr/lib/x86_64-linux-gnu/libsgp.so.0",

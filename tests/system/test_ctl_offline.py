@@ -486,7 +486,7 @@ def test_a_picture_of_each_schedule_is_well_formed_and_that_of_the_documents():
 def test_every_command_has_help():
     commands = [line.split("  ")[1] for line in ctl("--help")[0].split("Commands:\n")[1]
                 .split("\n\n")[0].splitlines()]
-    assert {"status", "peers", "fleet", "history", "topology", "metrics", "wait", "watch", "pause", "resume", "stop", "leave", "reset",
+    assert {"status", "peers", "fleet", "history", "topology", "metrics", "dashboard", "wait", "watch", "pause", "resume", "stop", "leave", "reset",
             "checkpoint", "reload", "evaluate", "report", "predict", "export", "card", "topology check", "topology show",
             "topology generate", "key generate", "key show", "scaling", "scaling show", "scaling export", "simulate", "compare", "run", "launch", "replay", "token restore",
             "config new", "config schedule", "data describe", "data statistics"} == set(commands), commands

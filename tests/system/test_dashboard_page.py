@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of `sgpctl dashboard` in Chromium, before real and scripted daemons: test_dashboard_page.py SGPCTL SGPD.
+
+With SGP_PICTURES=FOLDER the page is also drawn there, as PNG, for a person to look at."""
+import contextlib
+import functools
+import http.server
+import math
+import os
+import sys
+import threading
+import unittest
+
+import fleet
+import tap
+from browser import MISSING, Browser
+from dashboards import Dashboard, serving
+from fleet import FleetTest
+from scripted import PEER, SGPCTL, STATUS, daemon
+
+fleet.SGPD = os.path.abspath(sys.argv[2])
+PICTURES = os.environ.get("SGP_PICTURES")
+PHONE = 380  # pixels
+HEAP_BYTES_MAX = 48 << 20
+ROWS_MAX = 4096  # that the page keeps
+CONTRAST_LEAST = 4.5  # of text (WCAG 2.1, 1.4.3)
+NO_FLEET = "v1/fleet - Failed to load resource: the server responded with a status of 404"  # of a daemon without it
+# An answer of GET /v1/fleet, recorded; one node has not told yet, and one has read another topology.
+TOLD = {"round": 7, "rounds": 10, "epoch": 0.5, "loss": 0.1, "test_loss": 0.2, "test_accuracy": 0.875, "weight": 1.0,
+        "disagreement": 0.001, "waiting": None, "rounds_per_second": 25.0, "samples_per_second": 100.0, "uptime_seconds": 60.0,
+        "topology": {"digest": STATUS["topology"]["digest"], "version": 0}, "version": "0.1.0", "device": "Zen",
+        "interval_seconds": 2.0}
+FLEET = {"name": "n0", "refused": {}, "nodes": [
+    {"name": "n0", "age": 0.0, "stale": False, "state": "training", **TOLD},
+    {"name": "n1", "age": 1.25, "stale": False, "state": "training", **TOLD, "round": 6, "loss": 0.5, "test_accuracy": 0.5,
+     "weight": 0.75, "waiting": {"for": "share", "peer": "n0", "seconds": 12.0}},
+    {"name": "n2", "age": 7200.0, "stale": True, "state": "training", **TOLD, "round": 3, "loss": 0.25, "test_accuracy": None},
+    {"name": "n3", "age": 2.0, "stale": False, "state": "paused", **TOLD, "round": 5, "loss": None, "test_accuracy": None,
+     "rounds_per_second": 0.0, "topology": {"digest": "0000000000000002", "version": 1}},
+    {"name": "n4", "age": None, "stale": True, "state": None, **dict.fromkeys(TOLD)},
+    {"name": "<img src=x onerror=alert(1)>", "age": 3.0, "stale": False, "state": "finished", **TOLD, "round": 9, "loss": 1e-9,
+     "test_accuracy": 1.0}]}
+
+
+def topology(nodes, phases):
+    return {"file": "fleet.dot", "digest": STATUS["topology"]["digest"], "version": 0, "slices": 1, "exact": True, "tls": "off",
+            "round": 7, "phase": 0, "nodes": [{"name": name, "address": "127.0.0.1:7311", "key": None} for name in nodes],
+            "phases": [{"name": f"phase{i}", "rounds": 1, "once": False, "edge_count": len(edges), "edges": [
+                {"source": nodes[source], "target": nodes[target], "fraction": 0.5} for source, target in edges]}
+                for i, edges in enumerate(phases)]}
+
+
+def row(number):
+    return {"number": number, "round": number, "seconds": number / 10, "epoch": number / 100, "loss": 2 / (1 + number),
+            "test_loss": 2.5 / (1 + number), "test_accuracy": 1 - 1 / (2 + number), "disagreement": math.exp(-number / 1e4),
+            "weight": 1.0, "bytes_sent": 0, "bytes_received": 0}
+
+
+def scripted(nodes, phases, **more):
+    names = [f"n{i}" for i in range(nodes)]
+    return {"GET /v1/status": {**STATUS, "test_loss": 0.2}, "GET /v1/peers": [
+        {**PEER, "rtt_ms": 1.5, "cipher": "AES-128-GCM"}, {**PEER, "direction": "in"}],
+        "GET /v1/topology": topology(names, phases), "GET /v1/fleet": (404, {"error": {"message": "none"}}),
+        "GET /v1/history?limit=1024": {"total": 1, "oldest": 0, "every": 1, "next": 1, "rows": [row(0)]},
+        "GET /v1/history?since=1&limit=1024": {"total": 1, "oldest": 0, "every": 1, "next": 1, "rows": []}, **more}
+
+
+@unittest.skipIf(MISSING, MISSING)
+class Case(FleetTest):
+    def browse(self, url):
+        browser = Browser()
+        self.addCleanup(browser.close)
+        browser.look()
+        browser.driver.get(url)
+        return browser
+
+    @contextlib.contextmanager
+    def before(self, answers):
+        """The page before a scripted daemon."""
+        with daemon(answers) as (path, _), serving(SGPCTL, path) as dashboard:
+            browser = self.browse(dashboard.url)
+            browser.wait("the graph", lambda: browser.rows("#fleet") and browser.text("#graph-note"))
+            yield browser, dashboard
+
+    def draw(self, browser, name):
+        """Light and dark, wide and narrow; a narrow page has nothing beside its edge."""
+        for dark in (False, True):
+            for width in (1400, PHONE):
+                browser.look(width, dark)
+                browser.wait("the width", lambda width=width: browser.run("return innerWidth") == width)
+                self.assertLessEqual(browser.run("return document.documentElement.scrollWidth"), width)
+                if PICTURES:
+                    browser.picture(os.path.join(PICTURES, f"{name}-{width}-{'dark' if dark else 'light'}.png"))
+        browser.look()
+
+
+class Daemons(Case):
+    def test_four_nodes_that_train_and_one_is_killed(self):
+        f = self.fleet(4, options={"train.epochs": "100000"})
+        f.start()
+        f.wait_state("training")
+        dashboard = Dashboard(SGPCTL, f.nodes[0].socket, "--log", f.nodes[0].log_path)
+        self.addCleanup(dashboard.close)
+        browser = self.browse(dashboard.url)
+        browser.wait("four rows", lambda: [row[1][2:] for row in browser.rows("#fleet")] == ["training"] * 4)
+        self.assertEqual([row[0] for row in browser.rows("#fleet")], ["n0", "n1", "n2", "n3"])
+        self.assertEqual(browser.text("h1"), "sgpd: n0")
+        browser.wait("its news", lambda: browser.text("#news").startswith("n0 is training"))
+        browser.wait("rates", lambda: all("/s" in row[3] for row in browser.rows("#links")))
+        self.assertEqual({(row[2], row[4]) for row in browser.rows("#links")}, {("up", "plain")})
+        browser.wait("curves", lambda: browser.run("return document.querySelectorAll('.line[d^=M]').length") >= 5)
+        browser.wait("the log", lambda: "event=epoch" in browser.text("#log"))
+        browser.wait("the graph", lambda: browser.text("#graph-note") == "4 nodes; 4 edges.")
+        browser.run("const list = document.querySelector('#phase'); list.value = 'cycle'; list.dispatchEvent(new Event('change'))")
+        self.assertEqual(browser.text("#graph-note"), "4 nodes; 8 edges.")
+        browser.run("document.querySelector('#topology').open = true")
+        self.assertIn("n0 -> n1 [fraction=0.5];", browser.text("#topology-text"))
+        self.draw(browser, "training")
+
+        f.nodes[3].end(9)
+        browser.wait("one absent", lambda: [row[1][:8] for row in browser.rows("#fleet")].count("A absent") == 1)
+        browser.wait("its news", lambda: "not heard: n3" in browser.text("#news"))
+        self.assertIn("(stale)", browser.rows("#fleet")[3][2])
+        self.assertIn(["n3", "in", "down"], [row[:3] for row in browser.rows("#links")])
+        tree = browser.accessible()
+        names = {role: [name for other, name, _ in tree if other == role] for role, _, _ in tree}
+        for name in ("n0, this node: training", "n1: training", "n2: training", "n3: absent, last training"):
+            self.assertTrue(any(button.startswith(name) for button in names["button"]), (name, names["button"]))
+        self.assertEqual(names["slider"], ["Loss", "Accuracy (%)", "Consensus distance (relative)", "Weight (push-sum)",
+                                           "Rounds a second (1/s)"])
+        self.assertLessEqual({"Graph", "Fleet", "Links of this node", "Curves", "Last events of the log", "Topology"},
+                             set(names["heading"]))
+        self.assertIn("columnheader", names)
+        self.assertIn("rowheader", names)
+        self.assertEqual(len(names["status"]), 1)
+        round_before = f.nodes[0].status()["round"]
+        f.wait_round(0, round_before + 100)
+        self.draw(browser, "killed")
+        self.assertEqual([line for line in browser.complaints() if NO_FLEET not in line], [])
+
+        f.nodes[0].end(9)
+        browser.wait("the silence", lambda: browser.text("#news") == "The daemon does not answer. What is shown is old.")
+        f.nodes[0].start()
+        browser.wait("its return", lambda: browser.text("#news").startswith("n0 is "))
+
+
+class Scripted(Case):
+    def test_the_keyboard_is_enough(self):
+        history = {"total": 100, "oldest": 0, "every": 1, "next": 100, "rows": [row(i) for i in range(100)]}
+        answers = scripted(4, [[(0, 1), (1, 2), (2, 3), (3, 0)]], **{
+            "GET /v1/history?limit=1024": history, "GET /v1/history?since=100&limit=1024": {**history, "rows": []}})
+        with self.before(answers) as (browser, _):
+            browser.wait("curves", lambda: browser.text("#curves-note").startswith("100 rows of 100"))
+            visited = []
+            for _ in range(40):
+                browser.press("Tab")
+                visited.append(browser.run("const e = document.activeElement; return e.getAttribute('aria-label') ?? e.id"))
+            for wanted in ("phase", "n0, this node: training", "unit", "zoom-in", "zoom-all", "Log scale of loss"):
+                self.assertIn(wanted, visited)
+            browser.run("document.querySelector('.vertex[tabindex=\"0\"]').focus()")
+            browser.press("ArrowRight")
+            self.assertEqual(browser.run("return document.activeElement.dataset.name"), "n1")
+            self.assertIn("Node n1", browser.text("#node-title"))
+            self.assertIn("AES-128-GCM", browser.text("#node-facts"))
+            browser.press("End")
+            self.assertEqual(browser.text("#node-title"), "Node n3")
+            browser.run("document.querySelector('[role=slider]').focus()")
+            self.assertEqual(self.value(browser)[:31], "round 99: training 0.02, test 0")
+            browser.press("ArrowLeft")
+            self.assertTrue(self.value(browser).startswith("round 98: "), self.value(browser))
+            browser.press("Home")
+            self.assertTrue(self.value(browser).startswith("round 0: training 2, test 2.5"), self.value(browser))
+            browser.press("+")
+            self.assertIn("of the chosen part of 100", browser.text("#curves-note"))
+            browser.press("0")
+            self.assertTrue(browser.text("#curves-note").startswith("100 rows of 100"))
+
+    def value(self, browser):
+        return browser.run("return document.activeElement.getAttribute('aria-valuetext')")
+
+    def test_zoom_units_and_scale(self):
+        history = {"total": 100, "oldest": 0, "every": 1, "next": 100, "rows": [row(i) for i in range(100)]}
+        answers = scripted(4, [[(0, 1)]], **{"GET /v1/history?limit=1024": history,
+                                             "GET /v1/history?since=100&limit=1024": {**history, "rows": []}})
+        with self.before(answers) as (browser, _):
+            browser.wait("curves", lambda: browser.text("#curves-note").startswith("100 rows of 100"))
+            line = "return document.querySelector('figure .line').getAttribute('d')"
+            linear = browser.run(line)
+            browser.find("figure input").click()
+            self.assertNotEqual(browser.run(line), linear)
+            browser.drag("figure .plot svg", 0.5, 0.9)
+            self.assertRegex(browser.text("#curves-note"), r"^4\d rows of the chosen part of 100 ")
+            browser.find("#earlier").click()
+            self.assertRegex(browser.text("#curves-note"), r"^4\d rows of the chosen part of 100 ")
+            browser.find("#zoom-all").click()
+            browser.run("const list = document.querySelector('#unit'); list.value = 'seconds'; list.dispatchEvent(new Event('change'))")
+            self.assertIn("time 9.9 s: ", browser.text("figcaption"))
+
+    def test_a_recorded_fleet(self):
+        with self.before(scripted(5, [[(0, 1), (1, 0)]], **{"GET /v1/fleet": FLEET})) as (browser, _):
+            browser.wait("six rows", lambda: len(browser.rows("#fleet")) == 6)
+            rows = {row[0]: row[1:] for row in browser.rows("#fleet")}
+            self.assertEqual(rows["n0"], ["T training", "0.0 s", "7", "25", "0.1", "87.5 %", "1", "–"])
+            self.assertEqual(rows["n1"], ["W training", "1.3 s", "6", "25", "0.5", "50 %", "0.75", "n0 (share)"])
+            self.assertEqual(rows["n2"], ["A absent, last training", "2.0 h (stale)", "3", "25", "0.25", "–", "1", "–"])
+            self.assertEqual(rows["n3"], ["P paused", "2.0 s", "5", "0", "–", "–", "1", "–"])
+            self.assertEqual(rows["n4"], ["? not known", "never heard", *["–"] * 6])
+            self.assertEqual(rows["<img src=x onerror=alert(1)>"],
+                             ["F finished", "3.0 s", "9", "25", "1.00e-9", "100 %", "1", "–"])
+            self.assertIn("6 nodes, 2 of them absent", browser.text("#fleet-note"))
+            self.assertEqual(browser.text("#waits"), "n1 waits for n0 (share, 12 s)")
+            browser.find(".vertex[data-name=n3]").click()
+            self.assertIn("another than this node's", browser.text("#node-facts"))
+            browser.find("#fleet thead th:nth-child(3) button").click()
+            self.assertEqual([row[0] for row in browser.rows("#fleet")][-2:], ["n2", "n4"])
+            browser.find("#fleet thead th:nth-child(3) button").click()
+            self.assertEqual(browser.run("return document.querySelector('#fleet [aria-sort]').ariaSort"), "descending")
+            self.draw(browser, "recorded")
+            self.assertEqual(browser.complaints(), [])
+
+    def test_64_nodes_and_100000_rounds(self):
+        phases = [[(i, (i + hop) % 64) for i in range(64)] for hop in (1, 2, 4, 8, 16, 32)]
+        total, oldest = 100000, 100000 - 4096
+        latest = [total]
+
+        def more(_):
+            """1,024 rows more for each reading, ten times."""
+            first = latest[0]
+            latest[0] = min(first + 1024, total + 10240)
+            return {"total": latest[0], "oldest": oldest, "every": 1, "next": latest[0], "rows": [row(i) for i in range(first, latest[0])]}
+        overview = {"total": total, "oldest": oldest, "every": 4, "next": total, "rows": [row(i) for i in range(oldest, total, 4)]}
+        answers = scripted(64, phases, **{"GET /v1/history?limit=1024": overview, "GET /v1/fleet": {"nodes": [
+            {"name": f"n{i}", "age": 0.5 * i, "stale": i % 13 == 12, "state": "training", "round": 100000 - i, "loss": 0.1,
+             "accuracy": 0.9, "weight": 1.0} for i in range(64)]}})
+        for number in range(total, total + 10241, 1024):
+            answers[f"GET /v1/history?since={number}&limit=1024"] = more
+        with self.before(answers) as (browser, dashboard):
+            browser.wait("all rows", lambda: len(browser.rows("#fleet")) == 64)
+            self.assertIn("64 nodes, 4 of them absent", browser.text("#fleet-note"))
+            browser.run("const list = document.querySelector('#phase'); list.value = 'cycle'; list.dispatchEvent(new Event('change'))")
+            self.assertEqual(browser.text("#graph-note"), "64 nodes; 384 edges.")
+            browser.wait("the latest rows", lambda: "110,240" in browser.text("#curves-note"))
+            note = browser.text("#curves-note")
+            self.assertRegex(note, r"Thinned: the page shows every (4|8|16)th row. The daemon keeps the rows from 95,904 on")
+            self.assertLessEqual(int(note.split()[0].replace(",", "")), ROWS_MAX)
+            self.assertLess(browser.run("return Math.max(...[...document.querySelectorAll('.line')]"
+                                        ".map(line => line.getAttribute('d').length))"), 40000)
+            self.draw(browser, "many")
+            browser.cdp("HeapProfiler.collectGarbage")
+            heap = {entry["name"]: entry["value"] for entry in browser.metrics()}["JSHeapUsedSize"]
+            self.assertLess(heap, HEAP_BYTES_MAX)
+            self.assertLess(dashboard.memory_kb(), 65536)
+
+    def test_a_page_without_a_stream_polls(self):
+        with daemon(scripted(4, [[(0, 1)]])) as (path, _), serving(SGPCTL, path) as dashboard:
+            callers = [dashboard.stream() for _ in range(8)]
+            for caller in callers:
+                self.assertIn(b"200 OK", caller.recv(64))
+            browser = self.browse(dashboard.url)
+            browser.wait("the fleet", lambda: len(browser.rows("#fleet")) == 4)
+            for caller in callers:
+                caller.close()
+
+    def test_other_sites_see_nothing(self):
+        with daemon(scripted(4, [[(0, 1)]])) as (path, requests), serving(SGPCTL, path) as dashboard, stranger(dashboard.url) as url:
+            browser = self.browse(url)
+            browser.wait("all attempts", lambda: browser.run("return window.done"))
+            self.assertEqual(browser.run("return window.read"), [])
+            self.assertEqual(browser.run("return frames[0].length"), 0)
+            self.assertEqual(browser.run("try { return frames[0].document.title } catch (e) { return e.name }"), "SecurityError")
+            self.assertEqual(requests, [])
+
+    def test_texts_have_contrast_in_both_schemes(self):
+        with self.before(scripted(4, [[(0, 1)]])) as (browser, _):
+            for dark in (False, True):
+                browser.look(dark=dark)
+                for ink, paper in (("ink", "paper"), ("soft", "paper"), ("ink", "panel"), ("soft", "panel"),
+                                   *((state, "paper") for state in
+                                     "training changing waiting paused finished absent unknown own second focus".split())):
+                    self.assertGreaterEqual(contrast(self.colour(browser, ink), self.colour(browser, paper)), CONTRAST_LEAST,
+                                            (dark, ink, paper))
+
+    def colour(self, browser, name):
+        text = browser.run("return getComputedStyle(document.documentElement).getPropertyValue('--' + arguments[0])", name)
+        return [int(text.strip()[i:i + 2], 16) / 255 for i in (1, 3, 5)]
+
+
+def contrast(one, other):
+    """Of two colours (WCAG 2.1, relative luminance)."""
+    def luminance(colour):
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
+        return sum(part * c for part, c in zip((0.2126, 0.7152, 0.0722), linear))
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@contextlib.contextmanager
+def stranger(target):
+    """A site of another origin, which even knows the token: it frames the page, and tries to read it."""
+    page = f"""<!DOCTYPE html><iframe src="{target}"></iframe><script>
+      window.read = [];
+      const attempts = ["", "state", "v1/status", "main.js"].flatMap((path) => ["cors", "no-cors"].map((mode) =>
+        fetch("{target}" + path, {{ mode }}).then((answer) => answer.text()).then((text) => text && window.read.push(text), () => 0)));
+      attempts.push(fetch("{target}v1/stop", {{ method: "POST", mode: "no-cors", body: "x" }}).catch(() => 0));
+      Promise.all(attempts).then(() => {{ window.done = true; }});
+      </script>""".encode()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(page)
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler)) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        try:
+            yield f"http://localhost:{server.server_port}/"
+        finally:
+            server.shutdown()
+
+
+if __name__ == "__main__":
+    tap.run_cases(sys.argv[3:])
