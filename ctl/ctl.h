@@ -75,7 +75,7 @@ extern const struct ctl_command ctl_status_command, ctl_peers_command, ctl_topol
     ctl_compare_command, ctl_run_command, ctl_launch_command, ctl_replay_command, ctl_reset_command,
     ctl_token_restore_command, ctl_config_schedule_command, ctl_config_new_command,
     ctl_data_describe_command, ctl_data_statistics_command, ctl_history_command, ctl_fleet_command,
-    ctl_dashboard_command;
+    ctl_dashboard_command, ctl_plan_privacy_command;
 
 /* ---- arguments (options.c) ---- */
 

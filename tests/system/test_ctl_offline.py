@@ -406,6 +406,30 @@ def points(*arguments):
     return [(p["epoch"], p["rate"], p["batch"]) for p in answer["points"]]
 
 
+def plan(*arguments):
+    return json.loads(ctl("--json", "plan-privacy", *arguments)[0])
+
+
+def test_epsilon_of_noisy_steps_is_a_known_number():
+    rows = ["--rows", 1000, "--batch", 32]
+    told = plan(*rows, "--epochs", 20, "--noise", 1.5)
+    assert (told["steps"], told["chance_of_a_row"], told["delta"]) == (640, 0.032, 1e-5), told
+    assert abs(told["epsilon"] - 2.8758381577143) < 1e-9, told
+    assert abs(plan("--rows", 10000, "--batch", 100, "--steps", 10000, "--noise", 4)["epsilon"] - 1.0355) < 5e-5
+    least = plan(*rows, "--epochs", 20, "--epsilon", 3)
+    assert 2.99 < least["epsilon"] <= 3 and abs(least["noise"] - 1.4579) < 2e-3, least
+    assert plan(*rows, "--epochs", 20, "--noise", 1.5, "--delta", 1e-6)["epsilon"] > told["epsilon"]
+
+
+def test_a_plan_of_privacy_names_what_is_wrong():
+    rows = ["plan-privacy", "--rows", 1000, "--batch", 32]
+    assert "--epochs or --steps" in ctl(*rows, "--noise", 1, status=2)[1]
+    assert "--epochs or --steps" in ctl(*rows, "--noise", 1, "--epochs", 1, "--steps", 1, status=2)[1]
+    assert "--noise" in ctl(*rows, "--epochs", 1, status=2)[1]
+    assert "larger epsilon" in ctl(*rows, "--steps", 10**12, "--epsilon", 0.01, status=1)[1]
+    assert "warning: delta" in ctl(*rows, "--steps", 1, "--noise", 1, "--delta", 0.01)[0]
+
+
 def test_points_of_a_schedule_are_known_numbers():
     path = configure("schedule = growing-batch, " + PICTURES["growing-batch"])
     assert ctl("config", "schedule", "--points", 4, path)[0] == (
@@ -489,7 +513,7 @@ def test_every_command_has_help():
     assert {"status", "peers", "fleet", "history", "topology", "metrics", "dashboard", "wait", "watch", "pause", "resume", "stop", "leave", "reset",
             "checkpoint", "reload", "evaluate", "report", "predict", "export", "card", "topology check", "topology show",
             "topology generate", "key generate", "key show", "scaling", "scaling show", "scaling export", "simulate", "compare", "run", "launch", "replay", "token restore",
-            "config new", "config schedule", "data describe", "data statistics"} == set(commands), commands
+            "config new", "config schedule", "plan-privacy", "data describe", "data statistics"} == set(commands), commands
     for command in commands:
         out, err = ctl(*command.split(), "--help")
         assert out.startswith(f"usage: sgpctl {command}") and err == "", (command, out)

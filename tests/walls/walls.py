@@ -23,6 +23,7 @@ MODULES = {
     "lib/measures": ["lib/base"],
     "lib/survey": ["lib/base", "lib/measures"],
     "lib/fleet": ["lib/base"],
+    "lib/privacy": ["lib/base"],
     "lib/train": ["lib/base", "lib/measures", "lib/tensor"],
     "lib/onnx": ["lib/base", "lib/train"],
     "lib/tensorboard": ["lib/base"],
@@ -42,7 +43,7 @@ MODULES = {
                     "lib/train", "lib/wire"],
     "daemon": ["daemon/attach", "daemon/control", "daemon/net", "daemon/node", "daemon/setup", "daemon/store", "daemon/util",
                "lib/base", "lib/core", "lib/perform", "lib/survey", "lib/tensor", "lib/topology", "lib/train", "lib/wire"],
-    "ctl": ["lib/base", "lib/measures", "lib/survey", "lib/sim", "lib/journal", "lib/tls", "lib/topology", "lib/wire", "lib/onnx", "lib/tensorboard", "lib/train", "lib/tensor"],
+    "ctl": ["lib/base", "lib/measures", "lib/survey", "lib/privacy", "lib/sim", "lib/journal", "lib/tls", "lib/topology", "lib/wire", "lib/onnx", "lib/tensorboard", "lib/train", "lib/tensor"],
 }
 
 # Which module a public header belongs to; a new header has to be entered here. trainer.h declares a table
@@ -57,6 +58,7 @@ HEADER_MODULES = {header: module for module, headers in {
     "lib/measures": "measures.h report.h",
     "lib/survey": "best.h survey.h",
     "lib/fleet": "fleet.h",
+    "lib/privacy": "privacy.h",
     "lib/train": "attached.h checkpoint.h copy.h dataset.h description.h learner.h loss.h model.h model_file.h optimizer.h outer.h precision.h predictor.h quadratic.h run.h schedule.h shape.h sites.h statistics.h update.h",
     "lib/onnx": "onnx.h",
     "lib/tensorboard": "tensorboard.h",
@@ -102,12 +104,12 @@ PRIVATE_HEADERS = [
 ]
 
 # What the pure modules may call in libc: they compute. No file, socket, clock, thread or global state.
-PURE_MODULES = ["base", "topology", "core", "measures", "survey", "fleet"]
+PURE_MODULES = ["base", "topology", "core", "measures", "survey", "fleet", "privacy"]
 PURE_CALLS = set("""
     bcmp memchr memcmp memcpy memmove memset strchr strcmp strlen strncmp strnlen strrchr strstr strspn strcspn
     snprintf vsnprintf strtod strtol strtoul strtoull qsort qsort_r bsearch
     __errno_location __stack_chk_fail __ctype_b_loc
-    asinh ceil exp fabs floor fmax fmin frexp hypot isfinite ldexp log log1p log2 pow sqrt
+    asinh ceil exp expm1 fabs floor fmax fmin frexp hypot isfinite ldexp log log1p log2 pow sqrt
     XXH3_64bits_withSeed
     calloc free malloc realloc _GLOBAL_OFFSET_TABLE_
 """.split())
@@ -147,7 +149,7 @@ LISTS = {"lib/core": "lib/core/core.h", "lib/sim": "lib/sim/world.h", "daemon/co
 
 LIBRARIES = {
     "base": "lib/base", "topology": "lib/topology", "dot": "lib/topology", "core": "lib/core",
-    "wire": "lib/wire", "tensor": "lib/tensor", "journal": "lib/journal", "measures": "lib/measures", "survey": "lib/survey", "fleet": "lib/fleet", "train": "lib/train", "onnx": "lib/onnx", "tensorboard": "lib/tensorboard", "attach": "lib/attach",
+    "wire": "lib/wire", "tensor": "lib/tensor", "journal": "lib/journal", "measures": "lib/measures", "survey": "lib/survey", "fleet": "lib/fleet", "privacy": "lib/privacy", "train": "lib/train", "onnx": "lib/onnx", "tensorboard": "lib/tensorboard", "attach": "lib/attach",
     "tls": "lib/tls", "perform": "lib/perform",
     "sim": "lib/sim",
 }
