@@ -19,6 +19,14 @@
  * what it publishes and what it receives never have their parameters. clip_norm then clips the
  * gradients of x and of the local layers each by itself. Adopting another x leaves them.
  *
+ * Private steps (Abadi et al. 2016, algorithm 1) take each row with the probability batch / rows,
+ * clip its gradient, add normal noise to the sum, and divide by `batch`. Momentum, clip_norm and
+ * decay then work on the noisy gradient. Rows and noise come from a secret stream: no seed, no
+ * restart and no checkpoint repeats them. Steps of an epoch are counted as if it took each row
+ * once. The loss of a step is that of the rows that passed through the network, whether drawn or
+ * not. `train` then tells no digest of its steps, and fails only if x is not finite. The caller
+ * counts what the steps cost (sgp/privacy.h).
+ *
  * Loss is defined in sgp/loss.h, with its settings, without the weight decay. If values are scaled,
  * it is that of the scaled values; predictions and measures are in the units of the label columns.
  * Accuracy is the fraction of rows whose greatest output is the label's. Under binary
@@ -33,6 +41,7 @@
 
 #include "sgp/dataset.h"
 #include "sgp/model.h"
+#include "sgp/noise.h"
 #include "sgp/optimizer.h"
 #include "sgp/outer.h"
 #include "sgp/precision.h"
@@ -41,6 +50,13 @@
 
 #define SGP_BATCH_MAX 65536u  /* rows of a step */
 #define SGP_THREADS_MAX 1024u /* threads of OpenBLAS */
+
+/* How a row is kept from showing in x. */
+struct sgp_learner_privacy {
+    double clip;  /* greatest length of a row's gradient; 0: steps are not private */
+    double noise; /* deviation of the noise of a step's sum, as a multiple of `clip`; >= 0 */
+    uint8_t key[SGP_NOISE_KEY_BYTES]; /* secret, of the operating system, new for each learner */
+};
 
 struct sgp_learner_settings {
     struct sgp_model model;
@@ -52,6 +68,9 @@ struct sgp_learner_settings {
     uint32_t threads; /* 1..SGP_THREADS_MAX; sets the threads of OpenBLAS for the whole process */
     enum sgp_precision precision; /* of the matrix products, in training and in evaluation */
     bool frozen;                  /* steps change the local layers alone, and x never */
+    /* Then the model has dense, dropout and residual layers alone, none of them local; the rule
+     * leaves out no noise; the precision is float32; and the batch does not grow. */
+    struct sgp_learner_privacy privacy;
     uint64_t seed; /* of the fleet: equal on all nodes, so that all start from equal parameters */
     uint32_t node; /* this node's index: each node takes its rows in another order */
     /* With labels or values; borrowed, outlives the learner. NULL for a relay, which takes no

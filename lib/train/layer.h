@@ -36,6 +36,9 @@ struct sgp_pass {
     float *delta;    /* gradient with respect to `output`; may be overwritten */
     float *below;    /* written: gradient with respect to `input`. NULL: not needed */
     float *gradient; /* as x; the gradients of the layer are written */
+    /* Not NULL: instead of the gradients, add for each row the square of the length of its own
+     * gradient. `gradient` is then scratch. Only layers that are `by_row` are asked. */
+    double *squares;
 };
 
 struct sgp_layer_methods {
@@ -66,6 +69,8 @@ struct sgp_layer_methods {
     void (*settle)(const struct sgp_layer *layer, const float *kept, float *x);
     /* the layer depends on the input's shape, not only on the number of its values */
     bool by_shape;
+    /* rows do not meet in the layer, and it can measure the gradient of each: see `squares` */
+    bool by_row;
 };
 
 /* The methods of a layer's kind. */

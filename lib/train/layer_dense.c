@@ -74,6 +74,32 @@ static void dense_forward(const struct sgp_pass *pass)
         pass->rows, layer->outputs);
 }
 
+/* In float64, because a square that vanished in float32 would make a row too long. */
+static double square_of(const float *values, size_t count)
+{
+    enum { CHAINS = 8 }; /* independent, so that no addition waits for the one before */
+    double sums[CHAINS] = {0}, sum = 0;
+    const size_t whole = count - count % CHAINS;
+    for (size_t i = 0; i < whole; i += CHAINS)
+        for (size_t j = 0; j < CHAINS; j++)
+            sums[j] += (double)values[i + j] * (double)values[i + j];
+    for (size_t i = whole; i < count; i++)
+        sum += (double)values[i] * (double)values[i];
+    for (size_t j = 0; j < CHAINS; j++)
+        sum += sums[j];
+    return sum;
+}
+
+/* The gradient of a row is the outer product of delta with (input, 1), so its square is a product
+ * of squares (Goodfellow 2015, "Efficient per-example gradient computations"). */
+static void add_squares(const struct sgp_pass *pass, const float *input)
+{
+    const size_t inputs = pass->layer->inputs, outputs = pass->layer->outputs;
+    for (size_t r = 0; r < pass->rows; r++)
+        pass->squares[r] += square_of(pass->delta + r * outputs, outputs) *
+                            (square_of(input + r * inputs, inputs) + 1);
+}
+
 static void dense_backward(const struct sgp_pass *pass)
 {
     const struct sgp_layer *layer = pass->layer;
@@ -81,8 +107,12 @@ static void dense_backward(const struct sgp_pass *pass)
     sgp_activation_backward(layer->activation, pass->delta, pass->gradient + layer->biases,
         pass->output, pass->rows, layer->outputs);
     const struct sgp_product_shape shape = {pass->rows, layer->inputs, layer->outputs};
-    sgp_product_gradient(pass->product, &shape, pass->gradient + layer->weights, pass->delta,
-        ordered ? pass->kept : pass->input, false);
+    const float *input = ordered ? pass->kept : pass->input;
+    if (pass->squares)
+        add_squares(pass, input);
+    else
+        sgp_product_gradient(
+            pass->product, &shape, pass->gradient + layer->weights, pass->delta, input, false);
     if (!pass->below)
         return;
     float *planes = ordered ? pass->kept : pass->below; /* the rows are no longer needed */
@@ -100,4 +130,5 @@ const struct sgp_layer_methods sgp_layer_dense = {.word = "dense",
     .kept = dense_kept,
     .product = dense_product,
     .forward = dense_forward,
-    .backward = dense_backward};
+    .backward = dense_backward,
+    .by_row = true};

@@ -69,4 +69,5 @@ const struct sgp_layer_methods sgp_layer_residual = {.word = "residual",
     .write = residual_write,
     .kept = residual_kept,
     .forward = residual_forward,
-    .backward = residual_backward};
+    .backward = residual_backward,
+    .by_row = true};

@@ -3,6 +3,7 @@
  * order of the rows. Thread: the trainer's. Nothing allocates after creation. */
 #include "sgp/learner.h"
 
+#include "clipped.h"
 #include "local_part.h"
 #include "network.h"
 #include "sgp/buffer.h"
@@ -32,11 +33,12 @@ struct sgp_learner {
     struct sgp_optimizer optimizer;
     struct sgp_tensor_end ends[SGP_MODEL_TENSORS_MAX]; /* of the tensors of x */
     struct sgp_local_part local;
+    struct sgp_clipped clipped; /* of private steps */
     float *gradient;
     float *deviation;       /* of the gradient; NULL: the rule does not need it */
     uint64_t steps;         /* taken since the start: the whole position in data and schedule */
     uint64_t ordered_epoch; /* the epoch of `order` */
-    uint32_t *order;        /* the rows of that epoch */
+    uint32_t *order;        /* the rows of that epoch; of a private step, those that it drew */
     uint32_t *block;        /* row numbers of an evaluation block */
     uint32_t *labels;       /* of a batch; NULL for regression */
     float *values;          /* of a batch; NULL for classes */
@@ -181,6 +183,70 @@ static void advance(struct sgp_learner *learner, double weight, double rate, boo
         sgp_network_settle(&learner->network, frozen ? NULL : x);
 }
 
+/* gradient[0..parameters) = the sum of the clipped gradients of the first `drawn` of these rows.
+ * Their number is the capacity of a pass. Add the losses of all to *loss. */
+static void differentiate_clipped(struct sgp_learner *learner, double weight, const uint32_t *rows,
+    uint32_t drawn, size_t before, float *gradient, double *loss)
+{
+    struct sgp_network *network = &learner->network;
+    struct sgp_clipped *clipped = &learner->clipped;
+    const float *x = sgp_vector_trainer_x(&learner->vector);
+    const size_t count = clipped->capacity;
+    gather_rows(learner, learner->settings.train, rows, count, 0);
+    uint64_t chance = sgp_random_at(chance_of(learner), before);
+    sgp_network_forward_training(network, x, weight, before, count, chance);
+    *loss += sgp_network_loss(network, learner->labels, learner->values, count).loss;
+    sgp_clipped_measure(clipped, network, gradient, x, weight, drawn);
+    (void)sgp_network_loss(network, learner->labels, learner->values, count);
+    sgp_network_weigh_rows(network, count, clipped->factors);
+    sgp_network_backward(network, gradient, x, weight, count);
+}
+
+/* The gradient of a private step (Abadi et al. 2016, algorithm 1). Rows are drawn by lot, and their
+ * gradients are clipped. Noise is added to the sum, which is divided by the expected number of
+ * rows. A step without rows has the noise alone. Returns the mean loss of the rows that were
+ * computed. */
+static double differentiate_privately(struct sgp_learner *learner, double weight)
+{
+    const struct sgp_kernels *kernels = learner->vector.kernels;
+    struct sgp_clipped *clipped = &learner->clipped;
+    const uint64_t parameters = learner->settings.model.parameters;
+    const uint32_t rows = (uint32_t)learner->settings.train->rows;
+    uint32_t drawn = sgp_clipped_draw(clipped, rows, learner->steps, learner->order), first = 0;
+    double loss = 0;
+    do {
+        float *sum = first == 0 ? learner->gradient : clipped->part;
+        uint32_t left = drawn - first;
+        differentiate_clipped(learner, weight, learner->order + first, left, first, sum, &loss);
+        if (first > 0)
+            kernels->absorb(learner->gradient, sum, 1, parameters);
+        first += clipped->capacity;
+    } while (first < drawn);
+    sgp_noise_add(clipped->noise, learner->gradient, clipped->deviation, parameters);
+    kernels->scale(
+        learner->gradient, learner->gradient, 1 / (float)learner->settings.batch, parameters);
+    return loss / first;
+}
+
+/* Take one private step. Whether it fails depends on x alone, which others know, and not on the
+ * rows. The digest of the update is not told. */
+static int step_privately(
+    struct sgp_learner *learner, double weight, double pace, struct sgp_training *training)
+{
+    const struct sgp_learner_settings *settings = &learner->settings;
+    const float *x = sgp_vector_trainer_x(&learner->vector);
+    if (!isfinite(learner->vector.kernels->largest(x, settings->model.parameters)))
+        return SGP_E_DIVERGED;
+    double loss = differentiate_privately(learner, weight);
+    training->learning_rate =
+        pace * sgp_schedule_rate(&settings->schedule, place_of(learner).middle);
+    advance(learner, weight, training->learning_rate, false);
+    learner->steps++;
+    training->samples += settings->batch;
+    training->loss += loss * settings->batch;
+    return 0;
+}
+
 /* Take one step. If the step fails, nothing changes. */
 static int step(
     struct sgp_learner *learner, double weight, double pace, struct sgp_training *training)
@@ -222,7 +288,8 @@ static int learner_train(struct sgp_trainer *trainer, double weight, uint32_t st
     sgp_assert(weight > 0.0 && learner->settings.train);
     struct sgp_training training = {0};
     for (uint32_t i = 0; i < steps; i++) {
-        int status = step(learner, weight, pace, &training);
+        int status = learner->clipped.noise ? step_privately(learner, weight, pace, &training)
+                                            : step(learner, weight, pace, &training);
         if (status < 0)
             return status;
     }
@@ -364,6 +431,7 @@ void sgp_learner_destroy(struct sgp_learner *learner)
     sgp_network_finish(&learner->network);
     sgp_optimizer_finish(&learner->optimizer);
     sgp_local_part_finish(&learner->local);
+    sgp_clipped_finish(&learner->clipped);
     sgp_vector_destroy(learner->gradient);
     sgp_vector_destroy(learner->deviation);
     sgp_vector_destroy(learner->values);
@@ -504,6 +572,35 @@ static int check_schedule(const struct sgp_learner_settings *settings, struct sg
                      settings->batch, most, SGP_BATCH_MAX);
 }
 
+/* What would let rows reach x otherwise than by clipped gradients. */
+static int check_privacy(const struct sgp_learner_settings *settings, struct sgp_error *error)
+{
+    const char *word;
+    uint32_t lumps = sgp_network_lumps(&settings->model, &word);
+    sgp_assert(settings->privacy.clip > 0 && settings->privacy.noise >= 0);
+    if (lumps > 0)
+        return sgp_fail(error, SGP_E_CONFIG,
+            "layer %u is %s, and private steps can clip the gradient of each row in dense, dropout "
+            "and residual layers alone; use these, or train without [privacy]",
+            lumps, word);
+    if (settings->model.local_parameters > 0)
+        return sgp_fail(error, SGP_E_CONFIG,
+            "local layers are trained without noise, and the gradients of the others would tell "
+            "of them; keep no layer local, or train without [privacy]");
+    if (sgp_optimizer_needs_deviation(&settings->optimizer))
+        return sgp_fail(error, SGP_E_CONFIG,
+            "the noise of a fleet is measured without privacy; use [optimizer] noise = node");
+    if (settings->precision != SGP_PRECISION_FLOAT32)
+        return sgp_fail(error, SGP_E_CONFIG,
+            "a product of bfloat16 is longer than its row was clipped to; use [train] precision = "
+            "float32");
+    if (sgp_schedule_batch(&settings->schedule, settings->batch, SGP_EPOCHS_MAX) > settings->batch)
+        return sgp_fail(error, SGP_E_CONFIG,
+            "a growing batch changes the chance of a row, which is counted once; use another "
+            "[optimizer] schedule");
+    return 0;
+}
+
 static int check_settings(const struct sgp_learner_settings *settings, struct sgp_error *error)
 {
     if (settings->batch == 0 || settings->batch > SGP_BATCH_MAX)
@@ -523,6 +620,8 @@ static int check_settings(const struct sgp_learner_settings *settings, struct sg
         status = check_dataset(&settings->model, settings->train, "training", error);
     if (status == 0 && settings->evaluation)
         status = check_dataset(&settings->model, settings->evaluation, "evaluation", error);
+    if (status == 0 && settings->train && settings->privacy.clip > 0)
+        status = check_privacy(settings, error);
     sgp_assert(settings->train || !settings->evaluation);
     if (status == 0 && settings->evaluation &&
         settings->evaluation->classes != settings->train->classes)
@@ -540,6 +639,8 @@ static uint32_t rows_at_once(const struct sgp_learner_settings *settings)
                         ? sgp_schedule_batch(&settings->schedule, settings->batch, SGP_EPOCHS_MAX)
                         : 1;
     uint32_t batch = most < rows ? most : (uint32_t)rows;
+    if (settings->train && settings->privacy.clip > 0)
+        batch = sgp_clipped_capacity(batch, rows);
     uint32_t widest = settings->model.inputs;
     for (uint32_t l = 0; l < settings->model.layer_count; l++)
         if (settings->model.layers[l].outputs > widest)
@@ -570,8 +671,11 @@ int sgp_learner_check(
     *ret_workspace = floats * sizeof(float) + rows * sizeof(uint32_t);
     if (!train)
         return 0;
+    uint64_t drawn = settings->privacy.clip > 0 ? rows : 0; /* beside the order of the rows */
     uint64_t answers = (uint64_t)rows * (train->classes > 0 ? 1 : train->targets);
-    *ret_workspace = (floats + answers) * sizeof(float) + (train->rows + rows) * sizeof(uint32_t);
+    *ret_workspace = (floats + answers) * sizeof(float) +
+                     (train->rows + rows + drawn) * sizeof(uint32_t) +
+                     drawn * (sizeof(double) + sizeof(float));
     return 0;
 }
 
@@ -601,11 +705,14 @@ static int allocate(struct sgp_learner *learner)
             settings->model.parameters, &learner->vector.trainer.tensors);
     if (status == 0 && settings->train && settings->train->classes == 0)
         status = sgp_vector_create((uint64_t)rows * settings->train->targets, &learner->values);
+    if (status == 0)
+        status = sgp_clipped_init(&learner->clipped, settings);
     if (status < 0)
         return status;
     if (!settings->train)
         return 0;
-    learner->order = calloc(settings->train->rows, sizeof *learner->order);
+    uint64_t drawn = learner->clipped.capacity;
+    learner->order = calloc(settings->train->rows + drawn, sizeof *learner->order);
     learner->block = calloc(rows, sizeof *learner->block);
     if (settings->train->classes > 0)
         learner->labels = calloc(rows, sizeof *learner->labels);

@@ -8,6 +8,8 @@
 #include "sgp/buffer.h"
 #include "sgp/random.h"
 
+#include <string.h>
+
 #define LINE (SGP_BUFFER_ALIGNMENT / sizeof(float))
 
 /* ---- memory ---- */
@@ -225,8 +227,8 @@ static void add_arounds(const struct sgp_network *network, uint32_t l, float *de
     }
 }
 
-void sgp_network_backward(
-    struct sgp_network *network, float *gradient, const float *x, double weight, size_t rows)
+static void backward(struct sgp_network *network, float *gradient, const float *x, double weight,
+    size_t rows, double *squares)
 {
     const struct sgp_model *model = network->model;
     float *delta = network->delta[0];
@@ -236,12 +238,66 @@ void sgp_network_backward(
         pass.delta = delta;
         pass.below = l > network->lowest ? below : NULL;
         pass.gradient = pass.layer->local ? network->local_gradient : gradient;
+        pass.squares = squares;
         sgp_layer_methods(model->layers[l].kind)->backward(&pass);
         if (pass.below)
             add_arounds(network, l, below, rows);
         float *swapped = delta;
         delta = below;
         below = swapped;
+    }
+}
+
+void sgp_network_backward(
+    struct sgp_network *network, float *gradient, const float *x, double weight, size_t rows)
+{
+    backward(network, gradient, x, weight, rows, NULL);
+}
+
+/* --- the gradients of single rows --- */
+
+uint32_t sgp_network_lumps(const struct sgp_model *model, const char **ret_word)
+{
+    for (uint32_t l = 0; l < model->layer_count; l++) {
+        const struct sgp_layer_methods *methods = sgp_layer_methods(model->layers[l].kind);
+        if (methods->by_row)
+            continue;
+        *ret_word = methods->word;
+        return l + 1;
+    }
+    return 0;
+}
+
+void sgp_network_measure_rows(struct sgp_network *network, float *gradient, const float *x,
+    double weight, size_t rows, double *squares)
+{
+    memset(squares, 0, rows * sizeof *squares);
+    backward(network, gradient, x, weight, rows, squares);
+    for (size_t r = 0; r < rows; r++) /* the loss was the mean of the rows */
+        squares[r] *= (double)rows * (double)rows;
+}
+
+/* A product of 0 and infinity is not a number, so a row that counts nothing becomes all zero. */
+static void forget_row(struct sgp_network *network, size_t row)
+{
+    const struct sgp_model *model = network->model;
+    memset(network->activations[0] + row * model->inputs, 0, model->inputs * sizeof(float));
+    for (uint32_t l = 0; l < model->layer_count; l++) {
+        const size_t outputs = model->layers[l].outputs;
+        memset(network->activations[l + 1] + row * outputs, 0, outputs * sizeof(float));
+    }
+}
+
+void sgp_network_weigh_rows(struct sgp_network *network, size_t rows, const float *factors)
+{
+    const size_t outputs = network->model->outputs;
+    for (size_t r = 0; r < rows; r++) {
+        float *delta = network->delta[0] + r * outputs;
+        const float factor = factors[r] * (float)rows;
+        for (size_t c = 0; c < outputs; c++)
+            delta[c] = factor > 0 ? delta[c] * factor : 0;
+        if (!(factor > 0))
+            forget_row(network, r);
     }
 }
 

@@ -67,6 +67,21 @@ struct sgp_loss_sum sgp_network_loss(
 void sgp_network_backward(
     struct sgp_network *network, float *gradient, const float *x, double weight, size_t rows);
 
+/* The number 1, 2, ... of the first layer in which rows meet, or whose gradient cannot be measured
+ * row by row; 0: there is none. *ret_word is the layer's word, static. */
+uint32_t sgp_network_lumps(const struct sgp_model *model, const char **ret_word);
+
+/* squares[0..rows) = the square of the length of each row's own gradient, of its loss alone. It is
+ * not finite if the row's values overflow. For a model that does not lump rows. The call must
+ * follow forward and loss, and uses up what loss has prepared; `gradient` is scratch. */
+void sgp_network_measure_rows(struct sgp_network *network, float *gradient, const float *x,
+    double weight, size_t rows, double *squares);
+
+/* Weigh each row's gradient, so that backward gives the sum over rows of factors[row] times the
+ * row's gradient. A row of factor 0 counts nothing, even if its values are not finite. The call
+ * comes between loss and backward. */
+void sgp_network_weigh_rows(struct sgp_network *network, size_t rows, const float *factors);
+
 /* After a step, write the running statistics to x and to local layers, or only to these if x is
  * NULL. They follow those of all rows that the step's passes had, and replace what the optimiser
  * made of them. */

@@ -24,7 +24,7 @@ MODULES = {
     "lib/survey": ["lib/base", "lib/measures"],
     "lib/fleet": ["lib/base"],
     "lib/privacy": ["lib/base"],
-    "lib/train": ["lib/base", "lib/measures", "lib/tensor"],
+    "lib/train": ["lib/base", "lib/measures", "lib/privacy", "lib/tensor"],
     "lib/onnx": ["lib/base", "lib/train"],
     "lib/tensorboard": ["lib/base"],
     "lib/attach": ["lib/base", "lib/train"],
@@ -34,15 +34,15 @@ MODULES = {
     "daemon/util": ["lib/base", "lib/core", "lib/fleet", "lib/measures", "lib/tensor", "lib/topology", "lib/train"],
     "daemon/net": ["daemon/util", "lib/base", "lib/perform", "lib/survey", "lib/tensor", "lib/tls", "lib/topology", "lib/wire"],
     "daemon/attach": ["daemon/util", "lib/attach", "lib/base", "lib/core", "lib/train"],
-    "daemon/setup": ["daemon/attach", "daemon/net", "daemon/util", "lib/base", "lib/core", "lib/fleet", "lib/measures", "lib/survey", "lib/tensor",
+    "daemon/setup": ["daemon/attach", "daemon/net", "daemon/util", "lib/base", "lib/core", "lib/fleet", "lib/measures", "lib/privacy", "lib/survey", "lib/tensor",
                      "lib/tls", "lib/topology", "lib/train"],
-    "daemon/store": ["daemon/setup", "daemon/util", "lib/base", "lib/core", "lib/journal", "lib/tensorboard", "lib/topology", "lib/train"],
+    "daemon/store": ["daemon/setup", "daemon/util", "lib/base", "lib/core", "lib/journal", "lib/privacy", "lib/tensorboard", "lib/topology", "lib/train"],
     "daemon/control": ["daemon/store", "daemon/util", "lib/base", "lib/fleet", "lib/measures", "lib/topology", "lib/train", "lib/wire"],
     "daemon/node": ["daemon/attach", "daemon/control", "daemon/net", "daemon/setup", "daemon/store", "daemon/util",
-                    "lib/attach", "lib/base", "lib/core", "lib/fleet", "lib/measures", "lib/perform", "lib/survey", "lib/tensor", "lib/tls", "lib/topology",
+                    "lib/attach", "lib/base", "lib/core", "lib/fleet", "lib/measures", "lib/perform", "lib/privacy", "lib/survey", "lib/tensor", "lib/tls", "lib/topology",
                     "lib/train", "lib/wire"],
     "daemon": ["daemon/attach", "daemon/control", "daemon/net", "daemon/node", "daemon/setup", "daemon/store", "daemon/util",
-               "lib/base", "lib/core", "lib/perform", "lib/survey", "lib/tensor", "lib/topology", "lib/train", "lib/wire"],
+               "lib/base", "lib/core", "lib/perform", "lib/privacy", "lib/survey", "lib/tensor", "lib/topology", "lib/train", "lib/wire"],
     "ctl": ["lib/base", "lib/measures", "lib/survey", "lib/privacy", "lib/sim", "lib/journal", "lib/tls", "lib/topology", "lib/wire", "lib/onnx", "lib/tensorboard", "lib/train", "lib/tensor"],
 }
 
@@ -58,7 +58,7 @@ HEADER_MODULES = {header: module for module, headers in {
     "lib/measures": "measures.h report.h",
     "lib/survey": "best.h survey.h",
     "lib/fleet": "fleet.h",
-    "lib/privacy": "privacy.h",
+    "lib/privacy": "noise.h privacy.h",
     "lib/train": "attached.h checkpoint.h copy.h dataset.h description.h learner.h loss.h model.h model_file.h optimizer.h outer.h precision.h predictor.h quadratic.h run.h schedule.h shape.h sites.h statistics.h update.h",
     "lib/onnx": "onnx.h",
     "lib/tensorboard": "tensorboard.h",
@@ -95,7 +95,8 @@ PRIVATE_HEADERS = [
     (r"microhttpd\.h$", r"(daemon/control|ctl)/"),
     (r"systemd/", r"daemon/util/"),
     (r"curl/", r"ctl/"),
-    (r"(gnutls|nettle)/", r"lib/tls/"),
+    (r"gnutls/", r"lib/tls/"),
+    (r"nettle/", r"lib/(tls|privacy)/"),
     (r"protobuf-c/", r"lib/(onnx|tensorboard)/"),
     (r"onnx\.pb-c\.h$", r"lib/onnx/"),
     (r"event\.pb-c\.h$|isa-l/", r"lib/tensorboard/"),
@@ -111,6 +112,8 @@ PURE_CALLS = set("""
     __errno_location __stack_chk_fail __ctype_b_loc
     asinh ceil exp expm1 fabs floor fmax fmin frexp hypot isfinite ldexp log log1p log2 pow sqrt
     XXH3_64bits_withSeed
+    nettle_aes256_encrypt nettle_aes256_set_encrypt_key nettle_ctr_crypt explicit_bzero
+    cosf logf sinf sqrtf _ZGVbN4v_cosf _ZGVbN4v_logf _ZGVbN4v_sinf _ZGVdN8v_cosf _ZGVdN8v_logf _ZGVdN8v_sinf __cpu_model __cpu_indicator_init
     calloc free malloc realloc _GLOBAL_OFFSET_TABLE_
 """.split())
 # The assertion and the texts of errno are the exceptions, and live in one file.
