@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows a second of a built-in model in training: `learn LAYERS BATCH THREADS SECONDS DATA
- * [PRECISION]`, with LAYERS as in a configuration, DATA the folder of Fashion-MNIST, and PRECISION
- * float32 (the default) or bf16. Nesterov's rule with weight decay, as in the demo. Prints one JSON
+ * [PRECISION [NOISE]]`, with LAYERS as in a configuration, DATA the folder of Fashion-MNIST, and
+ * PRECISION float32 (the default) or bf16. With NOISE steps are private. Nesterov's rule with weight decay, as in the demo. Prints one JSON
  * object: rows a second, rows a second of processor time (all threads), the last loss, and the
  * kernels of OpenBLAS in use. Where bf16 cannot run, {"refused": why}. */
 #include "sgp/learner.h"
@@ -51,9 +51,9 @@ static enum sgp_precision precision_of(const char *word)
 int main(int count, char **arguments)
 {
     sgp_blas_begin();
-    if (count != 6 && count != 7) {
-        (void)fprintf(
-            stderr, "Usage: %s LAYERS BATCH THREADS SECONDS DATA [PRECISION]\n", arguments[0]);
+    if (count < 6 || count > 8) {
+        (void)fprintf(stderr, "Usage: %s LAYERS BATCH THREADS SECONDS DATA [PRECISION [NOISE]]\n",
+            arguments[0]);
         return 2;
     }
     char rows[4096], labels[4096];
@@ -68,8 +68,11 @@ int main(int count, char **arguments)
         .schedule = {.kind = SGP_SCHEDULE_CONSTANT, .learning_rate = 0.01},
         .batch = (uint32_t)strtoul(arguments[2], NULL, 10),
         .threads = (uint32_t)strtoul(arguments[3], NULL, 10),
-        .precision = precision_of(count == 7 ? arguments[6] : "float32"),
+        .precision = precision_of(count > 6 ? arguments[6] : "float32"),
         .seed = 1};
+    if (count == 8) /* the key is known, which costs the same */
+        settings.privacy =
+            (struct sgp_learner_privacy){.clip = 1, .noise = strtod(arguments[7], NULL)};
     if (sgp_precision_check(settings.precision, &error) < 0) {
         (void)printf("{\"refused\": \"%s\"}\n", error.text);
         return 0;
