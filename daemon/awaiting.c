@@ -105,6 +105,7 @@ void awaiting_status(const struct awaiting *awaiting, struct view_status *ret_st
             .weight_in_flight = NAN},
         .awaiting = awaiting->state,
         .uptime_seconds = awaiting_seconds(awaiting),
+        .privacy_epsilon = NAN,
         .training = {.epoch = NAN, .loss = NAN, .learning_rate = NAN},
         .test = {.loss = NAN, .accuracy = NAN},
         .epochs = NAN,

@@ -18,6 +18,7 @@
 #include "node/notes.h"
 #include "node/orders.h"
 #include "node/performer.h"
+#include "node/privacy.h"
 #include "node/program.h"
 #include "node/reload.h"
 #include "node/reports.h"
@@ -315,7 +316,9 @@ static int open_all(
 {
     char layout[CONFIG_TEXT_BYTES];
     prepared_layout_path(daemon->config, layout);
-    int code = history_open(&daemon->history, daemon->config->state_directory, error);
+    int code = privacy_open(daemon, error);
+    if (code == 0)
+        code = history_open(&daemon->history, daemon->config->state_directory, error);
     if (code == 0)
         code = scalars_open(&daemon->scalars, daemon->config, error);
     if (code == 0)
@@ -351,6 +354,7 @@ static void free_all(struct daemon *daemon)
     sgp_node_destroy(daemon->node);
     free(daemon->found.memory);
     ledger_close(&daemon->ledger);
+    privacy_close(daemon);
     history_close(&daemon->history);
     scalars_close(&daemon->scalars);
     recorder_close(&daemon->recorder);

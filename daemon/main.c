@@ -7,6 +7,7 @@
 #include "setup/scaling.h"
 #include "setup/site.h"
 #include "setup/unit.h"
+#include "store/privacy_account.h"
 #include "store/state_directory.h"
 #include "util/exit_status.h"
 #include "awaiting_model.h"
@@ -23,6 +24,7 @@
 #include <libgen.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -34,6 +36,9 @@ static const char usage[] =
     "       sgpd --check -c FILE   check configuration, topology, data and place, and end\n"
     "       sgpd --tune MODEL --output MODEL -c FILE\n"
     "                              train the local layers of a finished model alone, and end\n"
+    "       sgpd --privacy-spent STEPS -c FILE\n"
+    "                              state what private steps were taken before the account was "
+    "lost\n"
     "       sgpd --help-config     list every key of the configuration\n"
     "       sgpd --help | --version\n"
     "\n"
@@ -45,23 +50,38 @@ struct options {
     const char *file;
     bool check;
     const char *tune, *output; /* model files; NULL: nothing is tuned */
+    bool states;               /* what was spent, */
+    uint64_t spent;            /* in private steps */
 };
 
 /* Whether no daemon runs: nothing is written to the state directory, and no signal is handled. */
 static bool ends_soon(const struct options *options)
 {
-    return options->check || options->tune != NULL;
+    return options->check || options->tune != NULL || options->states;
+}
+
+static bool parse_steps(const char *text, uint64_t *ret_steps)
+{
+    char *end;
+    errno = 0;
+    unsigned long long steps = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 ||
+        steps > SGP_PRIVACY_STEPS_MAX)
+        return false;
+    *ret_steps = steps;
+    return true;
 }
 
 /* Returns -1 to continue, or the exit status. */
 static int parse_options(int count, char **arguments, struct options *ret_options)
 {
-    enum { CHECK = 256, HELP_CONFIG, VERSION, TUNE, OUTPUT };
+    enum { CHECK = 256, HELP_CONFIG, VERSION, TUNE, OUTPUT, SPENT };
     static const struct option table[] = {
         {"config", required_argument, NULL, 'c'},
         {"check", no_argument, NULL, CHECK},
         {"tune", required_argument, NULL, TUNE},
         {"output", required_argument, NULL, OUTPUT},
+        {"privacy-spent", required_argument, NULL, SPENT},
         {"help", no_argument, NULL, 'h'},
         {"help-config", no_argument, NULL, HELP_CONFIG},
         {"version", no_argument, NULL, VERSION},
@@ -82,6 +102,13 @@ static int parse_options(int count, char **arguments, struct options *ret_option
         case OUTPUT:
             ret_options->output = optarg;
             break;
+        case SPENT:
+            ret_options->states = true;
+            if (parse_steps(optarg, &ret_options->spent))
+                break;
+            (void)fprintf(
+                stderr, "sgpd: --privacy-spent takes a number of steps, not '%s'\n", optarg);
+            return EXIT_STATUS_USAGE;
         case 'h':
             (void)fputs(usage, stdout);
             return EXIT_STATUS_DONE;
@@ -97,11 +124,14 @@ static int parse_options(int count, char **arguments, struct options *ret_option
         }
     }
     const bool pairs = (ret_options->tune == NULL) == (ret_options->output == NULL);
-    const bool clash = ret_options->tune != NULL && ret_options->check;
+    const bool clash = (ret_options->tune != NULL) + ret_options->check + ret_options->states > 1;
     if (ret_options->file != NULL && optind == count && pairs && !clash)
         return -1;
     if (!pairs || clash)
-        (void)fputs("sgpd: --tune and --output go together, and without --check\n", stderr);
+        (void)fputs(
+            "sgpd: --tune and --output go together; of --tune, --check and --privacy-spent give "
+            "one\n",
+            stderr);
     else if (ret_options->file == NULL)
         (void)fputs("sgpd: the configuration is missing; name it with -c FILE\n", stderr);
     else
@@ -123,10 +153,18 @@ static int refuse(const struct sgp_error *error, bool check)
 static int check(const struct config *config, const struct prepared *prepared)
 {
     struct sgp_error error = {0};
+    struct privacy_sum spent = {0};
     struct site site;
     if (site_check(config, &error, &site) < 0)
         return refuse(&error, true);
     prepared_print(stdout, prepared);
+    if (prepared->privacy.on &&
+        privacy_account_read(config->state_directory, config->name, &error, &spent) < 0)
+        return refuse(&error, true);
+    if (prepared->privacy.on)
+        (void)printf("counted    %llu steps so far, epsilon %.4g\n",
+            (unsigned long long)spent.steps,
+            sgp_privacy_epsilon(&spent.cost, config->privacy_delta));
     if (runs_print(stdout, prepared, &error) < 0)
         return refuse(&error, true);
     for (uint32_t i = 0; i < site.warning_count; i++)
@@ -134,6 +172,26 @@ static int check(const struct config *config, const struct prepared *prepared)
     if (site.running)
         (void)printf("running    an sgpd uses %s now\n", config->state_directory);
     return EXIT_STATUS_DONE;
+}
+
+/* Write the account that the operator states, under the lock of the state directory. */
+static int state_spent(const struct config *config, const struct prepared *prepared, uint64_t steps,
+    struct sgp_error *error)
+{
+    struct privacy_sum spent = {.steps = steps};
+    if (!prepared->privacy.on)
+        return config_fail(config, CONFIG_ID_PRIVACY_EPSILON, error, SGP_E_CONFIG,
+            "not given, or this node trains on no rows, so no private steps are counted");
+    int directory = state_directory_open(config->state_directory, error);
+    if (directory < 0)
+        return directory;
+    sgp_privacy_add(&spent.cost, &prepared->privacy.step, steps);
+    int code = privacy_account_state(config->state_directory, config->name, &spent, error);
+    (void)close(directory);
+    if (code == 0)
+        (void)printf("stated: %llu steps, epsilon %.4g\n", (unsigned long long)steps,
+            sgp_privacy_epsilon(&spent.cost, config->privacy_delta));
+    return code;
 }
 
 /* A later start may succeed. */
@@ -328,8 +386,10 @@ static int run_or_check(const struct options *options, struct config *config, ch
         early_stop_begin(true);
     if (code == 0 && options->tune != NULL)
         code = tune(&prepared, options->tune, options->output, &error);
-    int status = code < 0                ? refuse(&error, options->check)
-                 : options->tune != NULL ? EXIT_STATUS_DONE
+    if (code == 0 && options->states)
+        code = state_spent(config, &prepared, options->spent, &error);
+    int status = code < 0                                   ? refuse(&error, options->check)
+                 : options->tune != NULL || options->states ? EXIT_STATUS_DONE
                  : name_of_owner(&prepared) != NULL
                      ? run_or_check_both(config, &prepared, &log, options->check, &opened)
                  : options->check ? check(config, &prepared)

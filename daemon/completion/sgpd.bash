@@ -9,7 +9,7 @@ _sgpd()
     -c|--config|--tune|--output)
         compopt -o filenames 2>/dev/null
         COMPREPLY=($(compgen -f -- "$current")) ;;
-    *) COMPREPLY=($(compgen -W '-c --config --check --tune --output --help --help-config --version' -- "$current")) ;;
+    *) COMPREPLY=($(compgen -W '-c --config --check --tune --output --privacy-spent --help --help-config --version' -- "$current")) ;;
     esac
 }
 complete -F _sgpd sgpd

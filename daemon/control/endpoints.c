@@ -271,6 +271,7 @@ static void answer_model(struct request *request, float *values, sgp_round round
                 .weight = weight,
                 .training = status.training,
                 .test = status.test,
+                .private_steps = status.private_steps,
                 .best = is_best ? &status.best : NULL});
         struct sgp_model_contents contents = export_contents(export, values);
         code = sgp_safetensors_head(&contents, NULL, &download->head, &download->head_bytes);

@@ -324,6 +324,7 @@ void background_jobs_save(struct daemon *daemon, sgp_round round, double weight)
             .weight = task->file != NULL ? 1 : weight,
             .training = daemon->figures.training,
             .test = daemon->figures.test,
+            .private_steps = daemon->prepared->privacy.on,
             .best = task->file != NULL ? &save->best : NULL});
     task->round = task->file != NULL ? save->best.round : round;
     task->weight = weight;

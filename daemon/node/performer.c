@@ -12,6 +12,7 @@
 #include "kept.h"
 #include "milestones.h"
 #include "notes.h"
+#include "privacy.h"
 #include "program.h"
 #include "task.h"
 
@@ -158,12 +159,14 @@ static void done_quiet(struct job *job, bool cancelled)
         events_post(daemon, (struct sgp_event){.type = SGP_EVENT_TRAINED, .code = -ECANCELED});
 }
 
-/* Whether the effect is a step of the node, or an outer step, in a quiet round. The former has an
- * answer. */
+/* Whether the effect is a step of the node, or an outer step, in a quiet round; or a step that
+ * privacy does not allow. A step has an answer. */
 static bool rests(struct daemon *daemon, const struct sgp_effect *effect)
 {
     const bool trains = effect->type == SGP_EFFECT_TRAIN;
-    if ((!trains && effect->type != SGP_EFFECT_OUTER) || !kept_is_quiet(daemon, effect->round))
+    const bool steps = trains || effect->type == SGP_EFFECT_OUTER;
+    const bool quiet = steps && kept_is_quiet(daemon, effect->round);
+    if (!quiet && !(trains && !privacy_may_step(daemon, effect->train.steps)))
         return false;
     struct task *task = trains ? task_take(daemon, run_quiet, done_quiet) : NULL;
     sgp_assert(!trains || task != NULL);

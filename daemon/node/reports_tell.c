@@ -60,7 +60,8 @@ static void measure(struct reports *reports, const struct moment *moment)
         (struct sgp_report){.run = moment->run, .label = moment->label, .final = moment->finished};
     reports->measured_version = daemon->kept_model.version;
     reports_name_wishes(reports, &reports->measured);
-    if (daemon->prepared->data.test == NULL) {
+    /* measures of rows would tell the rows of a node whose steps are private */
+    if (daemon->prepared->data.test == NULL || daemon->prepared->privacy.on) {
         reports->measured.state = SGP_REPORT_NO_ROWS;
         tell(reports, &reports->measured);
         return;

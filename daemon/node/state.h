@@ -16,6 +16,7 @@
 #include "util/figures.h"
 #include "store/history.h"
 #include "store/ledger.h"
+#include "store/privacy_account.h"
 #include "net/listener.h"
 #include "net/pulls.h"
 #include "util/log.h"
@@ -254,6 +255,10 @@ struct daemon {
     struct survive_found found;
     uv_timer_t checkpoint_timer;
     bool checkpointing; /* a checkpoint is being written */
+
+    /* privacy.c */
+    struct privacy_account privacy; /* all zero without [privacy] */
+    bool privacy_spent;             /* the latest steps were not taken: epsilon is spent */
 
     /* orders.c */
     bool stopping;     /* a clean end was requested, or the work is done; */

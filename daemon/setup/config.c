@@ -260,11 +260,11 @@ static int set_switch(struct reading *r, enum config_id id, const char *value)
 {
     const struct config_key *key = &config_keys[id];
     double real = 0;
-    bool off = strcmp(value, "off") == 0;
+    bool off = strcmp(value, key->words) == 0;
     if (!off && (!parse_real(value, &real) || real < key->least || real > key->most))
         return config_fail(&r->config, id, &r->own, SGP_E_CONFIG,
-            "\"%.80s\" is neither off nor a number from %g to %g; 1 is recommended", value,
-            key->least, key->most);
+            "\"%.80s\" is neither %s nor a number from %g to %g%s", value, key->words, key->least,
+            key->most, strcmp(key->words, "off") == 0 ? "; 1 is recommended" : "");
     *(double *)field_of(&r->config, key) = real;
     return 0;
 }
@@ -487,6 +487,49 @@ static int set_default_path(
     return set_text(r, id, path);
 }
 
+bool config_is_private(const struct config *config)
+{
+    return !isnan(config->privacy_epsilon);
+}
+
+/* Keys by which more than noisy steps would leave the node, and keys without which it would tell
+ * how many rows it has. Refused here, before any connection. */
+static int check_privacy(struct reading *r)
+{
+    struct config *config = &r->config;
+    static const enum config_id beside[] = {
+        CONFIG_ID_PRIVACY_DELTA, CONFIG_ID_PRIVACY_CLIP, CONFIG_ID_PRIVACY_NOISE};
+    const bool of_fleet = strcmp(config->scale, "fleet") == 0;
+    const struct {
+        enum config_id id;
+        bool wrong;
+        const char *why;
+    } rules[] = {
+        {CONFIG_ID_KIND, config->kind == CONFIG_ATTACHED,
+            "[privacy] is for the built-in learner; a program clips and adds noise itself, and "
+            "tells what it has spent by node.privacy(epsilon, delta); remove the section"},
+        {CONFIG_ID_SCALE, of_fleet,
+            "with [privacy] no statistics of this node's rows may leave it; give a scaling file "
+            "that is public, or made of public rows by sgpctl scaling"},
+        {CONFIG_ID_ROUNDS, config->rounds == 0,
+            "with [privacy] the end of training may not tell how many rows the node has; give "
+            "[train] rounds in the place of epochs"},
+        {CONFIG_ID_STOP_AT_ACCURACY, !isnan(config->stop_at_accuracy),
+            "with [privacy] the accuracy on this node's rows may not stop others; remove it"},
+        {CONFIG_ID_KEEP_BEST, config->keep_best != 1,
+            "with [privacy] measures of this node's rows may not leave it; remove it"},
+    };
+    for (size_t i = 0; !config_is_private(config) && i < sizeof beside / sizeof *beside; i++)
+        if (config->changed[beside[i]])
+            return config_fail(config, beside[i], &r->own, SGP_E_CONFIG,
+                "without epsilon steps are not private; add a line `epsilon = ...` to section "
+                "[privacy], or remove this one");
+    for (size_t i = 0; config_is_private(config) && i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].wrong)
+            return config_fail(config, rules[i].id, &r->own, SGP_E_CONFIG, "%s", rules[i].why);
+    return 0;
+}
+
 /* Checks that need several keys. */
 static int check_whole(struct reading *r)
 {
@@ -511,6 +554,8 @@ static int check_whole(struct reading *r)
     if (*config->test_labels && !*config->test)
         return config_fail(config, CONFIG_ID_TEST_LABELS, &r->own, SGP_E_CONFIG,
             "given without test; add a line `test = FILE`");
+    if (check_privacy(r) < 0)
+        return r->own.code;
     if (set_default_path(r, CONFIG_ID_STATE_DIRECTORY, "/var/lib/sgpd", "") < 0 ||
         set_default_path(r, CONFIG_ID_SOCKET, "/run/sgpd", "/control.sock") < 0 ||
         set_default_attach(r) < 0)
@@ -620,6 +665,7 @@ int config_colocated(struct config *config, const char *name, uint64_t inputs,
     int code = copy_texts(config, &owner);
     for (size_t i = 0; i < sizeof of_rows / sizeof *of_rows && code == 0; i++)
         code = change_text(&owner, of_rows[i], "%s", "");
+    owner.privacy_epsilon = NAN; /* it takes no steps */
     if (code == 0)
         code = change_text(&owner, CONFIG_ID_SCALE, "none");
     if (code == 0)
@@ -677,7 +723,9 @@ void config_print_keys(FILE *stream)
         section = key->section;
         (void)fprintf(stream, "  %s = %s\n      %s", key->key,
             key->default_text ? key->default_text : "(must be given)", key->meaning);
-        if (key->words)
+        if (key->words && key->type == CONFIG_SWITCH)
+            (void)fprintf(stream, "; %s, or %g to %g", key->words, key->least, key->most);
+        else if (key->words)
             (void)fprintf(stream, "; one of %s", key->words);
         else if (key->most > 0)
             (void)fprintf(stream, "; %g to %g", key->least, key->most);

@@ -19,6 +19,7 @@
 #include "sgp/optimizer.h"
 #include "sgp/outer.h"
 #include "sgp/precision.h"
+#include "sgp/privacy.h"
 #include "sgp/schedule.h"
 #include "sgp/sink.h"
 #include "sgp/status.h"
@@ -41,7 +42,7 @@ enum config_type {
     CONFIG_START,    /* uint32_t for sgp_node_config: all, now, or a number of nodes */
     CONFIG_SHARDS,   /* struct sgp_shards */
     CONFIG_CHOOSER,  /* struct sgp_chooser */
-    CONFIG_SWITCH,   /* double: 0 for off, or a number from least to most */
+    CONFIG_SWITCH,   /* double: 0 for the first of `words`, or a number from least to most */
 };
 
 /* Words of the table below, counted from 1 in their order there. */
@@ -126,6 +127,11 @@ struct config {
     double low_fraction;
     double period_epochs; /* NaN: not given */
 
+    double privacy_epsilon; /* NaN: steps are not private */
+    double privacy_delta;
+    double privacy_clip;
+    double privacy_noise; /* 0: the least for epsilon */
+
     int outer; /* 1 + enum sgp_outer_kind */
     double outer_learning_rate;
     double outer_momentum;
@@ -172,7 +178,7 @@ struct config {
     X(PATIENCE, "train", "patience", CONFIG_COUNT, patience, "0", 0, 1e6, NULL,                    \
         "seconds that a neighbour may stay in one round before it is not waited for; 0: for ever") \
     X(GUARD, "train", "guard", CONFIG_SWITCH, guard, "off", SGP_GUARD_MULTIPLE_LEAST,              \
-        SGP_GUARD_MULTIPLE_MOST, NULL,                                                             \
+        SGP_GUARD_MULTIPLE_MOST, "off",                                                            \
         "where nodes mix: no share moves this node's estimate further than so many times the "     \
         "usual distance of its neighbours; 1 is recommended; off: shares are taken whole")         \
     X(STEP_BY_RATE, "train", "step_by_rate", CONFIG_CHOICE, step_by_rate, "no", 0, 0, "no|yes",    \
@@ -316,6 +322,19 @@ struct config {
         "falls")                                                                                   \
     X(PERIOD_EPOCHS, "optimizer", "period_epochs", CONFIG_REAL, period_epochs, "", 1e-6, 1e6,      \
         NULL, "cyclic, one-cycle: the epochs of a cycle, up and down")                             \
+    X(PRIVACY_EPSILON, "privacy", "epsilon", CONFIG_REAL, privacy_epsilon, "",                     \
+        SGP_PRIVACY_EPSILON_MIN, SGP_PRIVACY_EPSILON_MAX, NULL,                                    \
+        "what all steps of this node may tell about one of its rows; when it is spent, the node "  \
+        "takes no more steps; empty: steps are not private")                                       \
+    X(PRIVACY_DELTA, "privacy", "delta", CONFIG_REAL, privacy_delta, "1e-5",                       \
+        SGP_PRIVACY_DELTA_MIN, SGP_PRIVACY_DELTA_MAX, NULL,                                        \
+        "probability with which epsilon may fail; far below 1 / rows")                             \
+    X(PRIVACY_CLIP, "privacy", "clip", CONFIG_REAL, privacy_clip, "1", 1e-6, 1e6, NULL,            \
+        "greatest length of the gradient of a row")                                                \
+    X(PRIVACY_NOISE, "privacy", "noise", CONFIG_SWITCH, privacy_noise, "auto",                     \
+        SGP_PRIVACY_NOISE_MIN, SGP_PRIVACY_NOISE_MAX, "auto",                                      \
+        "deviation of the noise of a step, as a multiple of clip; auto: the least with which "     \
+        "epsilon is enough for all rounds")                                                        \
     X(OUTER, "outer", "kind", CONFIG_CHOICE, outer, "none", 0, 0, "none|slowmo|nesterov",          \
         "the step after each digraph with outer=true, on what it changed: none, slowmo, or "       \
         "nesterov, as in DiLoCo; the same on every node")                                          \
@@ -403,6 +422,9 @@ int config_schedule(const struct config *config, uint64_t rows, uint32_t trainer
 /* The rule of [optimizer], for a step whose gradient has this part of the noise of one node's. */
 void config_rule(const struct config *config, double noise_fraction,
     struct sgp_optimizer_settings *ret_settings);
+
+/* Whether the node's steps are private. */
+bool config_is_private(const struct config *config);
 
 /* The table for people: under each section its keys with default, range and meaning. */
 void config_print_keys(FILE *stream);

@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 static enum sgp_outer_kind outer_kind(const struct config *config)
 {
@@ -233,7 +234,8 @@ static int prepare_settings(struct prepared *p, struct sgp_error *error)
         .node = p->self,
         .train = p->data.train,
         .evaluation = p->data.test,
-        .schedule = p->settings.schedule};
+        .schedule = p->settings.schedule,
+        .privacy = p->settings.privacy};
     config_rule(config, noise_fraction(p), &p->settings.optimizer);
     code = sgp_learner_check(&p->settings, &why, &p->workspace_bytes);
     if (code < 0)
@@ -250,7 +252,7 @@ static int prepare_settings(struct prepared *p, struct sgp_error *error)
     p->fingerprint.scaling = sgp_dataset_scaling_digest(p->data.train);
     p->fingerprint.learning_rate = p->settings.schedule.learning_rate;
     p->fingerprint.batch = (uint32_t)config->batch;
-    p->fingerprint.data = p->data.digest;
+    p->fingerprint.data = p->privacy.on ? 0 : p->data.digest; /* it is one of all rows */
     return 0;
 }
 
@@ -262,7 +264,7 @@ int prepare(const struct config *config, const struct sgp_data_cache *cache,
     static int (*const layered[])(struct prepared *, struct sgp_error *) = {prepare_topology,
         prepare_listen, warn_about_idle_keys, check_compression, prepare_data, prepare_columns,
         prepare_warn_of_columns, prepare_warn_of_targets, prepare_model, prepare_rounds,
-        prepare_settings, prepare_warn_of_outer, prepare_best, NULL};
+        prepare_privacy, prepare_settings, prepare_warn_of_outer, prepare_best, NULL};
     static int (*const attached[])(struct prepared *, struct sgp_error *) = {prepare_topology,
         prepare_listen, warn_about_idle_keys, check_compression, prepare_best, prepare_attached,
         NULL};
@@ -288,6 +290,14 @@ int prepare(const struct config *config, const struct sgp_data_cache *cache,
     return 0;
 }
 
+/* A key for each process: nothing of it is stored, and no restart has it again. */
+static int draw_key(uint8_t key[static SGP_NOISE_KEY_BYTES], struct sgp_error *error)
+{
+    if (getrandom(key, SGP_NOISE_KEY_BYTES, 0) != SGP_NOISE_KEY_BYTES)
+        return sgp_fail(error, -EIO, "no random key for the noise of private steps");
+    return 0;
+}
+
 int prepared_learn(struct prepared *p, struct sgp_error *error)
 {
     struct sgp_error why = {0};
@@ -295,6 +305,8 @@ int prepared_learn(struct prepared *p, struct sgp_error *error)
         .values_from = p->layout ? shared_values_from(p->layout) : 0,
         .outer = p->settings.outer};
     int code = prepared_check_memory(p, error);
+    if (code == 0 && p->privacy.on)
+        code = draw_key(p->settings.privacy.key, error);
     if (code < 0)
         return code;
     code = p->layout ? sgp_attached_create(&attached, &why, &p->attached)

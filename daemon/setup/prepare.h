@@ -31,6 +31,16 @@ struct prepare_term { /* one term of a node's memory */
     uint64_t bytes;
 };
 
+struct prepared_privacy {
+    bool on;             /* the steps of this node are private */
+    double chance;       /* of each row to be in a step */
+    double noise;        /* as a multiple of the clipping length */
+    uint64_t steps;      /* of all rounds */
+    uint64_t affordable; /* as many steps as epsilon allows, if nothing was spent before */
+    double epsilon;      /* of the steps of all rounds */
+    struct sgp_privacy_cost step;
+};
+
 struct prepared {
     const struct config *config;        /* borrowed */
     const struct sgp_data_cache *cache; /* borrowed until `prepare` returns */
@@ -66,6 +76,7 @@ struct prepared {
     uint64_t steps_per_epoch; /* optimiser steps in which this node sees its rows once */
     double epochs;            /* that `rounds` rounds take */
     sgp_round rounds;         /* rounds in which this node trains */
+    struct prepared_privacy privacy;
     struct sgp_fingerprint fingerprint;
     struct sgp_node_needs needs;
     double weight_least, weight_most;

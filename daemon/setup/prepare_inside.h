@@ -32,6 +32,9 @@ int prepare_warn_of_outer(struct prepared *p, struct sgp_error *error);
 /* prepare_best.c: whether the keys of the best model make sense here */
 int prepare_best(struct prepared *p, struct sgp_error *error);
 
+/* prepare_privacy.c: cost and noise of private steps; after the rounds are known */
+int prepare_privacy(struct prepared *p, struct sgp_error *error);
+
 static inline bool prepare_is_relay(const struct prepared *p)
 {
     return p->topology->nodes[p->self].relay;

@@ -119,6 +119,7 @@ void prepared_sum_memory(struct prepared *p)
     add_term(p, "deviation of the gradient", halves ? vector : 0);
     add_term(p, "kept by the optimizer",
         attached ? 0 : sgp_optimizer_vectors(&p->settings.optimizer) * vector);
+    add_term(p, "further pass of a private step", p->privacy.on ? vector : 0);
     uint64_t local = p->model.local_parameters * sizeof(float);
     add_term(p, "local layers",
         attached ? 0 : local * (2 + halves + sgp_optimizer_vectors(&p->settings.optimizer)));

@@ -157,6 +157,21 @@ static void print_targets(FILE *stream, const struct prepared *p)
     }
 }
 
+/* What the steps of this node tell about a row. */
+static void print_privacy(FILE *stream, const struct prepared *p)
+{
+    const struct prepared_privacy *privacy = &p->privacy;
+    const struct config *config = p->config;
+    if (!privacy->on)
+        return;
+    (void)fprintf(stream,
+        "privacy    epsilon %.4g of %.4g, delta %.4g, for each row, after all %" PRIu64 " steps\n"
+        "           a step takes each row with probability %.4g, clips its gradient to %.4g,\n"
+        "           and adds noise of %.4g times that\n",
+        privacy->epsilon, config->privacy_epsilon, config->privacy_delta, privacy->steps,
+        privacy->chance, config->privacy_clip, privacy->noise);
+}
+
 /* How the best model is chosen. */
 static void print_best(FILE *stream, const struct prepared *p)
 {
@@ -249,6 +264,7 @@ void prepared_print(FILE *stream, const struct prepared *p)
             p->rounds, p->config->local_steps, p->epochs, p->steps_per_epoch);
         print_schedule(stream, p);
         print_noise(stream, p);
+        print_privacy(stream, p);
         print_best(stream, p);
     }
     print_shares(stream, p);

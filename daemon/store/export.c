@@ -129,7 +129,7 @@ void export_init(
     add_provenance(export, view, moment);
     if (moment->best != NULL)
         add_best(export, moment->best);
-    else
+    else if (!moment->private_steps)
         add_measures(export, moment);
     if (layout)
         return;

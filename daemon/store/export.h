@@ -44,6 +44,7 @@ struct export_moment {
     double weight;
     struct sgp_training training; /* the latest; loss NaN: none */
     struct sgp_evaluation test;   /* the latest; loss NaN: none */
+    bool private_steps;           /* no figure of the node's rows goes into the file */
     const struct view_best *best; /* the model is this one, kept by all nodes; NULL: it is not */
 };
 

@@ -17,9 +17,9 @@
 static void sweep(int directory)
 {
     static const char *const names[] = {"ledger", "checkpoint", "model.safetensors", "history.csv",
-        "blas", "run", "report.json", "scale.json", "train.rows", "test.rows", "best.json",
-        "best.0.safetensors", "best.1.safetensors", "best.2.safetensors", "best.3.safetensors",
-        "best.4.safetensors"};
+        "blas", "privacy", "run", "report.json", "scale.json", "train.rows", "test.rows",
+        "best.json", "best.0.safetensors", "best.1.safetensors", "best.2.safetensors",
+        "best.3.safetensors", "best.4.safetensors"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char name[32];
         (void)snprintf(name, sizeof name, "%s.new", names[i]);

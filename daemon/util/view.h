@@ -77,8 +77,13 @@ struct view_status {
     /* The latest model.safetensors: "writing", "written", "failed"; NULL: none was begun.
      * Static. */
     const char *model_file;
-    const char *diverging; /* "loss", "test_loss" or "not_finite"; NULL: no divergence. Static */
-    double disagreement;   /* largest |z_received - z| / |z| in the latest cycle, or at the end */
+    /* What the node has told of one of its rows, in words; "": its steps are not private. */
+    char privacy[SGP_TEXT_BYTES];
+    double privacy_epsilon; /* so far; NaN: its steps are not private */
+    bool privacy_spent;     /* the node takes no more steps */
+    bool private_steps;     /* no figure of its rows is in /metrics, which others may read */
+    const char *diverging;  /* "loss", "test_loss" or "not_finite"; NULL: no divergence. Static */
+    double disagreement;    /* largest |z_received - z| / |z| in the latest cycle, or at the end */
     double weight_minted;
     char local[SGP_MODEL_LOCAL_BYTES]; /* sgp_model_local_text; "" also of a program's model */
     double guard;                      /* from the configuration; NaN: off */
@@ -188,7 +193,8 @@ static inline const char *view_direction(enum sgp_direction direction)
     METRIC(starving, flag, view->core.starving, 240, NOTABLE, 210, gauge, starving,                \
         "1 while the node gives less than the file says because it holds too little.")             \
     DERIVED(diverging, text, view->diverging, 120, NOTABLE, 220, gauge, diverging,                 \
-        "1 while a loss is far above its early level, or not finite.", view->diverging != NULL)    \
+        "1 while a loss is far above its early level, or not finite.",                             \
+        view->private_steps ? (double)NAN : (double)(view->diverging != NULL))                     \
     DERIVED(model_file, text, view->model_file, 130, NOTABLE, 230, gauge, model_unwritten,         \
         "1 while the latest try to write model.safetensors has failed.",                           \
         view->model_file != NULL && strcmp(view->model_file, "failed") == 0)                       \
@@ -202,17 +208,22 @@ static inline const char *view_direction(enum sgp_direction direction)
         view->waiting_for[0] ? view->waiting_seconds : 0)                                          \
     FIELD(last_error, text, view->last_error, 360, NOTABLE)                                        \
     FIELD(program, json, render_program(&view->program), 490, ALL)                                 \
-    METRIC(                                                                                        \
-        epoch, real, view->training.epoch, 60, KNOWN, 20, gauge, epoch, "Epochs trained so far.")  \
+    DERIVED(epoch, real, view->training.epoch, 60, KNOWN, 20, gauge, epoch,                        \
+        "Epochs trained so far.", view->private_steps ? (double)NAN : view->training.epoch)        \
     FIELD(epochs, real, view->epochs, 70, KNOWN)                                                   \
     METRIC(samples_per_second, real, view->samples_per_second, 160, KNOWN, 50, gauge,              \
         samples_per_second, "Rows trained on per second.")                                         \
-    METRIC(loss, real, view->training.loss, 80, KNOWN, 60, gauge, loss,                            \
-        "Training loss of the latest round.")                                                      \
-    METRIC(test_loss, real, view->test.loss, 90, KNOWN, 70, gauge, test_loss,                      \
-        "Loss of the latest evaluation.")                                                          \
-    METRIC(test_accuracy, real, view->test.accuracy, 100, KNOWN, 80, gauge, test_accuracy,         \
-        "Accuracy of the latest evaluation, 0 to 1.")                                              \
+    DERIVED(loss, real, view->training.loss, 80, KNOWN, 60, gauge, loss,                           \
+        "Training loss of the latest round.",                                                      \
+        view->private_steps ? (double)NAN : view->training.loss)                                   \
+    DERIVED(test_loss, real, view->test.loss, 90, KNOWN, 70, gauge, test_loss,                     \
+        "Loss of the latest evaluation.", view->private_steps ? (double)NAN : view->test.loss)     \
+    DERIVED(test_accuracy, real, view->test.accuracy, 100, KNOWN, 80, gauge, test_accuracy,        \
+        "Accuracy of the latest evaluation, 0 to 1.",                                              \
+        view->private_steps ? (double)NAN : view->test.accuracy)                                   \
+    FIELD(privacy, text, view->privacy, 116, KNOWN)                                                \
+    FIELD(privacy_epsilon, real, view->privacy_epsilon, 117, KNOWN)                                \
+    FIELD(privacy_spent, flag, view->privacy_spent, 118, NOTABLE)                                  \
     METRIC(learning_rate, real, view->training.learning_rate, 110, ALL, 90, gauge, learning_rate,  \
         "Learning rate of the latest step.")                                                       \
     METRIC(                                                                                        \

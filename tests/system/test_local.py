@@ -424,7 +424,7 @@ class TuneTest(FleetTest):
         for arguments in (["--tune", path], ["--output", output], ["--check", "--tune", path, "--output", output]):
             code, said = self.sgpd(f.nodes[1], *arguments)
             self.assertEqual(code, 2)
-            self.assertIn("sgpd: --tune and --output go together, and without --check\n", said)
+            self.assertIn("sgpd: --tune and --output go together; of --tune, --check and --privacy-spent give one\n", said)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The account of the running node; see privacy.h. */
+#include "privacy.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+int privacy_open(struct daemon *daemon, struct sgp_error *error)
+{
+    return daemon->prepared->privacy.on
+               ? privacy_account_open(
+                     &daemon->privacy, daemon->config->state_directory, daemon->config->name, error)
+               : 0;
+}
+
+static double epsilon_now(const struct daemon *daemon)
+{
+    return sgp_privacy_epsilon(&daemon->privacy.counted.cost, daemon->config->privacy_delta);
+}
+
+bool privacy_may_step(struct daemon *daemon, uint32_t steps)
+{
+    const struct prepared_privacy *privacy = &daemon->prepared->privacy;
+    const struct config *config = daemon->config;
+    if (!privacy->on)
+        return true;
+    bool may = privacy_account_charge(
+        &daemon->privacy, &privacy->step, steps, config->privacy_epsilon, config->privacy_delta);
+    if (!may && !daemon->privacy_spent)
+        sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
+            "event=privacy_spent epsilon=%.6g of=%.6g steps=%" PRIu64
+            " text=\"this node takes no more steps, and goes on mixing\"",
+            epsilon_now(daemon), config->privacy_epsilon, daemon->privacy.counted.steps);
+    daemon->privacy_spent = !may;
+    return may;
+}
+
+void privacy_view(const struct daemon *daemon, struct view_status *view)
+{
+    const struct config *config = daemon->config;
+    view->privacy_epsilon = NAN;
+    view->private_steps = daemon->prepared->privacy.on;
+    if (!view->private_steps)
+        return;
+    view->privacy_epsilon = epsilon_now(daemon);
+    view->privacy_spent = daemon->privacy_spent;
+    (void)snprintf(view->privacy, sizeof view->privacy,
+        "epsilon %.4g, delta %.4g, for each row of %s, against all others together, if one row is "
+        "added or removed. Counted: %" PRIu64 " noisy steps. Not counted: the number of rows, the "
+        "scaling, measures of held-out rows, choices made by looking at results",
+        view->privacy_epsilon, config->privacy_delta, config->name, daemon->privacy.counted.steps);
+}
+
+void privacy_close(struct daemon *daemon)
+{
+    privacy_account_close(&daemon->privacy);
+}

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Private steps with real daemons: test_privacy.py SGPD. What they cost, what ends them, and what must not leave."""
+import os
+import random
+import signal
+import socket
+import struct
+import subprocess
+import threading
+
+import fleet
+import peer
+from fleet import FleetTest
+
+PRIVATE = {"train.epochs": None, "train.rounds": "60", "train.batch": "20", "privacy.epsilon": "4",
+           "train.checkpoint_seconds": "0", "optimizer.kind": "sgd", "optimizer.learning_rate": "4",
+           "data.shards": "none"}
+
+
+def private(**more):
+    """`a__b` for a.b."""
+    return {**PRIVATE, **{key.replace("__", "."): value for key, value in more.items()}}
+
+
+class Recorder:
+    """Stands between the source and the target, and keeps what the source says: a stream for each connection."""
+
+    def __init__(self):
+        self.streams = []
+        self.target_port = None
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                source, _ = self.listener.accept()
+            except OSError:
+                return
+            try:
+                target = socket.create_connection(("127.0.0.1", self.target_port))
+            except OSError:  # it does not listen yet
+                source.close()
+                continue
+            stream = bytearray()
+            self.streams.append(stream)
+            for ends in ((source, target, stream), (target, source, None)):
+                threading.Thread(target=self.carry, args=ends, daemon=True).start()
+
+    @staticmethod
+    def carry(source, target, stream):
+        try:
+            while data := source.recv(65536):
+                if stream is not None:
+                    stream += data
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+        except OSError:
+            source.close()
+            target.close()
+
+    def close(self):
+        self.listener.close()
+
+
+def frames(stream):
+    """(kind, body) of each frame of a stream."""
+    at = 0
+    while at + 32 <= len(stream):
+        kind, body, payload = struct.unpack_from("<HII", stream, at + 6)
+        yield kind, bytes(stream[at + 32:at + 32 + body])
+        at += 32 + body + payload
+
+
+class Refusals(FleetTest):
+    def refused(self, word, **more):
+        f = self.fleet(2, options=private(**more))
+        status, said = f.check()
+        self.assertNotEqual(status, 0, said)
+        self.assertIn(word, said)
+
+    def test_what_would_tell_of_rows_is_refused(self):
+        self.refused("scaling file", data__scale="fleet")
+        self.refused("rounds", train__rounds=None, train__epochs="3")
+        self.refused("may not stop others", train__stop_at_accuracy="0.9")
+        self.refused("may not leave it", train__keep_best="accuracy", train__evaluate_every="10")
+        self.refused("layer 2 is norm", model__layers="dense 4, norm batch, dense 2")
+        self.refused("local", model__layers="dense 4 relu, dense 2", model__local="head")
+        self.refused("without epsilon", privacy__epsilon=None, privacy__noise="1")
+        self.refused("clips and adds noise itself", model__kind="attached", model__layers=None)
+        self.refused("larger epsilon", privacy__epsilon="0.011", privacy__delta="1e-12")
+
+    def test_check_says_what_the_steps_cost(self):
+        f = self.fleet(2, options=private(privacy__noise="2"))
+        status, said = f.check()
+        self.assertEqual(status, 0, said)
+        # 320 rows, batch 20, 60 steps, noise 2: by the reference
+        self.assertIn("privacy    epsilon 1.218 of 4, delta 1e-05, for each row, after all 60 steps", said)
+        self.assertIn("counted    0 steps so far, epsilon 0", said)
+        f = self.fleet(2, options=private())
+        status, said = f.check()
+        self.assertIn("privacy    epsilon 3.9", said)
+        f = self.fleet(2, options=private(privacy__noise="0.7"))
+        self.assertIn("mixes without steps", f.check()[1])
+
+
+class Private(FleetTest):
+    def test_steps_are_counted_and_end_with_epsilon(self):
+        """Node 0 has noise for about half of its rounds, and mixes on to the end of all."""
+        f = self.fleet(4, options=private(), own={0: {"privacy.noise": "0.7"}})
+        f.start()
+        statuses = f.wait_state("finished")
+        f.quiet()
+        self.assertTrue(statuses[0]["privacy_spent"], statuses[0])
+        self.assertIn("event=privacy_spent", f.nodes[0].log())
+        self.assertLessEqual(statuses[0]["privacy_epsilon"], 4)
+        self.assertGreater(statuses[0]["privacy_epsilon"], 3)
+        for status in statuses[1:]:
+            self.assertFalse(status["privacy_spent"])
+            self.assertIn("Counted: 60 noisy steps", status["privacy"])
+            self.assertGreater(status["privacy_epsilon"], 3.9)
+            self.assertLessEqual(status["privacy_epsilon"], 4)
+        self.assertAlmostEqual(sum(s["weight"] for s in f.quiet()), 4, places=9)
+        models = [fleet.read_model(node.get("/v1/model")[1]) for node in f.nodes]
+        spread = max(abs(a - b) for model in models for a, b in zip(model, models[0]))
+        self.assertLess(spread, 1e-3)
+
+    def test_no_kill_refunds_a_step(self):
+        """Node 0 is killed again and again; its account never falls, and epsilon is never passed."""
+        draw = random.Random(3)
+        f = self.fleet(2, phases=[[(0, 1), (1, 0)]], options=private(train__rounds="100k", privacy__noise="2"))
+        f.start()
+        most = 0
+        for _ in range(12):
+            goal = most + draw.randrange(5, 60)
+
+            def counted():
+                status = f.nodes[0].status()
+                return status if status and (status["privacy_spent"] or steps(status) >= goal) else None
+
+            last = f.wait("more steps", counted)
+            f.nodes[0].end(signal.SIGKILL)
+            f.nodes[0].start()
+            status = f.wait("a status after the kill", f.nodes[0].status)
+            self.assertGreaterEqual(steps(status), steps(last))
+            self.assertGreaterEqual(status["privacy_epsilon"], last["privacy_epsilon"])
+            self.assertLessEqual(status["privacy_epsilon"], 4)
+            most = steps(status)
+
+    def test_a_lost_account_is_stated(self):
+        f = self.fleet(2, options=private())
+        f.start()
+        f.wait_state("finished")
+        for node in f.nodes:
+            node.end()
+        os.unlink(os.path.join(f.nodes[0].directory, "privacy"))
+        status, said = f.check()
+        self.assertNotEqual(status, 0)
+        self.assertIn("--privacy-spent", said)
+        f.nodes[0].start()
+        self.assertNotEqual(f.nodes[0].process.wait(fleet.PATIENCE), 0)
+        self.assertIn("what was spent is unknown", f.nodes[0].log())
+        said = subprocess.run([*f.command(f.nodes[0]), "--privacy-spent", "60"], stdout=subprocess.PIPE, text=True, check=True).stdout
+        self.assertIn("stated: 60 steps", said)
+        self.assertIn("counted    60 steps so far", f.check()[1])
+        again = subprocess.run([*f.command(f.nodes[0]), "--privacy-spent", "1"], stderr=subprocess.PIPE, text=True, check=False)
+        self.assertNotEqual(again.returncode, 0)
+        self.assertIn("nothing is to be stated", again.stderr)
+
+    def test_training_without_privacy_is_not_forgotten(self):
+        """Rows that have left by plain steps cannot become private by a new section."""
+        f = self.fleet(2, options={**PRIVATE, "privacy.epsilon": None})
+        f.start()
+        f.wait_state("finished")
+        for node in f.nodes:
+            node.end()
+        f.write_configuration(0, private(), {})
+        self.assertIn("--privacy-spent", f.check()[1])
+
+
+def steps(status):
+    return int(status["privacy"].split("Counted: ")[1].split()[0])
+
+
+class Wire(FleetTest):
+    def test_only_noisy_parameters_leave(self):
+        """All that node 0 says to node 1 is of kinds that tell nothing of its rows; its fingerprint names no rows; a report,
+        asked for by another node, has no measures; and its metrics have no figure of rows."""
+        line = Recorder()
+        self.addCleanup(line.close)
+        f = self.fleet(2, phases=[[(0, 1), (1, 0)]], dial={(0, 1): line.port},
+                       options=private(data__holdout="0.3", data__shards="round-robin"))
+        line.target_port = f.ports[1]
+        f.start()
+        f.wait_state("finished")
+        self.assertIsNotNone(f.nodes[0].status()["test_accuracy"], "the node measures for itself")
+        report = f.nodes[1].json("/v1/evaluate/fleet", "POST")
+        told = [node for node in report["nodes"] if node["name"] == "n0"]
+        self.assertEqual([node["state"] for node in told], ["no_rows"], report)
+        metrics = f.nodes[0].get("/metrics")[1].decode()
+        for name in ("sgpd_loss", "sgpd_test_loss", "sgpd_test_accuracy", "sgpd_diverging", "sgpd_epoch"):
+            self.assertNotIn("\n%s " % name, metrics)
+        header = f.nodes[0].get("/v1/model")[1][:4096].decode("latin-1")
+        for tag in ("test_rows", "test_loss", "test_accuracy", "train_loss", "epoch"):
+            self.assertNotIn('"%s"' % tag, header)
+        said = [frame for stream in line.streams for frame in frames(stream)]
+        hellos = [peer.meant(kind, body) for kind, body in said if kind == peer.HELLO]
+        self.assertTrue(hellos)
+        for hello in hellos:
+            self.assertEqual(hello[12], 0, "the digest of the data")
+        bulletins = [peer.meant(kind, body) for kind, body in said if kind == peer.BULLETIN]
+        for bulletin in bulletins:
+            self.assertNotRegex(bulletin[6], "measured|loss|accuracy|matrix")
+        kinds = {kind for kind, _ in said}
+        self.assertLessEqual(kinds, {peer.HELLO, peer.BEAT, peer.SHARE, peer.GOODBYE, peer.CHUNK, peer.PULL, peer.BULLETIN})
+
+
+if __name__ == "__main__":
+    fleet.main()
