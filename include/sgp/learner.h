@@ -21,11 +21,11 @@
  *
  * Private steps (Abadi et al. 2016, algorithm 1) take each row with the probability batch / rows,
  * clip its gradient, add normal noise to the sum, and divide by `batch`. Momentum, clip_norm and
- * decay then work on the noisy gradient. Rows and noise come from a secret stream: no seed, no
- * restart and no checkpoint repeats them. Steps of an epoch are counted as if it took each row
- * once. The loss of a step is that of the rows that passed through the network, whether drawn or
- * not. `train` then tells no digest of its steps, and fails only if x is not finite. The caller
- * counts what the steps cost (sgp/privacy.h).
+ * decay then work on the noisy gradient. Rows, noise and the values that dropout drops come from a
+ * secret stream: no seed, no restart and no checkpoint repeats them. Steps of an epoch are counted
+ * as if it took each row once. The loss of a step is that of the rows that passed through the
+ * network, whether drawn or not. `train` then tells no digest of its steps, and fails only if x is
+ * not finite. The caller counts what the steps cost (sgp/privacy.h).
  *
  * Loss is defined in sgp/loss.h, with its settings, without the weight decay. If values are scaled,
  * it is that of the scaled values; predictions and measures are in the units of the label columns.

@@ -23,6 +23,9 @@ void sgp_noise_destroy(struct sgp_noise *noise); /* NULL is fine; clears the key
  * float32 and reach 9 deviations (Box and Muller 1958, of 64 and 32 uniform bits). */
 void sgp_noise_add(struct sgp_noise *noise, float *values, double deviation, uint64_t count);
 
+/* 64 uniform bits. */
+uint64_t sgp_noise_bits(struct sgp_noise *noise);
+
 /* Choose each of the numbers 0..rows-1 by itself with probability `chance` in (0, 1]. ret_rows has
  * room for all; they are in ascending order. Returns how many were chosen. */
 uint32_t sgp_noise_choose(

@@ -98,6 +98,12 @@ void sgp_noise_add(struct sgp_noise *noise, float *values, double deviation, uin
     }
 }
 
+uint64_t sgp_noise_bits(struct sgp_noise *noise)
+{
+    draw(noise);
+    return (uint64_t)noise->words[0] << 32 | noise->words[1];
+}
+
 /* The rows between two chosen rows have a geometric distribution: `gap` and more of them have the
  * probability (1 - chance)^gap. So the cost is that of the rows that are chosen. */
 uint32_t sgp_noise_choose(struct sgp_noise *noise, double chance, uint32_t rows, uint32_t *ret_rows)

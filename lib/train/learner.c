@@ -193,7 +193,9 @@ static void differentiate_clipped(struct sgp_learner *learner, double weight, co
     const float *x = sgp_vector_trainer_x(&learner->vector);
     const size_t count = clipped->capacity;
     gather_rows(learner, learner->settings.train, rows, count, 0);
-    uint64_t chance = sgp_random_at(chance_of(learner), before);
+    /* Dropped values depend on the place of a row in the pass, which one row more or less changes.
+     * So they must be secret, or that row would change the gradients of others. */
+    uint64_t chance = sgp_noise_bits(clipped->noise);
     sgp_network_forward_training(network, x, weight, before, count, chance);
     *loss += sgp_network_loss(network, learner->labels, learner->values, count).loss;
     sgp_clipped_measure(clipped, network, gradient, x, weight, drawn);

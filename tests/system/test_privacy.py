@@ -91,6 +91,13 @@ class Refusals(FleetTest):
         self.refused("clips and adds noise itself", model__kind="attached", model__layers=None)
         self.refused("larger epsilon", privacy__epsilon="0.011", privacy__delta="1e-12")
 
+    def test_files_with_owners_are_refused(self):
+        f = self.fleet(2, options=private(train__algorithm="backup"))
+        with open(os.path.join(f.directory, "n0.dot"), "w", encoding="utf-8") as file:
+            file.write('digraph owner {\n  n0 [address="%s"];\n  n1 [address="%s", train=false, owns=all];\n'
+                       '  n0 -> n1;\n  n1 -> n0;\n}\n' % (f.address(0, 0), f.address(0, 1)))
+        self.assertIn("private steps are for nodes that mix", f.check()[1])
+
     def test_check_says_what_the_steps_cost(self):
         f = self.fleet(2, options=private(privacy__noise="2"))
         status, said = f.check()

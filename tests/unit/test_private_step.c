@@ -435,6 +435,23 @@ Test(private_step, no_restart_and_no_checkpoint_repeats_the_noise)
     sgp_dataset_destroy(rows);
 }
 
+/* A place in the pass decides what dropout drops, and another row changes the places. So the agreed seed must not say it. */
+Test(private_step, dropped_values_are_secret)
+{
+    double first[21], again[21], third[21];
+    struct sgp_dataset *rows = clusters(30, 1);
+    struct sgp_learner_settings settings =
+        settings_of("dropout 0.5, dense 3", SGP_LOSS_CROSS_ENTROPY, rows, 30);
+    settings.privacy = (struct sgp_learner_privacy){.clip = 1, .key = {1}};
+    step_once(&settings, 1, first);
+    step_once(&settings, 1, again);
+    settings.privacy.key[0] = 2;
+    step_once(&settings, 1, third);
+    cr_assert(eq(int, memcmp(first, again, sizeof first), 0), "one key gives one step");
+    cr_assert(gt(dbl, fabs(first[0] - third[0]), 1e-6));
+    sgp_dataset_destroy(rows);
+}
+
 /* ---- the noise ---- */
 
 Test(private_step, noise_is_normal)
