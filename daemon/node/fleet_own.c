@@ -27,7 +27,7 @@ static double seconds_between(sgp_time from, sgp_time to)
 static bool tells_measures(const struct daemon *daemon)
 {
     const struct prepared *prepared = daemon->prepared;
-    return !prepared->topology->nodes[prepared->self].relay;
+    return !prepared->topology->nodes[prepared->self].relay && !prepared->privacy.on;
 }
 
 static void copy_word(char to[SGP_NAME_BYTES], const char *word)

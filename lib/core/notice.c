@@ -72,8 +72,9 @@ void sgp_core_notice(struct sgp_node *node)
                facts.heir != former->heir || facts.bequest_round != former->bequest_round ||
                facts.ends != former->ends || facts.stop != former->stop ||
                facts.mixes != former->mixes || facts.endless != former->endless ||
-               facts.trained != former->trained || facts.grants_all != former->grants_all;
-    .last_follows = sgp_core_last_follows(node), bool turned = facts.from != former->from;
+               facts.trained != former->trained || facts.last_follows != former->last_follows ||
+               facts.grants_all != former->grants_all;
+    bool turned = facts.from != former->from;
     if (all || node->changed || (turned && (facts.chooses || facts.from != former->from + 1)))
         sgp_core_mark_all_dirty(node);
     else if (turned)

@@ -46,6 +46,7 @@ static const struct sgp_schema schema = SGP_SCHEMA(struct sgp_fleet_row, fields)
 void sgp_fleet_row_withhold(struct sgp_fleet_row *row)
 {
     row->loss = row->test_loss = row->test_accuracy = (double)NAN;
+    row->epoch = row->samples_per_second = (double)NAN;
 }
 
 /* ---- to text ---- */

@@ -219,8 +219,13 @@ class Wire(FleetTest):
         bulletins = [peer.meant(kind, body) for kind, body in said if kind == peer.BULLETIN]
         for bulletin in bulletins:
             self.assertNotRegex(bulletin[6], "measured|loss|accuracy|matrix")
+        row = next(node for node in f.nodes[1].json("/v1/fleet")["nodes"] if node["name"] == "n0")
+        self.assertEqual(row["state"], "finished", "n1 has heard of n0's end")
+        for name in ("loss", "test_loss", "test_accuracy", "epoch", "samples_per_second"):
+            self.assertIsNone(row[name], name)
         kinds = {kind for kind, _ in said}
-        self.assertLessEqual(kinds, {peer.HELLO, peer.BEAT, peer.SHARE, peer.GOODBYE, peer.CHUNK, peer.PULL, peer.BULLETIN})
+        self.assertLessEqual(kinds, {peer.HELLO, peer.BEAT, peer.SHARE, peer.GOODBYE, peer.CHUNK, peer.PULL, peer.BULLETIN,
+                                     peer.SUMMARY, peer.ROW})
 
 
 if __name__ == "__main__":

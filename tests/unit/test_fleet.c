@@ -150,11 +150,12 @@ Test(fleet, a_later_row_may_have_more_words_and_another_form_is_refused)
         cr_expect(eq(int, sgp_fleet_row_read(wrong[i], &row), SGP_E_DATA), "%s", wrong[i]);
 }
 
-Test(fleet, losses_and_accuracy_can_be_withheld)
+Test(fleet, what_tells_of_rows_can_be_withheld)
 {
     struct sgp_fleet_row row = net_row(17, 1000);
     sgp_fleet_row_withhold(&row);
     cr_assert(isnan(row.loss) && isnan(row.test_loss) && isnan(row.test_accuracy));
+    cr_assert(isnan(row.epoch) && isnan(row.samples_per_second));
     cr_assert(eq(i64, row.round, 17));
 }
 
