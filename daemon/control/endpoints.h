@@ -13,9 +13,9 @@ extern const size_t endpoint_count;
 /* predict.c: POST /v1/predict. */
 void predict_serve(struct request *request);
 
-/* fleet.c: POST /v1/evaluate/fleet?seconds=S, 400 for any other query; GET /v1/report. */
-void fleet_evaluate(struct request *request);
-void fleet_report(struct request *request);
+/* reports.c: POST /v1/evaluate/fleet?seconds=S, 400 for any other query; GET /v1/report. */
+void reports_evaluate(struct request *request);
+void reports_report(struct request *request);
 
 /* readers.c: links, topology, history, fleet, metrics. A job copies the node when its turn comes:
  * at most PAGE_ROWS_MAX rows, RENDER_EDGES_MAX edges, all nodes and links, and the text of at most

@@ -5,10 +5,11 @@
  *   control.c   socket, accepting, places, the loop, closing
  *   endpoints.c what each path does, as a table that control.c hands down
  *   readers.c   what onlookers read: copied on the loop thread, rendered off it
- *   fleet.c     the reports of all nodes, added up off the loop thread
+ *   reports.c   the reports of all nodes, added up off the loop thread
  *   predict.c   rows from a body to the model's outputs
  *   http.c      a request from its first line to its answer; permissions
  *   metrics.c   views as Prometheus text
+ *   extremes.c  the least and greatest figures of all nodes, as Prometheus text
  *   render.c    views as JSON
  *   page.c      which rows of the history an answer has
  *

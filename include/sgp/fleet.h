@@ -63,8 +63,8 @@ struct sgp_fleet_row {
 #define SGP_FLEET_INTERVAL_LEAST 1000u  /* ms */
 #define SGP_FLEET_INTERVAL_MAX 3600000u /* ms */
 
-/* Leave out what tells of a node's rows of data: losses and accuracy; also epochs and rows a second,
- * which tell how many rows there are. For a node that may not tell it. */
+/* Leave out what tells of a node's rows of data: losses and accuracy. An epoch and rows a second
+ * tell how many rows there are. For a node that may not tell it. */
 void sgp_fleet_row_withhold(struct sgp_fleet_row *row);
 
 /* The text of a row: words with one blank between them, the first of which is the form, 1. A later

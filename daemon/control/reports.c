@@ -88,7 +88,7 @@ static void fail(struct request *request, struct fleet *fleet, const struct sgp_
 
 /* ---- the report of the final model ---- */
 
-void fleet_report(struct request *request)
+void reports_report(struct request *request)
 {
     const struct view_actions *actions = &request->control->actions;
     struct fleet *fleet = create(request, false);
@@ -137,7 +137,7 @@ static enum MHD_Result read_argument(
     return fleet->seconds > 0 ? MHD_YES : MHD_NO;
 }
 
-void fleet_evaluate(struct request *request)
+void reports_evaluate(struct request *request)
 {
     const struct view_actions *actions = &request->control->actions;
     struct fleet *fleet = create(request, true);
