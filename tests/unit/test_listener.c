@@ -176,7 +176,9 @@ Test(listener, the_callers_of_one_turn_take_bounded_memory)
     links = links_most = links_made = 0;
     while (links_made < CALLERS || links > LISTENER_STRANGERS_MAX)
         (void)uv_run(&loop, UV_RUN_ONCE);
-    cr_assert(eq(u32, links_most, LISTENER_STRANGERS_MAX + LISTENER_ACCEPTS_PER_TURN));
+    /* libuv 1.50 takes one caller in a turn, and libuv 1.44 as many as there are */
+    cr_assert(gt(u32, links_most, LISTENER_STRANGERS_MAX));
+    cr_assert(le(u32, links_most, LISTENER_STRANGERS_MAX + LISTENER_ACCEPTS_PER_TURN));
     listener_close(&listener);
     (void)uv_run(&loop, UV_RUN_DEFAULT);
     cr_assert(zero(u32, links));
