@@ -26,7 +26,7 @@ export const waitsLong = ({ stale, waiting }) => !stale && Boolean(waiting?.peer
 export function groupOf(member) {
   if (member.stale && member.state) return "absent";
   if (waitsLong(member)) return "waiting";
-  return OF_STATE[member.state] ?? "unknown";
+  return Object.hasOwn(OF_STATE, member.state) ? OF_STATE[member.state] : "unknown";
 }
 
 export class Graph {

@@ -25,7 +25,7 @@ HEAP_BYTES_MAX = 48 << 20
 ROWS_MAX = 4096  # that the page keeps
 CONTRAST_LEAST = 4.5  # of text (WCAG 2.1, 1.4.3)
 NO_FLEET = "v1/fleet - Failed to load resource: the server responded with a status of 404"  # of a daemon without it
-# An answer of GET /v1/fleet, recorded; one node has not told yet, and one has read another topology.
+# An answer of GET /v1/fleet; one node has not told yet, one has read another topology, and two say what no node would.
 TOLD = {"round": 7, "rounds": 10, "epoch": 0.5, "loss": 0.1, "test_loss": 0.2, "test_accuracy": 0.875, "weight": 1.0,
         "disagreement": 0.001, "waiting": None, "rounds_per_second": 25.0, "samples_per_second": 100.0, "uptime_seconds": 60.0,
         "topology": {"digest": STATUS["topology"]["digest"], "version": 0}, "version": "0.1.0", "device": "Zen",
@@ -39,7 +39,8 @@ FLEET = {"name": "n0", "refused": {}, "nodes": [
      "rounds_per_second": 0.0, "topology": {"digest": "0000000000000002", "version": 1}},
     {"name": "n4", "age": None, "stale": True, "state": None, **dict.fromkeys(TOLD)},
     {"name": "<img src=x onerror=alert(1)>", "age": 3.0, "stale": False, "state": "finished", **TOLD, "round": 9, "loss": 1e-9,
-     "test_accuracy": 1.0}]}
+     "test_accuracy": 1.0},
+    {"name": "n5", "age": 4.0, "stale": False, "state": "constructor", **TOLD, "round": 4}]}
 
 
 def topology(nodes, phases):
@@ -198,7 +199,7 @@ class Scripted(Case):
 
     def test_a_recorded_fleet(self):
         with self.before(scripted(5, [[(0, 1), (1, 0)]], **{"GET /v1/fleet": FLEET})) as (browser, _):
-            browser.wait("six rows", lambda: len(browser.rows("#fleet")) == 6)
+            browser.wait("seven rows", lambda: len(browser.rows("#fleet")) == 7)
             rows = {row[0]: row[1:] for row in browser.rows("#fleet")}
             self.assertEqual(rows["n0"], ["T training", "0.0 s", "7", "25", "0.1", "87.5 %", "1", "–"])
             self.assertEqual(rows["n1"], ["W training", "1.3 s", "6", "25", "0.5", "50 %", "0.75", "n0 (share)"])
@@ -207,7 +208,8 @@ class Scripted(Case):
             self.assertEqual(rows["n4"], ["? not known", "never heard", *["–"] * 6])
             self.assertEqual(rows["<img src=x onerror=alert(1)>"],
                              ["F finished", "3.0 s", "9", "25", "1.00e-9", "100 %", "1", "–"])
-            self.assertIn("6 nodes, 2 of them absent", browser.text("#fleet-note"))
+            self.assertEqual(rows["n5"], ["? constructor", "4.0 s", "4", "25", "0.1", "87.5 %", "1", "–"])
+            self.assertIn("7 nodes, 2 of them absent", browser.text("#fleet-note"))
             self.assertEqual(browser.text("#waits"), "n1 waits for n0 (share, 12 s)")
             browser.find(".vertex[data-name=n3]").click()
             self.assertIn("another than this node's", browser.text("#node-facts"))
