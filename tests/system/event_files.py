@@ -58,7 +58,8 @@ class Scalar(NamedTuple):
 
 
 def read(path):
-    """The events of a file, and how many bytes at its end are no whole record. Asserts what must hold of every file."""
+    """The events of a file, none before its first record is whole, and how many bytes at its end are no whole record. Asserts
+    what must hold of every file."""
     with open(path, "rb") as file:
         data = file.read()
     events, at = [], 0
@@ -73,7 +74,7 @@ def read(path):
         event.ParseFromString(body)
         events.append(event)
         at += 16 + length
-    assert events and events[0].file_version == "brain.Event:2", path
+    assert not events or events[0].file_version == "brain.Event:2", path
     return events, len(data) - at
 
 
