@@ -77,8 +77,11 @@ void sgp_core_pace_round(struct sgp_node *node)
         return;
     if (node->pace.together_rounds < PACE_RECENT)
         node->pace.together_rounds++;
-    if (node->pace.together_rounds > 1 && took > 2 * mean) /* a neighbour was missing */
+    bool known = node->pace.together_rounds > 1;
+    if (known && took > 2 * mean) /* a neighbour was missing */
         took = 2 * mean;
+    if (known && node->pace.together_rounds <= PACE_ROUNDS && mean > 2 * took)
+        mean = 2 * took; /* it was missing in one of the first rounds, or this machine slept */
     node->pace.together = mean + (took - mean) / node->pace.together_rounds;
 }
 
