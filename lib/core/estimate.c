@@ -150,7 +150,10 @@ static void follow(struct sgp_node *node, struct sgp_core_link *link)
     node->unrecorded = true;
 }
 
-/* The time for one more candidate is that of a question. */
+/* Other sources may take somewhat longer than this one. */
+#define TIMES_AS_LONG 4
+
+/* The time for one more candidate is that of a question, or longer, as this answer took. */
 static void add(struct sgp_node *node, struct sgp_core_link *link)
 {
     if (sgp_core_mints(node)) /* other nodes have or had the token */
@@ -162,7 +165,9 @@ static void add(struct sgp_node *node, struct sgp_core_link *link)
         return;
     }
     link->question.whole = true;
-    node->seeking.compares_until = node->now + (SGP_SEEK_NS << node->seeking.turns);
+    sgp_time turn = SGP_SEEK_NS << node->seeking.turns;
+    sgp_time as_long = TIMES_AS_LONG * (node->now - link->question.asked_at);
+    node->seeking.compares_until = node->now + (as_long > turn ? as_long : turn);
     if (sgp_core_candidates(node) >= node->config.candidates)
         sgp_core_adopt(node);
 }

@@ -11,7 +11,10 @@
  * The rule: docs/rules/estimate.md */
 #include "core/core.h"
 
-#define TURNS_MAX 8 /* number of doublings of the time for an answer: up to 43 minutes */
+/* The number of doublings of the time for an answer: up to 43 minutes. If a node that compares
+ * estimates ended an answer that was arriving, up to a week, since models may be large. */
+#define TURNS_MAX 8
+#define TURNS_OF_ARRIVAL_MAX 16
 
 /* A draining node may be about to leave for good, with this node as its only heir. */
 static bool drains(const struct sgp_core_link *link)
@@ -103,20 +106,28 @@ static struct sgp_core_link *next_source(const struct sgp_node *node)
     return next != NULL ? next : next_of(node, drains);
 }
 
+/* Whether the time of this question counts. A node that compares estimates does not trust any one
+ * source, and a liar might send its estimate as slowly as payloads may arrive. Other nodes wait for
+ * an answer that is arriving. */
+static bool is_timed(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    bool open = link->question.slot != SGP_SLOT_NONE && !link->question.whole;
+    return open && (!link->question.filling || node->config.candidates > 0);
+}
+
 /* A source may be unable to answer, and need not show it. It may have been paused before its own
  * parameters arrived, or be busy with a job or with another estimate. If there is `other`, that one
  * is asked next. Each turn is twice as long as the previous one, so that slow sources can answer
  * too. A source that rejoins or drains has no estimate. */
 static void give_way(struct sgp_node *node, struct sgp_core_link *link, bool other)
 {
-    bool open = link->question.slot != SGP_SLOT_NONE && !link->question.whole;
-    if (!open || link->question.filling)
+    if (!is_timed(node, link))
         return;
     bool late = other && node->now >= link->question.until;
-    bool serves = sgp_core_living(link) || drains(link);
+    bool serves = sgp_core_living(link) || drains(link) || link->question.filling;
     if (link->receiving.filling || (serves && !late)) /* a share comes first on its connection */
         return;
-    if (node->seeking.turns < TURNS_MAX)
+    if (node->seeking.turns < (link->question.filling ? TURNS_OF_ARRIVAL_MAX : TURNS_MAX))
         node->seeking.turns++;
     sgp_core_hang_up(node, link, SGP_E_CREDIT, SGP_REASON_CREDIT); /* withdraws the question */
 }
@@ -127,6 +138,7 @@ static void ask(struct sgp_node *node, struct sgp_core_link *link)
     link->question.slot = node->seeking.slot;
     node->seeking.slot = SGP_SLOT_NONE;
     link->question.newer = part ? link->work.copy + 1 : 0;
+    link->question.asked_at = node->now;
     link->question.until = node->now + (SGP_SEEK_NS << node->seeking.turns);
     node->seeking.turn = (uint32_t)(link - node->layout.links) - node->layout.out_count + 1;
     bool holds = part && link->work.held != SGP_ROUND_NONE && link->work.held == link->work.copy;
@@ -137,17 +149,26 @@ static void ask(struct sgp_node *node, struct sgp_core_link *link)
         .digest = link->question.digest};
 }
 
-/* Whether the node has estimates to compare, and expects no more of them. An answer that is
- * arriving is expected, and so is one of a source that has not been heard yet. */
+/* Whether the node has estimates to compare, and expects no more of them. Until its time is over,
+ * an answer that is arriving is expected, and so is one of a source that has not been heard yet. */
 static bool has_compared(const struct sgp_node *node, const struct sgp_core_link *next)
 {
-    const struct sgp_core_link *asked = sgp_core_asked(node);
-    if (sgp_core_candidates(node) == 0 || (asked != NULL && asked->question.filling))
+    if (sgp_core_candidates(node) == 0)
         return false;
-    bool all = asked == NULL && next == NULL;
+    bool all = sgp_core_asked(node) == NULL && next == NULL;
     SGP_EACH_IN (link, node)
         all = all && (link->liveness.heard != SGP_TIME_NEVER || link->retired);
     return all || node->now >= node->seeking.compares_until;
+}
+
+/* The node has what it needs. An answer that is still arriving would keep its buffer, and a liar
+ * would keep it for days. */
+static void adopt_compared(struct sgp_node *node)
+{
+    SGP_EACH_IN (link, node)
+        if (link->question.filling)
+            sgp_core_hang_up(node, link, SGP_E_CREDIT, SGP_REASON_CREDIT);
+    sgp_core_adopt(node);
 }
 
 void sgp_core_seek(struct sgp_node *node)
@@ -168,7 +189,7 @@ void sgp_core_seek(struct sgp_node *node)
             sgp_core_set_aside(node);
     }
     if (has_compared(node, next))
-        sgp_core_adopt(node);
+        adopt_compared(node);
 }
 
 sgp_time sgp_core_answered_by(const struct sgp_node *node)
@@ -177,9 +198,8 @@ sgp_time sgp_core_answered_by(const struct sgp_node *node)
     for (uint32_t i = node->layout.out_count; node->seeking.wants && i < node->layout.link_count;
          i++) {
         const struct sgp_core_link *link = &node->layout.links[i];
-        bool open = link->question.slot != SGP_SLOT_NONE && !link->question.filling &&
-                    !link->question.whole;
-        if (open && link->question.until > node->now && link->question.until < least)
+        bool ahead = is_timed(node, link) && link->question.until > node->now;
+        if (ahead && link->question.until < least)
             least = link->question.until;
     }
     return least;

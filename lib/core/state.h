@@ -154,6 +154,7 @@ struct sgp_core_link {
         bool filling;    /* `incoming` was announced, and its payload is arriving */
         bool whole;      /* it has come, and is a candidate (estimate.c) */
         sgp_round newer; /* the least version (label) of the estimate that this node wants */
+        sgp_time asked_at;
         sgp_time until;  /* when the next source is asked instead */
         uint64_t digest; /* of x, as the question said; 0: it said none */
         struct sgp_estimate incoming;

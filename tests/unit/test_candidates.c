@@ -152,3 +152,99 @@ Test(candidates, a_second_estimate_of_one_source_ends_its_connection)
     cr_assert_not_null(find(&desk, SGP_EFFECT_HANG_UP));
     close_desk(&desk);
 }
+
+static void announce(struct desk *desk, uint32_t peer)
+{
+    say(desk, peer, SGP_IN,
+        (struct sgp_message){.type = SGP_ESTIMATE,
+            .pulse = pulse_at(50, SGP_ROUND_NONE),
+            .estimate = {.round = 50, .weight = 1, .payload_bytes = PAYLOAD}});
+    cr_assert_not_null(find(desk, SGP_EFFECT_RECEIVE));
+}
+
+/* The payload of `peer` arrives at twice the least rate for so long. The first `sources` send heartbeats. Ends early with
+ * a step that has an effect of the type `until`. */
+static void trickle(
+    struct desk *desk, uint32_t peer, uint32_t sources, sgp_time time, enum sgp_effect_type until)
+{
+    for (sgp_time since = desk->now; desk->now < since + time;) {
+        desk->now += SGP_BEAT_NS;
+        post(desk,
+            (struct sgp_event){.type = SGP_EVENT_HEARD,
+                .link = link_to(desk, peer, SGP_IN),
+                .bytes = 2 * SGP_PAYLOAD_LEAST * (uint64_t)((desk->now - since) / SGP_SECOND)});
+        if (find(desk, until) != NULL)
+            return;
+        for (uint32_t source = 1; source <= sources; source++) {
+            say_pulse(desk, source, SGP_IN, pulse_at(50, SGP_ROUND_NONE));
+            if (find(desk, until) != NULL)
+                return;
+        }
+    }
+}
+
+Test(candidates, an_estimate_that_trickles_ends_with_the_time_to_compare)
+{
+    struct desk desk;
+    open_joiner(&desk);
+    for (uint32_t peer = 1; peer <= 3; peer++)
+        greet(&desk, peer);
+    answer(&desk, 1, 1);
+    answer(&desk, 2, 1);
+    announce(&desk, 3);
+    sgp_time since = desk.now;
+    trickle(&desk, 3, 3, 6 * SGP_SEEK_NS, SGP_EFFECT_ADOPT);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_ADOPT));
+    cr_assert(eq(u32, find(&desk, SGP_EFFECT_ADOPT)->adopt.count, 2));
+    cr_assert(le(i64, desk.now - since, SGP_SEEK_NS));
+    cr_assert_not_null(find(&desk, SGP_EFFECT_HANG_UP), "the liar would keep a receive buffer");
+    close_desk(&desk);
+}
+
+Test(candidates, a_first_estimate_that_trickles_gives_way_to_the_next_source)
+{
+    struct desk desk;
+    open_joiner(&desk);
+    greet(&desk, 1);
+    greet(&desk, 2);
+    announce(&desk, 1);
+    sgp_time since = desk.now;
+    trickle(&desk, 1, 2, 6 * SGP_SEEK_NS, SGP_EFFECT_HANG_UP);
+    cr_assert_not_null(find_end(&desk, desk.link_of[1][SGP_IN]));
+    cr_assert_not_null(find_sent(&desk, SGP_ASK, 2));
+    cr_assert(le(i64, desk.now - since, SGP_SEEK_NS));
+    cr_assert(eq(i64, sgp_core_answered_by(desk.node), desk.now + 2 * SGP_SEEK_NS));
+    close_desk(&desk);
+}
+
+/* The node wakes for it although the liar alone is heard. */
+Test(candidates, the_time_of_an_estimate_that_trickles_is_a_deadline)
+{
+    struct desk desk;
+    open_joiner(&desk);
+    greet(&desk, 1);
+    greet(&desk, 2);
+    announce(&desk, 1);
+    cr_assert(eq(i64, sgp_core_answered_by(desk.node), desk.now + SGP_SEEK_NS));
+    close_desk(&desk);
+}
+
+/* A fleet whose estimates take 30 s each. There is no other source that could be asked meanwhile. */
+Test(candidates, a_second_estimate_may_take_longer_than_the_first)
+{
+    struct desk desk;
+    open_joiner(&desk);
+    greet(&desk, 1);
+    announce(&desk, 1);
+    trickle(&desk, 1, 1, 3 * SGP_SEEK_NS, SGP_EFFECT_HANG_UP);
+    cr_assert_null(find(&desk, SGP_EFFECT_HANG_UP), "no other source is known");
+    deliver(&desk, 1, 0);
+    greet(&desk, 2);
+    announce(&desk, 2);
+    trickle(&desk, 2, 2, 9 * SGP_SEEK_NS, SGP_EFFECT_ADOPT);
+    cr_assert_null(find(&desk, SGP_EFFECT_ADOPT));
+    deliver(&desk, 2, 0);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_ADOPT), "no third source is known");
+    cr_assert(eq(u32, find(&desk, SGP_EFFECT_ADOPT)->adopt.count, 2));
+    close_desk(&desk);
+}
