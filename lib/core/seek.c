@@ -69,16 +69,25 @@ static struct sgp_core_link *newest(const struct sgp_node *node)
     return best != NULL && best->question.slot == SGP_SLOT_NONE ? best : NULL;
 }
 
+/* By another file that source may take its parameters from this node, and each would wait for the
+ * other. */
+static bool plans_alike(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    return link->liveness.heard == SGP_TIME_NEVER ||
+           link->greeting.topology == node->config.fingerprint.topology;
+}
+
 /* The source of the first parameters by the file. If every node asked the first source that has
  * them, that source would send them to all. NULL: the node may ask any source, because the planned
- * one did not answer, or because the fleet is beyond round 0. */
+ * one did not answer or has another file, or because the fleet is beyond round 0. */
 static struct sgp_core_link *planned(const struct sgp_node *node)
 {
     bool first = node->config.one_beginning && node->fleet.heard == 0 && node->seeking.turns == 0;
     struct sgp_core_link *link = NULL;
     if (first && node->role->part == SGP_PART_NONE && node->first_source != SGP_NODE_NONE)
         link = sgp_core_find((struct sgp_node *)(uintptr_t)node, node->first_source, SGP_IN);
-    bool serves = link != NULL && !link->retired && !link->estimate.refused;
+    bool serves =
+        link != NULL && !link->retired && !link->estimate.refused && plans_alike(node, link);
     return serves && link->question.slot == SGP_SLOT_NONE && !has_nothing(node, link) ? link : NULL;
 }
 

@@ -285,6 +285,37 @@ Test(join, who_comes_after_all_have_begun_waits_for_none_that_is_not_there)
     close_desk(&desk);
 }
 
+/* By its file n0 takes the first parameters from n1, which still joins. n2 has them already. */
+static bool asks_another_than_planned(uint64_t file_of_planned)
+{
+    struct desk desk;
+    struct sgp_topology *topology = beside_two(3);
+    struct sgp_node_config config = config_of(topology);
+    config.seeks = config.one_beginning = true;
+    open_desk(&desk, topology, config);
+    desk.node->first_source = 1;
+    post_type(&desk, SGP_EVENT_START);
+    struct sgp_pulse joining = pulse_at(0, SGP_ROUND_NONE);
+    joining.state = SGP_NODE_JOINING;
+    desk.peers.topology = file_of_planned;
+    greet_out(&desk, 1, joining, 81, 0);
+    greet_in(&desk, 1, joining, 81);
+    desk.peers.topology = prints.topology;
+    greet_out(&desk, 2, pulse_at(0, SGP_ROUND_NONE), 82, 0);
+    greet_in(&desk, 2, pulse_at(0, 0), 82);
+    bool asks = find_sent(&desk, SGP_ASK, 2) != NULL;
+    cr_assert_null(find_sent(&desk, SGP_ASK, 1));
+    close_desk(&desk);
+    return asks;
+}
+
+/* By its own file, n1 may wait for n0. */
+Test(join, no_node_waits_for_a_planned_source_that_has_another_file)
+{
+    cr_assert(not(asks_another_than_planned(prints.topology)));
+    cr_assert(asks_another_than_planned(prints.topology + 1));
+}
+
 /* A pair that begins with the parameters of one, whose digest at n0 is 7. */
 static void open_alike(struct desk *desk, bool seeks, uint64_t digest)
 {
