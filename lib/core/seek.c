@@ -126,8 +126,8 @@ static bool is_timed(const struct sgp_node *node, const struct sgp_core_link *li
 
 /* A source may be unable to answer, and need not show it. It may have been paused before its own
  * parameters arrived, or be busy with a job or with another estimate. If there is `other`, that one
- * is asked next. Each turn is twice as long as the previous one, so that slow sources can answer
- * too. A source that rejoins or drains has no estimate. */
+ * is asked next, and has twice the time, so that slow sources can answer too. A source that rejoins
+ * or drains has no estimate, and the next one has no more time for that. */
 static void give_way(struct sgp_node *node, struct sgp_core_link *link, bool other)
 {
     if (!is_timed(node, link))
@@ -136,7 +136,8 @@ static void give_way(struct sgp_node *node, struct sgp_core_link *link, bool oth
     bool serves = sgp_core_living(link) || drains(link) || link->question.filling;
     if (link->receiving.filling || (serves && !late)) /* a share comes first on its connection */
         return;
-    if (node->seeking.turns < (link->question.filling ? TURNS_OF_ARRIVAL_MAX : TURNS_MAX))
+    uint32_t most = link->question.filling ? TURNS_OF_ARRIVAL_MAX : TURNS_MAX;
+    if (late && node->seeking.turns < most)
         node->seeking.turns++;
     sgp_core_hang_up(node, link, SGP_E_CREDIT, SGP_REASON_CREDIT); /* withdraws the question */
 }

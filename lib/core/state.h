@@ -413,7 +413,7 @@ struct sgp_seeking {
     /* until when the node waits for more estimates to compare; SGP_TIME_NEVER: it has none */
     sgp_time compares_until;
     uint32_t turn;  /* the in-link from which the choice of the next source begins */
-    uint32_t turns; /* how often a source was replaced by the next one */
+    uint32_t turns; /* how often a source was too late, and the next one was asked */
 };
 
 /* Leaving the fleet for good. */

@@ -248,3 +248,19 @@ Test(candidates, a_second_estimate_may_take_longer_than_the_first)
     cr_assert(eq(u32, find(&desk, SGP_EFFECT_ADOPT)->adopt.count, 2));
     close_desk(&desk);
 }
+
+/* A question of such a source was not too short. */
+Test(candidates, a_source_that_joins_again_takes_no_time_from_the_next)
+{
+    struct desk desk;
+    open_joiner(&desk);
+    greet(&desk, 1);
+    greet(&desk, 2);
+    struct sgp_pulse joins = pulse_at(50, SGP_ROUND_NONE);
+    joins.state = SGP_NODE_JOINING;
+    say_pulse(&desk, 1, SGP_IN, joins);
+    cr_assert_not_null(find_end(&desk, desk.link_of[1][SGP_IN]));
+    cr_assert_not_null(find_sent(&desk, SGP_ASK, 2));
+    cr_assert(eq(i64, sgp_core_answered_by(desk.node), desk.now + SGP_SEEK_NS));
+    close_desk(&desk);
+}
