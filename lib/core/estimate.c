@@ -94,18 +94,19 @@ static void take(struct sgp_node *node)
 {
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_ADOPT);
     sgp_round lost = 0;
-    bool fresh = true;
+    uint32_t untrained = 0;
     SGP_EACH_IN (link, node) {
         if (!link->question.whole)
             continue;
         effect->adopt.slice = link->question.incoming.slice;
-        fresh = fresh && link->question.incoming.round == 0;
+        untrained += link->question.incoming.round == 0;
         lost = node->round - link->question.incoming.round;
         add_candidate(node, effect, link);
     }
     effect->adopt.weight = node->mass.weight;
     effect->adopt.trained = !node->past.fresh;
-    node->past.fresh = node->past.fresh && fresh;
+    /* one source of two or three may lie */
+    node->past.fresh = node->past.fresh && 2 * untrained >= effect->adopt.count;
     uint32_t peer = effect->adopt.candidates[0].peer;
     bool one = effect->adopt.count == 1;
     struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_ADOPTED, one ? peer : node->config.self);

@@ -22,14 +22,19 @@ static void open_joiner(struct desk *desk)
     post_type(desk, SGP_EVENT_START);
 }
 
-static void answer(struct desk *desk, uint32_t peer, double weight)
+static void answer_at(struct desk *desk, uint32_t peer, double weight, sgp_round label)
 {
     say(desk, peer, SGP_IN,
         (struct sgp_message){.type = SGP_ESTIMATE,
             .pulse = pulse_at(50, SGP_ROUND_NONE),
-            .estimate = {.round = 50, .weight = weight, .payload_bytes = PAYLOAD}});
+            .estimate = {.round = label, .weight = weight, .payload_bytes = PAYLOAD}});
     cr_assert_not_null(find(desk, SGP_EFFECT_RECEIVE));
     post(desk, (struct sgp_event){.type = SGP_EVENT_PAYLOAD, .link = link_to(desk, peer, SGP_IN)});
+}
+
+static void answer(struct desk *desk, uint32_t peer, double weight)
+{
+    answer_at(desk, peer, weight, 50);
 }
 
 static void greet(struct desk *desk, uint32_t peer)
@@ -263,4 +268,35 @@ Test(candidates, a_source_that_joins_again_takes_no_time_from_the_next)
     cr_assert_not_null(find_sent(&desk, SGP_ASK, 2));
     cr_assert(eq(i64, sgp_core_answered_by(desk.node), desk.now + SGP_SEEK_NS));
     close_desk(&desk);
+}
+
+/* All nodes lost their models, and one neighbour says a label of training. */
+static bool is_fresh_after(uint32_t count, const sgp_round *labels)
+{
+    struct desk desk;
+    open_joiner(&desk);
+    desk.node->config.candidates = count;
+    desk.node->past.fresh = true;
+    for (uint32_t peer = 1; peer <= count; peer++)
+        greet(&desk, peer);
+    for (uint32_t peer = 1; peer <= count; peer++)
+        answer_at(&desk, peer, 1, labels[peer - 1]);
+    cr_assert(eq(u32, find(&desk, SGP_EFFECT_ADOPT)->adopt.count, count));
+    bool fresh = status_of(&desk).fresh;
+    close_desk(&desk);
+    return fresh;
+}
+
+Test(candidates, no_single_source_says_whether_a_model_is_trained)
+{
+    for (uint32_t liar = 0; liar < 3; liar++) {
+        sgp_round untrained[3] = {0}, trained[3] = {50, 50, 50};
+        untrained[liar] = 50;
+        trained[liar] = 0;
+        cr_expect(is_fresh_after(3, untrained), "n%u says 50, the others 0", liar + 1);
+        cr_expect(not(is_fresh_after(3, trained)), "n%u says 0, the others 50", liar + 1);
+    }
+    cr_expect(is_fresh_after(2, (const sgp_round[]){0, 50}), "that may be a lie");
+    cr_expect(not(is_fresh_after(1, (const sgp_round[]){50})));
+    cr_expect(is_fresh_after(1, (const sgp_round[]){0}));
 }
