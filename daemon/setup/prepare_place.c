@@ -216,5 +216,7 @@ int prepare_topology(struct prepared *p, struct sgp_error *error)
     code = prepare_weights(p);
     if (code == 0)
         code = sgp_node_needs(topology, p->self, p->method, &p->needs);
+    if (config->guard > 0 && p->needs.receives < SGP_CANDIDATES_MOST)
+        p->needs.receives = SGP_CANDIDATES_MOST; /* for the estimates that it compares */
     return code < 0 ? sgp_fail(error, code, "%s: %s", config->topology, sgp_strerror(code)) : 0;
 }

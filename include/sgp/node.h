@@ -483,7 +483,8 @@ struct sgp_node_needs {
      * slot is taken first, so slots beyond 2 stay untouched without failures. */
     uint32_t snapshots;
     /* Receive slots: the most shares of two successive rounds, and one. For a method that overlaps:
-     * one for every in-neighbour, and one, if that is more. */
+     * one for every in-neighbour, and one, if that is more. A node has at least as many as the
+     * estimates that it compares; sgp_node_needs does not know these. */
     uint32_t receives;
     uint32_t effects; /* most effects of one step */
     /* The largest share has `share_parts` of `slices` parts of the vector. No more of a receive

@@ -62,7 +62,7 @@ static int lay_out(struct sgp_node *node, const struct sgp_node_config *config)
     struct sgp_layout layout = {.links = NULL};
     int code = mark_record(config, marks)
                    ? sgp_core_lay_out(config->topology, config->self, config->method, marks,
-                         &(struct sgp_node_needs){.links = 0}, &layout)
+                         &(struct sgp_node_needs){.receives = config->candidates}, &layout)
                    : -EINVAL;
     free(marks);
     if (code == 0)

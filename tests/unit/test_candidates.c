@@ -300,3 +300,33 @@ Test(candidates, no_single_source_says_whether_a_model_is_trained)
     cr_expect(not(is_fresh_after(1, (const sgp_round[]){50})));
     cr_expect(is_fresh_after(1, (const sgp_round[]){0}));
 }
+
+/* One share comes in every second phase, so shares alone need two buffers. */
+Test(candidates, a_node_with_one_source_at_a_time_has_a_buffer_for_each_estimate)
+{
+    struct desk desk;
+    static const struct sgp_edge one_by_one[][1] = {{{1, 0, SGP_FRACTION_DEFAULT}},
+        {{0, 1, SGP_FRACTION_DEFAULT}}, {{2, 0, SGP_FRACTION_DEFAULT}},
+        {{0, 2, SGP_FRACTION_DEFAULT}}, {{3, 0, SGP_FRACTION_DEFAULT}},
+        {{0, 3, SGP_FRACTION_DEFAULT}}};
+    const struct sgp_edge *edges[6];
+    for (uint32_t p = 0; p < 6; p++)
+        edges[p] = one_by_one[p];
+    struct sgp_topology *topology = topology_of(4, 6, edges, (const uint32_t[]){1, 1, 1, 1, 1, 1});
+    struct sgp_node_config config = config_of(topology);
+    config.seeks = true;
+    config.candidates = 3;
+    open_desk(&desk, topology, config);
+    post_type(&desk, SGP_EVENT_START);
+    struct sgp_node_needs needs;
+    sgp_node_counts(desk.node, &needs);
+    cr_expect(eq(u32, needs.receives, 3));
+    for (uint32_t peer = 1; peer <= 3; peer++)
+        greet(&desk, peer);
+    answer(&desk, 1, 1);
+    answer(&desk, 2, 1);
+    cr_assert_not_null(find_sent(&desk, SGP_ASK, 3));
+    answer(&desk, 3, 1);
+    cr_assert(eq(u32, find(&desk, SGP_EFFECT_ADOPT)->adopt.count, 3));
+    close_desk(&desk);
+}

@@ -160,6 +160,26 @@ Test(prepare, the_summary_names_what_runs)
     config_finish(&config);
 }
 
+/* One share comes in every second phase. */
+Test(prepare, a_guarded_node_has_a_buffer_for_each_estimate_that_it_compares)
+{
+    struct sgp_error error = {0};
+    struct config config;
+    struct prepared p;
+    write_file("fleet.dot",
+        "digraph a { n0 [address=\"10.0.0.1:7311\"]; n1 [address=\"10.0.0.2:7311\"];\n"
+        "  n2 [address=\"10.0.0.3:7311\"]; n3 [address=\"10.0.0.4:7311\"]; n0 -> n1; }\n"
+        "digraph b { n1 -> n0; } digraph c { n2 -> n1; } digraph d { n1 -> n2; }\n"
+        "digraph e { n3 -> n1; } digraph f { n1 -> n3; }\n");
+    for (uint32_t guard = 0; guard < 2; guard++) {
+        struct parts parts = {.train = guard ? "epochs = 3\nguard = 1" : NULL};
+        cr_assert(eq(int, build(parts, &config, &p, &error), 0), "%s", error.text);
+        cr_expect(eq(u32, p.needs.receives, 2 + guard));
+        prepared_finish(&p);
+        config_finish(&config);
+    }
+}
+
 /* A file of another's may have any bytes in a name, and a terminal obeys some of them. */
 Test(prepare, the_summary_has_no_control_characters)
 {
