@@ -222,6 +222,27 @@ Test(candidates, a_first_estimate_that_trickles_gives_way_to_the_next_source)
     close_desk(&desk);
 }
 
+/* Two hours each: an answer has twice the time after each one that was too slow. */
+Test(candidates, an_estimate_of_a_large_model_arrives_in_the_end)
+{
+    struct desk desk;
+    open_joiner(&desk);
+    greet(&desk, 1);
+    greet(&desk, 2);
+    uint32_t peer = 1;
+    for (uint32_t turn = 0;; turn++, peer = 3 - peer) {
+        cr_assert(lt(u32, turn, 12));
+        announce(&desk, peer);
+        trickle(&desk, peer, 2, 7200 * SGP_SECOND, SGP_EFFECT_HANG_UP);
+        if (find(&desk, SGP_EFFECT_HANG_UP) == NULL)
+            break;
+        greet(&desk, peer);
+    }
+    deliver(&desk, peer, 0);
+    cr_assert(eq(u32, sgp_core_candidates(desk.node), 1));
+    close_desk(&desk);
+}
+
 /* The node wakes for it although the liar alone is heard. */
 Test(candidates, the_time_of_an_estimate_that_trickles_is_a_deadline)
 {
