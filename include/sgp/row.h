@@ -13,7 +13,7 @@
 #define SGP_ROW_TEXT_BYTES 641u             /* the text, with its terminating zero */
 #define SGP_ROW_KEY_BYTES 45u               /* a public key as text, with its terminating zero */
 #define SGP_ROW_SIGNATURE_BYTES 89u         /* a signature as text, with its terminating zero */
-#define SGP_ROW_AGE_MAX ((uint64_t)1 << 53) /* ms */
+#define SGP_ROW_AGE_MAX ((uint64_t)1 << 42) /* ms: 139 years, which fit sgp_time twice over */
 
 struct sgp_row {
     const char *author; /* < SGP_NAME_BYTES */

@@ -262,6 +262,30 @@ Test(fleet, the_age_is_the_time_for_which_nodes_have_held_a_row)
     sgp_fleet_destroy(c);
 }
 
+/* An age is not signed, so whoever relays a row may lie. */
+Test(fleet, a_row_of_the_greatest_age_is_stale_and_keeps_its_age)
+{
+    struct sgp_fleet *a = fleet_of("a", 1000), *c = fleet_of("c", 1000);
+    struct sgp_fleet_link *ab = sgp_fleet_open(a, 0), *ac = sgp_fleet_open(a, 0),
+                          *ca = sgp_fleet_open(c, 0);
+    const struct sgp_fleet_row said = net_row(7, 1000);
+    const sgp_time greatest = (sgp_time)SGP_ROW_AGE_MAX * SGP_MILLISECOND,
+                   now = 8640000 * SGP_SECOND;
+    char text[SGP_ROW_TEXT_BYTES];
+    struct sgp_row row = row_by("b", (UINT64_C(1000) << 32) + 1, text);
+    sgp_fleet_row_write(&said, text);
+    row.age_ms = SGP_ROW_AGE_MAX;
+    cr_assert(eq(int, sgp_fleet_take(ab, &row, 0, 2000), 0));
+    cr_assert(eq(i64, sgp_fleet_look(a, 1, 0).age, greatest));
+    cr_assert(eq(i64, sgp_fleet_look(a, 1, now).age, greatest + now));
+    cr_assert(sgp_fleet_look(a, 1, now).stale);
+    exchange(ac, ca, now);
+    cr_assert(eq(i64, sgp_fleet_look(c, 1, now).age, greatest));
+    cr_assert(sgp_fleet_look(c, 1, now).stale);
+    sgp_fleet_destroy(a);
+    sgp_fleet_destroy(c);
+}
+
 Test(fleet, a_node_that_becomes_stale_is_told_once_and_once_more_when_it_is_back)
 {
     struct sgp_fleet *a = fleet_of("a", 1000), *b = fleet_of("b", 1000);
