@@ -34,22 +34,20 @@ static bool sign(void *context, const char *bytes, size_t count, char ret_key[SG
                sgp_key_sign(prepared->key, bytes, count, ret_signature) == 0);
 }
 
-/* A node that has not read the present file yet may relay a row without a signature, or with a key
- * that is not in the file any more. No honest node relays a row that another node has signed. */
-static int prove(void *context, const struct sgp_row *row, const char *bytes, size_t count)
+static bool has_key(void *context, const struct sgp_row *row)
 {
     const struct sgp_topology *topology = ((const struct daemon *)context)->prepared->topology;
-    char hash[SGP_KEY_BYTES];
-    if (topology->tls != SGP_TLS_REQUIRE)
-        return 0;
-    if (row->key[0] == '\0')
-        return SGP_E_UNKNOWN_NODE;
-    if (!sgp_key_verify(row->key, row->signature, bytes, count, hash))
-        return SGP_E_PROTOCOL;
     const int64_t author = sgp_topology_find(topology, row->author);
-    if (author >= 0 && sgp_topology_has_key(topology, (uint32_t)author, hash))
-        return 0;
-    return sgp_topology_find_key(topology, hash) >= 0 ? SGP_E_PROTOCOL : SGP_E_UNKNOWN_NODE;
+    char hash[SGP_KEY_BYTES];
+    return author >= 0 && sgp_key_hash_public(row->key, hash) &&
+           sgp_topology_has_key(topology, (uint32_t)author, hash);
+}
+
+static bool verify(void *context, const struct sgp_row *row, const char *bytes, size_t count)
+{
+    char hash[SGP_KEY_BYTES];
+    (void)context;
+    return sgp_key_verify(row->key, row->signature, bytes, count, hash);
 }
 
 /* ---- the nodes of the file ---- */
@@ -58,6 +56,7 @@ static int use(struct daemon *daemon)
 {
     const struct sgp_topology *topology = daemon->prepared->topology;
     const char **names = calloc(topology->node_count, sizeof *names);
+    sgp_fleet_prove(daemon->fleet, topology->tls == SGP_TLS_REQUIRE);
     if (names == NULL)
         return -ENOMEM;
     for (uint32_t i = 0; i < topology->node_count; i++)
@@ -74,7 +73,8 @@ int fleet_rows_open(struct daemon *daemon)
         .rows_max = SGP_FLEET_ROWS_MAX,
         .context = daemon,
         .sign = sign,
-        .prove = prove};
+        .has_key = has_key,
+        .verify = verify};
     daemon->fleet = sgp_fleet_create(&settings);
     return daemon->fleet != NULL ? use(daemon) : -ENOMEM;
 }
@@ -157,8 +157,7 @@ void fleet_rows_take(struct daemon *daemon, struct link *link, const struct sgp_
     else
         code = sgp_fleet_take(link->rows, &message->row, events_now(), clock_seconds());
     if (code == SGP_E_PROTOCOL)
-        link_end(link, code,
-            "it relays a row of the fleet that is not its author's or not a row, or too many");
+        link_end(link, code, "it relays what is not a row of the fleet, or too many rows");
     else
         pump(daemon, link);
 }

@@ -30,9 +30,10 @@
 #define SGP_FLEET_LINK_BURST 3072u
 
 /* Rows that a peer may send: more a second than an honest peer sends, and at once what may have
- * waited on the line. A row costs at most the verification of one signature. */
+ * waited on the line. A row costs at most the verification of one signature, and that only if its
+ * key is the author's. */
 #define SGP_FLEET_ROWS_RATE 128u
-#define SGP_FLEET_ROWS_BURST 16384u
+#define SGP_FLEET_ROWS_BURST 2048u
 
 /* ---- what a row says (row.c) ----------------------------------------------------------------- */
 
@@ -88,9 +89,10 @@ struct sgp_fleet_settings {
      * signed. */
     bool (*sign)(void *context, const char *bytes, size_t count, char ret_key[SGP_ROW_KEY_BYTES],
         char ret_signature[SGP_ROW_SIGNATURE_BYTES]);
-    /* Whether a row is its author's: 0. SGP_E_UNKNOWN_NODE: not provably, but its sender may think
-     * so. SGP_E_PROTOCOL: no honest node relays it. NULL: every row is taken for its author's. */
-    int (*prove)(void *context, const struct sgp_row *row, const char *bytes, size_t count);
+    /* For a file with which rows must be proved: whether the file gives the author of a row the
+     * row's key; and, asked after that, whether these bytes are signed with it. */
+    bool (*has_key)(void *context, const struct sgp_row *row);
+    bool (*verify)(void *context, const struct sgp_row *row, const char *bytes, size_t count);
 };
 
 /* Rows that were not taken, by reason. A row that is known already is not counted. */
@@ -112,8 +114,13 @@ uint64_t sgp_fleet_bytes(uint32_t nodes, uint32_t links);
 struct sgp_fleet *sgp_fleet_create(const struct sgp_fleet_settings *settings);
 void sgp_fleet_destroy(struct sgp_fleet *fleet); /* NULL is fine */
 
+/* Whether rows must be proved from now on; at first they need not. */
+void sgp_fleet_prove(struct sgp_fleet *fleet, bool proves);
+
 /* Use these nodes, of which each name is < SGP_NAME_BYTES, in this order. The rows of nodes that
- * were there before stay, if they can still be proved. 0, or -ENOMEM: nothing has changed. */
+ * were there before stay; if rows must be proved, those that were proved when they came, and whose
+ * authors still have their keys. No signature is verified again. 0, or -ENOMEM: nothing has
+ * changed. */
 int sgp_fleet_use(struct sgp_fleet *fleet, const char *const *names, uint32_t count);
 
 /* The interval at which each of so many nodes publishes, in ms: the longer the more there are, so

@@ -43,6 +43,9 @@ int sgp_key_public(const struct sgp_key *key, char ret_public[SGP_PUBLIC_BYTES])
 int sgp_key_sign(const struct sgp_key *key, const void *bytes, size_t count,
     char ret_signature[SGP_SIGNATURE_BYTES]);
 
+/* The hash of a public key; false: it is none, or no memory. The text may be hostile. */
+bool sgp_key_hash_public(const char *public_key, char ret_hash[SGP_KEY_BYTES]);
+
 /* Whether the signature is of the holder of this public key, whose hash is then in ret_hash. Both
  * texts may be hostile. */
 bool sgp_key_verify(const char *public_key, const char *signature, const void *bytes, size_t count,

@@ -22,6 +22,7 @@ struct sgp_fleet_held {
     sgp_time since; /* when it came */
     sgp_time age;   /* that it had then */
     bool stale;     /* as last told by sgp_fleet_changed */
+    bool proved;    /* its signature was verified, or it is this node's own */
     /* In place, so that a row that comes allocates nothing. */
     char text[SGP_ROW_TEXT_BYTES], key[SGP_ROW_KEY_BYTES], signature[SGP_ROW_SIGNATURE_BYTES];
 };
@@ -32,6 +33,7 @@ struct sgp_fleet {
     struct sgp_fleet_held *rows;
     uint32_t *by_digest; /* all indices */
     uint32_t count;
+    bool proves;   /* rows must be proved */
     uint32_t self; /* NO_ROW: this node has no row */
     uint32_t first, last;
     uint64_t sequence;

@@ -140,13 +140,13 @@ static size_t signed_bytes(const struct sgp_row *row, char bytes[SIGNED_BYTES])
     return (size_t)count;
 }
 
-static int prove(const struct sgp_fleet *fleet, const struct sgp_row *row)
+/* Looking up the key is cheap, so it comes first. */
+static bool is_provable(const struct sgp_fleet *fleet, const struct sgp_row *row)
 {
+    const struct sgp_fleet_settings *settings = &fleet->settings;
     char bytes[SIGNED_BYTES];
-    if (fleet->settings.prove == NULL)
-        return 0;
-    const size_t count = signed_bytes(row, bytes);
-    return fleet->settings.prove(fleet->settings.context, row, bytes, count);
+    return row->key[0] != '\0' && settings->has_key(settings->context, row) &&
+           settings->verify(settings->context, row, bytes, signed_bytes(row, bytes));
 }
 
 static void hold(struct sgp_fleet *fleet, uint32_t index, const struct sgp_row *row,
@@ -159,17 +159,12 @@ static void hold(struct sgp_fleet *fleet, uint32_t index, const struct sgp_row *
     if (held->version != 0)
         take_out(fleet, held);
     held->version = row->version;
+    held->proved = fleet->proves || index == fleet->self;
     held->interval_ms = interval_ms;
     held->source = source;
     held->since = now;
     held->age = (sgp_time)row->age_ms * SGP_MILLISECOND;
     append(fleet, index);
-}
-
-static void drop(struct sgp_fleet *fleet, struct sgp_fleet_held *held)
-{
-    take_out(fleet, held);
-    held->version = 0;
 }
 
 int sgp_fleet_tell(struct sgp_fleet *fleet, const struct sgp_fleet_row *row, sgp_time now)
@@ -204,15 +199,14 @@ static int judge_later(struct sgp_fleet *fleet, uint32_t index, const struct sgp
     uint32_t source, sgp_time now)
 {
     struct sgp_fleet_row said;
-    int code = sgp_fleet_row_read(row->text, &said);
+    const int code = sgp_fleet_row_read(row->text, &said);
     if (code < 0) {
         fleet->counts.malformed++;
         return code == SGP_E_VERSION ? 0 : SGP_E_PROTOCOL;
     }
-    code = prove(fleet, row);
-    if (code < 0) {
-        fleet->counts.forged++;
-        return code == SGP_E_PROTOCOL ? SGP_E_PROTOCOL : 0;
+    if (fleet->proves && !is_provable(fleet, row)) {
+        fleet->counts.forged++; /* by somebody, or the peer has another file */
+        return 0;
     }
     if (index == fleet->self)
         fleet->denied = row->version;
@@ -243,22 +237,32 @@ int sgp_fleet_judge(struct sgp_fleet *fleet, const struct sgp_row *row, uint32_t
 
 /* ---- other nodes ---- */
 
+/* Whether a row counts with the present file, too. */
+static bool still_counts(const struct sgp_fleet *fleet, const struct sgp_fleet_held *held)
+{
+    const struct sgp_row row = sgp_fleet_row_of(held, held->since);
+    return !fleet->proves ||
+           (held->proved && (strcmp(held->name, fleet->name) == 0 ||
+                                fleet->settings.has_key(fleet->settings.context, &row)));
+}
+
 /* Move the rows of nodes that stay, in the order in which they came. */
 static void move_rows(struct sgp_fleet *fleet, struct sgp_fleet_held *from, uint32_t first)
 {
     for (uint32_t i = first; i != NO_ROW;) {
         struct sgp_fleet_held *old = &from[i];
         const uint32_t next = old->after, index = find_name(fleet, old->name);
-        if (index != NO_ROW) {
-            struct sgp_fleet_held *held = &fleet->rows[index];
-            *held = *old;
+        if (index != NO_ROW && still_counts(fleet, old)) {
+            fleet->rows[index] = *old;
             append(fleet, index);
-            const struct sgp_row row = sgp_fleet_row_of(held, held->since);
-            if (index != fleet->self && prove(fleet, &row) < 0)
-                drop(fleet, held);
         }
         i = next;
     }
+}
+
+void sgp_fleet_prove(struct sgp_fleet *fleet, bool proves)
+{
+    fleet->proves = proves;
 }
 
 int sgp_fleet_use(struct sgp_fleet *fleet, const char *const *names, uint32_t count)

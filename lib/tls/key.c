@@ -106,22 +106,33 @@ static int describe(const uint8_t *point, gnutls_pubkey_t public_key, gnutls_dat
     return code < 0 ? code : gnutls_pubkey_export2(public_key, GNUTLS_X509_FMT_DER, ret_info);
 }
 
-bool sgp_key_verify(const char *public_key, const char *signature, const void *bytes, size_t count,
-    char ret_hash[SGP_KEY_BYTES])
+static bool hash_of_point(const uint8_t *point, char ret_hash[SGP_KEY_BYTES])
 {
-    uint8_t point[ED25519_KEY_SIZE], signed_with[ED25519_SIGNATURE_SIZE];
     gnutls_pubkey_t described;
     gnutls_datum_t info = {NULL, 0};
-    if (!read_base64(public_key, point, sizeof point) ||
-        !read_base64(signature, signed_with, sizeof signed_with) ||
-        ed25519_sha512_verify(point, count, bytes, signed_with) != 1 ||
-        gnutls_pubkey_init(&described) < 0)
+    if (gnutls_pubkey_init(&described) < 0)
         return false;
     bool known =
         describe(point, described, &info) >= 0 && sgp_key_hash_of(info.data, info.size, ret_hash);
     gnutls_free(info.data);
     gnutls_pubkey_deinit(described);
     return known;
+}
+
+bool sgp_key_hash_public(const char *public_key, char ret_hash[SGP_KEY_BYTES])
+{
+    uint8_t point[ED25519_KEY_SIZE];
+    return read_base64(public_key, point, sizeof point) && hash_of_point(point, ret_hash);
+}
+
+bool sgp_key_verify(const char *public_key, const char *signature, const void *bytes, size_t count,
+    char ret_hash[SGP_KEY_BYTES])
+{
+    uint8_t point[ED25519_KEY_SIZE], signed_with[ED25519_SIGNATURE_SIZE];
+    return read_base64(public_key, point, sizeof point) &&
+           read_base64(signature, signed_with, sizeof signed_with) &&
+           ed25519_sha512_verify(point, count, bytes, signed_with) == 1 &&
+           hash_of_point(point, ret_hash);
 }
 
 /* ---- for GnuTLS: a key that signs and is not exposed ---- */

@@ -176,29 +176,27 @@ class Signed(tls.TlsTest):
         self.f.wait("the row of n2", lambda: self.shown("n2") == 100)
         self.assert_alive(self.f, [0, 1])
 
-    def assert_ends(self, n2):
-        with self.assertRaises(peer.Closed):
-            while True:
-                n2.take_frame()
-        self.f.wait_log(0, "it relays a row of the fleet that is not its author's")
+    def assert_dropped(self, n2, forged):
+        """The forged row was counted, and the link takes the next row: its sender may have another file."""
+        self.f.wait("the row to be refused", lambda: refused(self.node)["forged"] == forged + 1)
+        self.row(n2, "n2", int(time.time() + 7200) << 32, 100)
+        self.f.wait("the row of n2", lambda: self.shown("n2") == 100)
         self.assert_alive(self.f, [0, 1])
 
-    def test_a_row_that_was_changed_on_its_way_ends_the_connection(self):
+    def test_a_row_that_was_changed_on_its_way_is_dropped(self):
         n2, now = self.neighbour(), int(time.time()) << 32
-        self.row(n2, "n2", now + 7, 100)
-        self.f.wait("the row of n2", lambda: self.shown("n2") == 100)
+        self.row(n2, "n2", now + 7, 99)
+        self.f.wait("the row of n2", lambda: self.shown("n2") == 99)
         forged = refused(self.node)["forged"]
         self.row(n2, "n2", now + 8, 101, signed=self.text(102))
-        self.assert_ends(n2)
-        self.assertEqual((self.shown("n2"), refused(self.node)["forged"]), (100, forged + 1))
+        self.assert_dropped(n2, forged)
 
-    def test_a_row_for_another_name_ends_the_connection(self):
+    def test_a_row_that_another_node_has_signed_is_dropped(self):
         n2, now = self.neighbour(), int(time.time()) << 32
         forged = refused(self.node)["forged"]
         self.row(n2, "n1", now + (1 << 32), 12345678, signer=2)
-        self.assert_ends(n2)
+        self.assert_dropped(n2, forged)
         self.assertNotEqual(self.shown("n1"), 12345678)
-        self.assertEqual(refused(self.node)["forged"], forged + 1)
 
     def test_a_row_in_the_name_of_its_reader_is_answered_by_a_later_one(self):
         n2 = self.neighbour()

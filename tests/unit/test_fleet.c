@@ -15,6 +15,7 @@ static struct sgp_fleet *fleet_by(
     settings.rows_max = settings.rows_max > 0 ? settings.rows_max : 8;
     struct sgp_fleet *fleet = sgp_fleet_create(&settings);
     cr_assert_not_null(fleet);
+    sgp_fleet_prove(fleet, settings.verify != NULL);
     cr_assert(eq(int, sgp_fleet_use(fleet, names, 3), 0));
     return fleet;
 }
@@ -317,42 +318,70 @@ Test(fleet, with_more_nodes_each_publishes_less_often)
 
 /* ---- rows that are refused ---- */
 
-static int judgement; /* of the signature of every row */
+/* What a topology file and a key say of every row, and how often they were asked. */
+static bool key_fits, signature_fits;
+static uint32_t lookups, verifications;
 
-static int prove(void *context, const struct sgp_row *row, const char *bytes, size_t count)
+static bool has_key(void *context, const struct sgp_row *row)
+{
+    (void)context, (void)row;
+    lookups++;
+    return key_fits;
+}
+
+static bool verify(void *context, const struct sgp_row *row, const char *bytes, size_t count)
 {
     char expected[1024];
     (void)context;
     (void)snprintf(expected, sizeof expected, "sgpd row\n%s\n%" PRIu64 "\n%s\n", row->author,
         row->version, row->text);
     cr_assert(count == strlen(expected) && memcmp(bytes, expected, count) == 0);
-    return judgement;
+    verifications++;
+    return signature_fits;
 }
 
-Test(fleet, rows_that_are_refused_are_counted_and_a_forged_one_ends_the_link)
+static const struct sgp_fleet_settings proving = {.has_key = has_key, .verify = verify};
+
+static struct sgp_row signed_by(const char *author, uint64_t version, const char *text)
 {
-    struct sgp_fleet *a = fleet_by("a", 1000, (struct sgp_fleet_settings){.prove = prove});
+    struct sgp_row row = row_by(author, version, text);
+    row.key = "k";
+    row.signature = "s";
+    return row;
+}
+
+/* A neighbour may have another file, so a row that cannot be proved says nothing of it. */
+Test(fleet, rows_that_are_refused_are_counted_and_only_nonsense_ends_the_link)
+{
+    struct sgp_fleet *a = fleet_by("a", 1000, proving);
     struct sgp_fleet_link *link = sgp_fleet_open(a, 0);
     const struct sgp_fleet_row said = net_row(7, 1000);
     char text[SGP_ROW_TEXT_BYTES];
     sgp_fleet_row_write(&said, text);
     const uint64_t version = UINT64_C(1000) << 32;
-    const struct sgp_row good = row_by("b", version + 1, text), stranger = row_by("x", 1, text),
+    const struct sgp_row good = signed_by("b", version + 1, text),
+                         bare = row_by("b", version + 1, text), stranger = row_by("x", 1, text),
                          nonsense = row_by("b", version + 2, "1 0"),
                          form = row_by("b", version + 2, "2 words"),
                          ahead = row_by("b", (UINT64_C(2000) + 86401) << 32, text);
-    judgement = SGP_E_PROTOCOL;
-    cr_assert(eq(int, sgp_fleet_take(link, &good, 0, 2000), SGP_E_PROTOCOL));
-    judgement = SGP_E_UNKNOWN_NODE;
-    cr_assert(eq(int, sgp_fleet_take(link, &good, 0, 2000), 0));
+    key_fits = true;
+    cr_assert(eq(int, sgp_fleet_take(link, &bare, 0, 2000), 0), "without a signature");
+    cr_assert(eq(u32, lookups, 0));
+    key_fits = false;
+    signature_fits = true;
+    cr_assert(eq(int, sgp_fleet_take(link, &good, 0, 2000), 0), "with another key");
+    cr_assert(eq(u32, verifications, 0), "which costs no verification");
+    key_fits = true;
+    signature_fits = false;
+    cr_assert(eq(int, sgp_fleet_take(link, &good, 0, 2000), 0), "with a wrong signature");
     cr_assert_null(sgp_fleet_look(a, 1, 0).text);
-    judgement = 0;
+    signature_fits = true;
     cr_assert(eq(int, sgp_fleet_take(link, &stranger, 0, 2000), 0));
     cr_assert(eq(int, sgp_fleet_take(link, &nonsense, 0, 2000), SGP_E_PROTOCOL));
     cr_assert(eq(int, sgp_fleet_take(link, &form, 0, 2000), 0), "of a later program");
     cr_assert(eq(int, sgp_fleet_take(link, &ahead, 0, 2000), 0));
     const struct sgp_fleet_counts counts = sgp_fleet_counts(a);
-    cr_assert(eq(u64, counts.forged, 2));
+    cr_assert(eq(u64, counts.forged, 3));
     cr_assert(eq(u64, counts.strangers, 1));
     cr_assert(eq(u64, counts.malformed, 2));
     cr_assert(eq(u64, counts.ahead, 1));
@@ -453,6 +482,37 @@ Test(fleet, another_file_keeps_the_rows_of_those_who_stay)
     sgp_fleet_destroy(a);
     sgp_fleet_destroy(b);
     sgp_fleet_destroy(c);
+}
+
+/* A file that asks for signatures, after one that did not, or after another such. */
+Test(fleet, another_file_keeps_rows_that_were_proved_and_verifies_none_again)
+{
+    struct sgp_fleet *a = fleet_by("a", 1000, proving);
+    struct sgp_fleet_link *link = sgp_fleet_open(a, 0);
+    const struct sgp_fleet_row said = net_row(7, 1000);
+    char text[SGP_ROW_TEXT_BYTES];
+    sgp_fleet_row_write(&said, text);
+    const uint64_t version = (UINT64_C(1000) << 32) + 1;
+    const struct sgp_row b = signed_by("b", version, text), c = signed_by("c", version, text);
+    key_fits = signature_fits = true;
+    tell(a, 5, 0);
+    cr_assert(eq(int, sgp_fleet_take(link, &b, 0, 2000), 0));
+    sgp_fleet_prove(a, false);
+    cr_assert(eq(int, sgp_fleet_use(a, names, 3), 0));
+    cr_assert(eq(int, sgp_fleet_take(link, &c, 0, 2000), 0));
+    cr_assert(eq(i64, round_of(a, 2), 7));
+    verifications = 0;
+    sgp_fleet_prove(a, true);
+    cr_assert(eq(int, sgp_fleet_use(a, names, 3), 0));
+    cr_assert(eq(i64, round_of(a, 1), 7));
+    cr_assert(eq(i64, round_of(a, 2), SGP_ROUND_NONE), "it came while no row was proved");
+    key_fits = false;
+    sgp_fleet_prove(a, true);
+    cr_assert(eq(int, sgp_fleet_use(a, names, 3), 0));
+    cr_assert(eq(i64, round_of(a, 1), SGP_ROUND_NONE), "the file gives b another key");
+    cr_assert(eq(i64, round_of(a, 0), 5), "its own row stays");
+    cr_assert(eq(u32, verifications, 0));
+    sgp_fleet_destroy(a);
 }
 
 Test(fleet, of_more_nodes_those_behind_have_no_rows)

@@ -96,6 +96,10 @@ Test(key, what_it_signs_is_verified_and_nothing_else)
     cr_assert(eq(str, signature, ABC_SIGNED));
     cr_assert(sgp_key_verify(public_key, signature, "abc", 3, hash));
     cr_assert(eq(str, hash, (char *)sgp_key_hash(key)));
+    cr_assert(sgp_key_hash_public(public_key, hash));
+    cr_assert(eq(str, hash, (char *)sgp_key_hash(key)));
+    cr_assert(not(sgp_key_hash_public("", hash)));
+    cr_assert(not(sgp_key_hash_public(signature, hash)));
     cr_assert(not(sgp_key_verify(public_key, signature, "abd", 3, hash)));
     cr_assert(not(sgp_key_verify(public_key, signature, "ab", 2, hash)));
     cr_assert(not(sgp_key_verify("", "", "abc", 3, hash)));
