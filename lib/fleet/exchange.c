@@ -4,11 +4,6 @@
 
 #define BITS SGP_FLEET_BITS
 
-static void set(uint64_t *bits, uint32_t index)
-{
-    bits[index / BITS] |= (uint64_t)1 << index % BITS;
-}
-
 static void clear(uint64_t *bits, uint32_t index)
 {
     bits[index / BITS] &= ~((uint64_t)1 << index % BITS);
@@ -129,9 +124,9 @@ void sgp_fleet_hear(struct sgp_fleet_link *link, const struct sgp_summary *summa
         const uint64_t held = index == fleet->self ? fleet->version : fleet->rows[index].version;
         const uint64_t theirs = summary->versions[k];
         if (summary->wants && fleet->rows[index].version > theirs)
-            set(link->wanted, index);
+            sgp_fleet_set(link->wanted, index);
         else if (!summary->wants && theirs > held)
-            set(link->lacks, index);
+            sgp_fleet_set(link->lacks, index);
         else if (!summary->wants && theirs == held)
             clear(link->wanted, index);
     }

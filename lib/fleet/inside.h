@@ -50,7 +50,7 @@ struct sgp_fleet_link {
     struct sgp_fleet_link *next;
     uint32_t number;
     uint64_t told;     /* rows up to this sequence were offered */
-    uint64_t *lacks;   /* a bit for each row: the peer has a later version */
+    uint64_t *lacks;   /* a bit for each row: the peer has, or may have, a later version */
     uint64_t *wanted;  /* likewise: the peer wants it */
     uint32_t turn;     /* the row that is given next, if it is wanted */
     double allowance;  /* bytes that may be sent */
@@ -59,11 +59,21 @@ struct sgp_fleet_link {
     sgp_time came;     /* when that was computed */
 };
 
+/* Set a bit of `lacks` or `wanted`. */
+static inline void sgp_fleet_set(uint64_t *bits, uint32_t index)
+{
+    bits[index / SGP_FLEET_BITS] |= (uint64_t)1 << index % SGP_FLEET_BITS;
+}
+
 /* store.c: the index of a node, or NO_ROW. */
 uint32_t sgp_fleet_find(const struct sgp_fleet *fleet, uint64_t digest);
 
 /* link.c: indices have changed, so what a link knows of rows means nothing any more. */
 void sgp_fleet_link_forget(struct sgp_fleet_link *link);
+
+/* link.c: ask the peer for all rows that are not here. It may have offered them while this node did
+ * not know their authors. */
+void sgp_fleet_link_lack(struct sgp_fleet_link *link);
 
 /* store.c: the parts of a row that is there, at this time. */
 struct sgp_row sgp_fleet_row_of(const struct sgp_fleet_held *held, sgp_time now);

@@ -53,3 +53,11 @@ void sgp_fleet_link_forget(struct sgp_fleet_link *link)
     /* each link gives other rows first, so that a peer gets few rows twice */
     link->turn = fleet->count > 0 ? link->number * 40503u % fleet->count : 0;
 }
+
+void sgp_fleet_link_lack(struct sgp_fleet_link *link)
+{
+    const struct sgp_fleet *fleet = link->fleet;
+    for (uint32_t i = 0; i < fleet->count; i++)
+        if (fleet->rows[i].version == 0 && i != fleet->self)
+            sgp_fleet_set(link->lacks, i);
+}

@@ -292,8 +292,10 @@ int sgp_fleet_use(struct sgp_fleet *fleet, const char *const *names, uint32_t co
     fleet->scan = 0;
     move_rows(fleet, from, first);
     free(from);
-    for (struct sgp_fleet_link *link = fleet->links; link != NULL; link = link->next)
+    for (struct sgp_fleet_link *link = fleet->links; link != NULL; link = link->next) {
         sgp_fleet_link_forget(link);
+        sgp_fleet_link_lack(link);
+    }
     return 0;
 }
 

@@ -484,6 +484,32 @@ Test(fleet, another_file_keeps_the_rows_of_those_who_stay)
     sgp_fleet_destroy(c);
 }
 
+/* b had the former file when a offered the row of d, which then says no more. */
+Test(fleet, a_node_that_gets_another_file_asks_for_the_rows_that_it_lacks)
+{
+    static const char *const later[] = {"d", "b", "a"};
+    struct sgp_fleet *a = fleet_of("a", 1000), *b = fleet_of("b", 1000);
+    struct sgp_fleet_link *ab = sgp_fleet_open(a, 0), *ba = sgp_fleet_open(b, 0),
+                          *ad = sgp_fleet_open(a, 0);
+    const struct sgp_fleet_row said = net_row(7, 1000);
+    char text[SGP_ROW_TEXT_BYTES];
+    struct sgp_summary summary;
+    struct sgp_row row;
+    sgp_fleet_row_write(&said, text);
+    const struct sgp_row last = row_by("d", (UINT64_C(1000) << 32) + 1, text);
+    cr_assert(eq(int, sgp_fleet_use(a, later, 3), 0));
+    cr_assert(eq(int, sgp_fleet_take(ad, &last, 0, 2000), 0));
+    exchange(ab, ba, 0);
+    cr_assert(eq(int, sgp_fleet_use(b, later, 3), 0));
+    exchange(ab, ba, SGP_SECOND);
+    cr_assert(eq(i64, round_of(b, 0), 7));
+    exchange(ab, ba, 2 * SGP_SECOND);
+    cr_assert(eq(int, sgp_fleet_next(ba, 2 * SGP_SECOND, &summary, &row), SGP_FLEET_NOTHING),
+        "it has asked once");
+    sgp_fleet_destroy(a);
+    sgp_fleet_destroy(b);
+}
+
 /* A file that asks for signatures, after one that did not, or after another such. */
 Test(fleet, another_file_keeps_rows_that_were_proved_and_verifies_none_again)
 {
