@@ -52,13 +52,18 @@ static bool want(struct sgp_fleet_link *link, struct sgp_summary *summary)
     return used > 0;
 }
 
-/* The earliest row that was not offered on this link; NO_ROW: none. */
+/* The earliest row that was not offered on this link; NO_ROW: none. It is behind the row that was
+ * offered last, unless that has changed since; then it is looked for from the end. */
 static uint32_t first_untold(const struct sgp_fleet_link *link)
 {
     const struct sgp_fleet *fleet = link->fleet;
+    const struct sgp_fleet_held *rows = fleet->rows;
     uint32_t found = NO_ROW;
-    for (uint32_t i = fleet->last; i != NO_ROW && fleet->rows[i].sequence > link->told;
-         i = fleet->rows[i].before)
+    if (link->cursor != NO_ROW && rows[link->cursor].sequence == link->told)
+        return rows[link->cursor].after;
+    if (fleet->first != NO_ROW && rows[fleet->first].sequence > link->told)
+        return fleet->first;
+    for (uint32_t i = fleet->last; i != NO_ROW && rows[i].sequence > link->told; i = rows[i].before)
         found = i;
     return found;
 }
@@ -72,6 +77,7 @@ static bool offer(struct sgp_fleet_link *link, struct sgp_summary *summary)
          i = fleet->rows[i].after) {
         const struct sgp_fleet_held *held = &fleet->rows[i];
         link->told = held->sequence;
+        link->cursor = i;
         if (held->source == link->number)
             continue;
         summary->nodes[used] = held->digest;

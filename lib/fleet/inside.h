@@ -50,6 +50,7 @@ struct sgp_fleet_link {
     struct sgp_fleet_link *next;
     uint32_t number;
     uint64_t told;     /* rows up to this sequence were offered */
+    uint32_t cursor;   /* the row that had it then; NO_ROW: none */
     uint64_t *lacks;   /* a bit for each row: the peer has, or may have, a later version */
     uint64_t *wanted;  /* likewise: the peer wants it */
     uint32_t turn;     /* the row that is given next, if it is wanted */

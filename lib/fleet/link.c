@@ -50,6 +50,7 @@ void sgp_fleet_link_forget(struct sgp_fleet_link *link)
     const struct sgp_fleet *fleet = link->fleet;
     memset(link->lacks, 0, 2u * words_of(fleet) * sizeof *link->lacks);
     link->told = 0;
+    link->cursor = NO_ROW;
     /* each link gives other rows first, so that a peer gets few rows twice */
     link->turn = fleet->count > 0 ? link->number * 40503u % fleet->count : 0;
 }

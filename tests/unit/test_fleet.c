@@ -541,6 +541,66 @@ Test(fleet, another_file_keeps_rows_that_were_proved_and_verifies_none_again)
     sgp_fleet_destroy(a);
 }
 
+enum { MANY = 4096 };
+static char many[MANY][SGP_NAME_BYTES];
+static const char *list[MANY];
+
+/* A row of one of many, at a time at which the link has patience for it. */
+static void take_one(
+    struct sgp_fleet_link *link, uint32_t index, uint32_t number, sgp_time *ret_now)
+{
+    const struct sgp_fleet_row said = net_row(number, 1000);
+    char text[SGP_ROW_TEXT_BYTES];
+    sgp_fleet_row_write(&said, text);
+    const struct sgp_row row = row_by(list[index], (UINT64_C(1000) << 32) + number, text);
+    *ret_now += 10 * SGP_MILLISECOND;
+    cr_assert(eq(int, sgp_fleet_take(link, &row, *ret_now, 2000), 0));
+}
+
+/* What is said on a link until nothing is due; the number of rows. */
+static uint32_t offers(
+    struct sgp_fleet_link *link, sgp_time now, uint64_t *ret_digests, uint32_t summaries)
+{
+    struct sgp_summary summary;
+    struct sgp_row row;
+    uint32_t used = 0;
+    while (summaries-- > 0 && sgp_fleet_next(link, now, &summary, &row) == SGP_FLEET_SUMMARY)
+        for (uint32_t k = 0; k < SGP_SUMMARY_ENTRIES && summary.nodes[k] != 0; k++)
+            ret_digests[used++] = summary.nodes[k];
+    return used;
+}
+
+/* A row that changes is offered once more, behind the others, also the one that was offered last. */
+Test(fleet, all_rows_are_offered_in_the_order_in_which_they_came)
+{
+    static uint64_t digests[MANY + 1];
+    struct sgp_fleet *hub = sgp_fleet_create(
+        &(struct sgp_fleet_settings){.self = "n0", .incarnation = 1000, .rows_max = MANY});
+    struct sgp_fleet_link *from = sgp_fleet_open(hub, 0), *to = sgp_fleet_open(hub, 0);
+    sgp_time now = 0;
+    uint32_t last = SGP_SUMMARY_ENTRIES, later = 100, place = 0;
+    for (uint32_t i = 0; i < MANY; i++) {
+        net_name(many[i], i);
+        list[i] = many[i];
+    }
+    cr_assert(eq(int, sgp_fleet_use(hub, list, MANY), 0));
+    for (uint32_t i = 1; i < MANY; i++)
+        take_one(from, i, 1, &now);
+    cr_assert(eq(int, sgp_fleet_use(hub, list, MANY), 0), "all links begin anew");
+    uint32_t count = offers(to, now, digests, 1);
+    cr_assert(eq(u32, count, last));
+    take_one(from, last, 2, &now);
+    take_one(from, later, 2, &now);
+    count += offers(to, now, digests + count, MANY);
+    cr_assert(eq(u32, count, MANY), "all others, and one of them twice");
+    for (uint32_t i = 1; i < MANY; i++)
+        if (i != later)
+            cr_assert(eq(u64, digests[place++], sgp_fleet_name_digest(list[i])));
+    cr_assert(eq(u64, digests[place++], sgp_fleet_name_digest(list[last])));
+    cr_assert(eq(u64, digests[place++], sgp_fleet_name_digest(list[later])));
+    sgp_fleet_destroy(hub);
+}
+
 Test(fleet, of_more_nodes_those_behind_have_no_rows)
 {
     struct sgp_fleet *c = fleet_by("c", 1000, (struct sgp_fleet_settings){.rows_max = 2});
