@@ -71,6 +71,7 @@ int fleet_rows_open(struct daemon *daemon)
     const struct sgp_fleet_settings settings = {.self = daemon->config->name,
         .incarnation = (uint32_t)clock_seconds(),
         .rows_max = SGP_FLEET_ROWS_MAX,
+        .model = daemon->prepared->fingerprint.shape,
         .context = daemon,
         .sign = sign,
         .has_key = has_key,

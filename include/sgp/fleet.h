@@ -84,6 +84,7 @@ struct sgp_fleet_settings {
     const char *self;     /* this node's name, < SGP_NAME_BYTES; copied */
     uint32_t incarnation; /* seconds since 1970, when the process began */
     uint32_t rows_max;    /* of more nodes, those behind have no rows */
+    uint64_t model;       /* the shape of the fingerprint; what is signed holds for this model */
     void *context;
     /* Sign these bytes, which are a row of this node. False: no memory. NULL: rows are not
      * signed. */

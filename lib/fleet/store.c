@@ -14,7 +14,7 @@
 #define STALE_LEAST (10 * SGP_SECOND)
 #define STALE_INTERVALS 3
 #define NODES_A_SECOND 24u /* whose rows fit a link */
-#define SIGNED_BYTES (SGP_ROW_TEXT_BYTES + SGP_NAME_BYTES + 48u)
+#define SIGNED_BYTES (SGP_ROW_TEXT_BYTES + SGP_NAME_BYTES + 64u)
 
 uint64_t sgp_fleet_name_digest(const char *name)
 {
@@ -132,10 +132,12 @@ struct sgp_row sgp_fleet_row_of(const struct sgp_fleet_held *held, sgp_time now)
 }
 
 /* The signed bytes of a row; docs/PROTOCOL.md. */
-static size_t signed_bytes(const struct sgp_row *row, char bytes[SIGNED_BYTES])
+static size_t signed_bytes(
+    const struct sgp_fleet *fleet, const struct sgp_row *row, char bytes[SIGNED_BYTES])
 {
-    const int count = snprintf(bytes, SIGNED_BYTES, "sgpd row\n%s\n%" PRIu64 "\n%s\n", row->author,
-        row->version, row->text);
+    const int count =
+        snprintf(bytes, SIGNED_BYTES, "sgpd row\n%016" PRIx64 "\n%s\n%" PRIu64 "\n%s\n",
+            fleet->settings.model, row->author, row->version, row->text);
     sgp_assert(count > 0 && (size_t)count < SIGNED_BYTES);
     return (size_t)count;
 }
@@ -146,7 +148,7 @@ static bool is_provable(const struct sgp_fleet *fleet, const struct sgp_row *row
     const struct sgp_fleet_settings *settings = &fleet->settings;
     char bytes[SIGNED_BYTES];
     return row->key[0] != '\0' && settings->has_key(settings->context, row) &&
-           settings->verify(settings->context, row, bytes, signed_bytes(row, bytes));
+           settings->verify(settings->context, row, bytes, signed_bytes(fleet, row, bytes));
 }
 
 static void hold(struct sgp_fleet *fleet, uint32_t index, const struct sgp_row *row,
@@ -180,7 +182,7 @@ int sgp_fleet_tell(struct sgp_fleet *fleet, const struct sgp_fleet_row *row, sgp
         .text = text,
         .key = key,
         .signature = signature};
-    const size_t count = signed_bytes(&own, bytes);
+    const size_t count = signed_bytes(fleet, &own, bytes);
     if (fleet->settings.sign != NULL &&
         !fleet->settings.sign(fleet->settings.context, bytes, count, key, signature))
         return -ENOMEM;

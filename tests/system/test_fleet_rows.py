@@ -147,11 +147,11 @@ class Signed(tls.TlsTest):
     def text(self, round_):
         return "1 1000 training %d 100000 1 0.5 0.5 0.9 1 0.1 10 100 1000 - - - 1 0 v d" % round_
 
-    def row(self, n2, name, version, round_, signer=None, signed=None):
-        """n2 brings a row of a node, by default signed with that node's key."""
+    def row(self, n2, name, version, round_, signer=None, signed=None, model=None):
+        """n2 brings a row of a node, by default signed with that node's key, for this fleet's model."""
         text = self.text(round_)
         author = Author(self.f.key_path(int(name[1:]) if signer is None else signer))
-        what = "sgpd row\n%s\n%d\n%s\n" % (name, version, signed or text)
+        what = "sgpd row\n%016x\n%s\n%d\n%s\n" % (model or self.fingerprint[0], name, version, signed or text)
         n2.send(peer.ROW, name, version, text, author.public, author.sign(what.encode()), 0)
 
     def shown(self, name):
@@ -189,6 +189,12 @@ class Signed(tls.TlsTest):
         self.f.wait("the row of n2", lambda: self.shown("n2") == 99)
         forged = refused(self.node)["forged"]
         self.row(n2, "n2", now + 8, 101, signed=self.text(102))
+        self.assert_dropped(n2, forged)
+
+    def test_a_row_of_a_fleet_that_trains_another_model_is_dropped(self):
+        n2, now = self.neighbour(), int(time.time()) << 32
+        forged = refused(self.node)["forged"]
+        self.row(n2, "n2", now + 7, 99, model=self.fingerprint[0] ^ 1)
         self.assert_dropped(n2, forged)
 
     def test_a_row_that_another_node_has_signed_is_dropped(self):

@@ -333,8 +333,8 @@ static bool verify(void *context, const struct sgp_row *row, const char *bytes, 
 {
     char expected[1024];
     (void)context;
-    (void)snprintf(expected, sizeof expected, "sgpd row\n%s\n%" PRIu64 "\n%s\n", row->author,
-        row->version, row->text);
+    (void)snprintf(expected, sizeof expected, "sgpd row\n%016x\n%s\n%" PRIu64 "\n%s\n", 0u,
+        row->author, row->version, row->text);
     cr_assert(count == strlen(expected) && memcmp(bytes, expected, count) == 0);
     verifications++;
     return signature_fits;
@@ -389,6 +389,55 @@ Test(fleet, rows_that_are_refused_are_counted_and_only_nonsense_ends_the_link)
     cr_assert(eq(int, sgp_fleet_take(link, &good, 0, 2000), 0));
     cr_assert(eq(i64, round_of(a, 1), 7));
     sgp_fleet_destroy(a);
+}
+
+/* A signature that only these bytes have. */
+static void digest_of(const char *bytes, size_t count, char ret_text[SGP_ROW_SIGNATURE_BYTES])
+{
+    uint64_t digest = 0;
+    for (size_t i = 0; i < count; i++)
+        digest = digest * 31 + (uint8_t)bytes[i];
+    (void)snprintf(ret_text, SGP_ROW_SIGNATURE_BYTES, "%016" PRIx64, digest);
+}
+
+static bool sign_digest(void *context, const char *bytes, size_t count,
+    char ret_key[SGP_ROW_KEY_BYTES], char ret_signature[SGP_ROW_SIGNATURE_BYTES])
+{
+    (void)context;
+    (void)snprintf(ret_key, SGP_ROW_KEY_BYTES, "k");
+    digest_of(bytes, count, ret_signature);
+    return true;
+}
+
+static bool verify_digest(void *context, const struct sgp_row *row, const char *bytes, size_t count)
+{
+    char expected[SGP_ROW_SIGNATURE_BYTES];
+    (void)context;
+    digest_of(bytes, count, expected);
+    return strcmp(row->signature, expected) == 0;
+}
+
+/* Two fleets have the same names and keys, and somebody is a node of both. */
+Test(fleet, a_row_of_a_fleet_that_trains_another_model_is_not_taken)
+{
+    struct sgp_fleet_settings settings = {
+        .model = 1, .sign = sign_digest, .has_key = has_key, .verify = verify_digest};
+    struct sgp_fleet *here = fleet_by("a", 1000, settings), *same = fleet_by("b", 1000, settings);
+    settings.model = 2;
+    struct sgp_fleet *other = fleet_by("b", 1000, settings);
+    struct sgp_fleet_link *link = sgp_fleet_open(here, 0), *far = sgp_fleet_open(other, 0);
+    key_fits = true;
+    tell(other, 99, 0);
+    exchange(link, far, 0);
+    cr_assert(eq(i64, round_of(here, 1), SGP_ROUND_NONE));
+    cr_assert(eq(u64, sgp_fleet_counts(here).forged, 1));
+    struct sgp_fleet_link *near = sgp_fleet_open(same, 0);
+    tell(same, 7, 0);
+    exchange(link, near, 0);
+    cr_assert(eq(i64, round_of(here, 1), 7));
+    sgp_fleet_destroy(here);
+    sgp_fleet_destroy(same);
+    sgp_fleet_destroy(other);
 }
 
 Test(fleet, a_row_in_the_name_of_the_reader_only_raises_its_next_version)
