@@ -273,8 +273,6 @@ void sgp_network_measure_rows(struct sgp_network *network, float *gradient, cons
 {
     memset(squares, 0, rows * sizeof *squares);
     backward(network, gradient, x, weight, rows, squares);
-    for (size_t r = 0; r < rows; r++) /* the loss was the mean of the rows */
-        squares[r] *= (double)rows * (double)rows;
 }
 
 /* A product of 0 and infinity is not a number, so a row that counts nothing becomes all zero. */

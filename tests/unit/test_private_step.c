@@ -123,6 +123,73 @@ Test(private_step, a_row_that_overflows_is_left_out)
     sgp_dataset_destroy(rest);
 }
 
+/* Whether x is finite after a step from `values`, with rows of one column. */
+static bool is_finite_after(const struct sgp_dataset *rows, const float *values)
+{
+    struct sgp_learner_settings settings =
+        settings_of("dense 1 tanh, dense 2", SGP_LOSS_CROSS_ENTROPY, rows, 8);
+    settings.privacy = (struct sgp_learner_privacy){.clip = 4};
+    struct sgp_trainer *trainer = create(&settings);
+    struct sgp_trainer_state state = {0};
+    trainer->methods->state(trainer, &state);
+    state.x = values;
+    trainer->methods->resume(trainer, &state);
+    (void)train(trainer, 1, 1);
+    bool finite = true;
+    for (uint64_t i = 0; i < settings.model.parameters; i++)
+        finite = finite && isfinite(values_of(trainer)[i]);
+    trainer->methods->destroy(trainer);
+    return finite;
+}
+
+/* The weights of others may be such that a gradient overflows with some factor, and not with
+ * another. Infinity times the 0 of a saturated unit would tell that the row was drawn. */
+Test(private_step, huge_weights_do_not_tell_of_a_row)
+{
+    enum { ROWS = 8 };
+    float features[ROWS];
+    uint32_t labels[ROWS];
+    struct sgp_dataset *rows = NULL;
+    for (uint32_t r = 0; r < ROWS; r++) {
+        features[r] = -1;
+        labels[r] = 0;
+    }
+    cr_assert(eq(int, sgp_dataset_create_memory(features, labels, NULL, ROWS, 1, 2, 1, &rows), 0));
+    for (int power = 118; power < 128; power++) {
+        /* The unit is saturated: its derivative is 0. All rows count as the wrong class. */
+        const float huge = ldexpf(1.5F, power);
+        const float values[] = {100, 0, huge, -huge, 0, 0};
+        cr_assert(is_finite_after(rows, values), "2^%d", power);
+    }
+    sgp_dataset_destroy(rows);
+}
+
+static double length_moved(float feature, uint32_t label, double clip)
+{
+    enum { COUNT = 2 * 2 + 2 };
+    const float features[] = {feature, feature};
+    double moved[COUNT];
+    struct sgp_dataset *row = NULL;
+    cr_assert(eq(int, sgp_dataset_create_memory(features, &label, NULL, 1, 2, 2, 1, &row), 0));
+    struct sgp_learner_settings settings = settings_of("dense 2", SGP_LOSS_CROSS_ENTROPY, row, 1);
+    settings.schedule.learning_rate = 1 / clip;
+    settings.privacy.clip = clip;
+    step_once(&settings, 1, moved);
+    sgp_dataset_destroy(row);
+    return length_of(moved, COUNT) * clip;
+}
+
+/* A factor that float32 cannot hold to all digits would not shorten the gradient enough. One of the
+ * two labels is wrong, and has a gradient. */
+Test(private_step, no_gradient_is_too_long_to_be_clipped)
+{
+    const double clip = 1e-6;
+    for (float feature = 1e30F; feature < 3e38F; feature *= 1.3F)
+        for (uint32_t label = 0; label < 2; label++)
+            cr_assert(le(dbl, length_moved(feature, label, clip), clip * (1 + 1e-5)), "%g",
+                (double)feature);
+}
+
 static void refuse(
     const char *layers, void (*change)(struct sgp_learner_settings *), const char *word)
 {
