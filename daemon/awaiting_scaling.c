@@ -5,6 +5,7 @@
 
 #include "awaiting_scaling_inside.h"
 #include "setup/scaling.h"
+#include "store/privacy_account.h"
 #include "store/state_directory.h"
 
 #include <errno.h>
@@ -100,11 +101,15 @@ static int run(struct awaiting_scaling *awaiting, struct sgp_error *error)
     return code < 0 ? sgp_fail(error, code, "%s", awaiting->why.text) : code;
 }
 
-/* A directory that cannot be written would be found after the wait, which may take long. */
+/* A directory that cannot be written would be found after the wait, which may take long. One with
+ * an account of private steps must be found before statistics of rows leave. */
 static int open_state_directory(const struct config *config, struct sgp_error *error)
 {
     const int directory = state_directory_open(config->state_directory, error);
-    const int code = directory < 0 ? directory : scaling_try_to_keep(config, error);
+    int code =
+        directory < 0 ? directory : privacy_account_check_absent(config->state_directory, error);
+    if (code == 0)
+        code = scaling_try_to_keep(config, error);
     return code < 0 ? code : directory;
 }
 

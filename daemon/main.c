@@ -149,22 +149,37 @@ static int refuse(const struct sgp_error *error, bool check)
                                     : EXIT_STATUS_CONFIG;
 }
 
+/* What private steps have cost, and how many may follow; or that there must be no account. */
+static int check_account(
+    const struct config *config, const struct prepared *prepared, struct sgp_error *error)
+{
+    const struct prepared_privacy *privacy = &prepared->privacy;
+    struct privacy_sum spent = {0};
+    if (!privacy->on && prepared->topology->nodes[prepared->self].relay)
+        return 0;
+    if (!privacy->on)
+        return privacy_account_check_absent(config->state_directory, error);
+    int code = privacy_account_read(config->state_directory, config->name, error, &spent);
+    if (code < 0)
+        return code;
+    (void)printf("counted    %llu steps so far, epsilon %.4g\n"
+                 "left       %llu more steps within epsilon\n",
+        (unsigned long long)spent.steps, sgp_privacy_epsilon(&spent.cost, config->privacy_delta),
+        (unsigned long long)sgp_privacy_steps_left(
+            &spent.cost, &privacy->step, config->privacy_epsilon, config->privacy_delta));
+    return 0;
+}
+
 /* Print what would run, and where. *prepared is the caller's. */
 static int check(const struct config *config, const struct prepared *prepared)
 {
     struct sgp_error error = {0};
-    struct privacy_sum spent = {0};
     struct site site;
     if (site_check(config, &error, &site) < 0)
         return refuse(&error, true);
     prepared_print(stdout, prepared);
-    if (prepared->privacy.on &&
-        privacy_account_read(config->state_directory, config->name, &error, &spent) < 0)
+    if (check_account(config, prepared, &error) < 0)
         return refuse(&error, true);
-    if (prepared->privacy.on)
-        (void)printf("counted    %llu steps so far, epsilon %.4g\n",
-            (unsigned long long)spent.steps,
-            sgp_privacy_epsilon(&spent.cost, config->privacy_delta));
     if (runs_print(stdout, prepared, &error) < 0)
         return refuse(&error, true);
     for (uint32_t i = 0; i < site.warning_count; i++)

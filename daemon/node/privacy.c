@@ -8,10 +8,13 @@
 
 int privacy_open(struct daemon *daemon, struct sgp_error *error)
 {
-    return daemon->prepared->privacy.on
-               ? privacy_account_open(
-                     &daemon->privacy, daemon->config->state_directory, daemon->config->name, error)
-               : 0;
+    const struct prepared *prepared = daemon->prepared;
+    const char *directory = daemon->config->state_directory;
+    if (prepared->privacy.on)
+        return privacy_account_open(&daemon->privacy, directory, daemon->config->name, error);
+    return prepared->topology->nodes[prepared->self].relay
+               ? 0
+               : privacy_account_check_absent(directory, error);
 }
 
 static double epsilon_now(const struct daemon *daemon)

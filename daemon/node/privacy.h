@@ -7,7 +7,7 @@
 #include "state.h"
 
 /* Open the account, before anything else is written to the state directory. 0, or negative with
- * *error. Without [privacy] there is none. */
+ * *error. Without [privacy] there is none, and a former one is an error, except at a relay. */
 int privacy_open(struct daemon *daemon, struct sgp_error *error);
 
 /* Whether so many steps may be taken now; then they are charged. Always true without [privacy]. */

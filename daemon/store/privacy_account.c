@@ -157,6 +157,18 @@ static void path_of(const char *directory, char path[static PATH_BYTES])
     (void)snprintf(path, PATH_BYTES, "%s/" PRIVACY_ACCOUNT_FILE, directory);
 }
 
+int privacy_account_check_absent(const char *directory, struct sgp_error *error)
+{
+    char path[PATH_BYTES];
+    path_of(directory, path);
+    return access(path, F_OK) < 0 && errno == ENOENT
+               ? 0
+               : sgp_fail(error, SGP_E_STATE,
+                     "%s: this node has counted private steps, and without [privacy] its next "
+                     "ones tell rows; move the file away first",
+                     path);
+}
+
 /* ---- writing ---- */
 
 /* One slot is always whole: the older one is filled, and its checksum is set last. */

@@ -40,6 +40,10 @@ struct privacy_account {
 int privacy_account_open(struct privacy_account *account, const char *directory, const char *name,
     struct sgp_error *error);
 
+/* Before this node does anything with its rows that is not counted. Returns 0, or SGP_E_STATE if
+ * the directory has an account, sound or not: it would not know of that. */
+int privacy_account_check_absent(const char *directory, struct sgp_error *error);
+
 /* Charge for so many steps of this cost each, unless the sum would be above epsilon at delta.
  * Returns whether the steps may be taken. After false nothing has changed. Blocks on the disk now
  * and then. */

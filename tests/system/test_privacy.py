@@ -10,6 +10,7 @@ import threading
 
 import fleet
 import peer
+from attached import ATTACHED
 from fleet import FleetTest
 
 PRIVATE = {"train.epochs": None, "train.rounds": "60", "train.batch": "20", "privacy.epsilon": "4",
@@ -170,7 +171,9 @@ class Private(FleetTest):
         self.assertIn("what was spent is unknown", f.nodes[0].log())
         said = subprocess.run([*f.command(f.nodes[0]), "--privacy-spent", "60"], stdout=subprocess.PIPE, text=True, check=True).stdout
         self.assertIn("stated: 60 steps", said)
-        self.assertIn("counted    60 steps so far", f.check()[1])
+        said = f.check()[1]
+        self.assertIn("counted    60 steps so far", said)
+        self.assertRegex(said, r"left       [01] more steps")
         again = subprocess.run([*f.command(f.nodes[0]), "--privacy-spent", "1"], stderr=subprocess.PIPE, text=True, check=False)
         self.assertNotEqual(again.returncode, 0)
         self.assertIn("nothing is to be stated", again.stderr)
@@ -184,6 +187,33 @@ class Private(FleetTest):
             node.end()
         f.write_configuration(0, private(), {})
         self.assertIn("--privacy-spent", f.check()[1])
+
+    def test_plain_steps_between_private_ones_are_refused(self):
+        """An account does not know of plain steps, so a node that has one takes none, also for a program."""
+        f = self.fleet(2, options=private())
+        f.start()
+        f.wait_state("finished")
+        for node in f.nodes:
+            node.end()
+        account = os.path.join(f.nodes[0].directory, "privacy")
+        plain = {**PRIVATE, "privacy.epsilon": None}
+        for options in (plain, {**plain, "data.scale": "fleet"}, {**plain, **ATTACHED}):
+            f.write_configuration(0, options, {})
+            status, said = f.check()
+            self.assertNotEqual(status, 0, said)
+            self.assertIn("this node has counted private steps", said)
+        for options in (plain, {**plain, "data.scale": "fleet"}):
+            f.write_configuration(0, options, {})
+            f.nodes[0].start()
+            self.assertNotEqual(f.nodes[0].process.wait(fleet.PATIENCE), 0)
+        self.assertEqual(f.nodes[0].log().count("this node has counted private steps"), 2)
+        self.assertNotIn("scale.json", os.listdir(f.nodes[0].directory))
+        f.write_configuration(0, private(), {})
+        self.assertIn("counted    60 steps so far", f.check()[1])
+        os.rename(account, account + ".old")
+        self.assertIn("--privacy-spent", f.check()[1])
+        f.write_configuration(0, plain, {})
+        self.assertEqual(f.check()[0], 0)
 
 
 def steps(status):
