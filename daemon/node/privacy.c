@@ -2,6 +2,9 @@
 /* The account of the running node; see privacy.h. */
 #include "privacy.h"
 
+#include "notes.h"
+
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -22,20 +25,37 @@ static double epsilon_now(const struct daemon *daemon)
     return sgp_privacy_epsilon(&daemon->privacy.counted.cost, daemon->config->privacy_delta);
 }
 
+#define DISK_ERROR "privacy:"
+
+/* Tell the user why there is no step, or that there are steps again; once each. */
+static void tell(struct daemon *daemon, bool may, bool had_failed)
+{
+    const bool failed = daemon->privacy.failed, spent = !may && !failed;
+    if (failed && !had_failed)
+        notes_error(daemon,
+            DISK_ERROR " the account in %s cannot be written (%s); this node takes no step until "
+                       "it can, and goes on mixing",
+            daemon->config->state_directory, sgp_strerror(-errno));
+    if (had_failed && !failed)
+        notes_mended(daemon, DISK_ERROR);
+    if (spent && !daemon->privacy_spent)
+        sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
+            "event=privacy_spent epsilon=%.6g of=%.6g steps=%" PRIu64
+            " text=\"this node takes no more steps, and goes on mixing\"",
+            epsilon_now(daemon), daemon->config->privacy_epsilon, daemon->privacy.counted.steps);
+    daemon->privacy_spent = spent;
+}
+
 bool privacy_may_step(struct daemon *daemon, uint32_t steps)
 {
     const struct prepared_privacy *privacy = &daemon->prepared->privacy;
     const struct config *config = daemon->config;
     if (!privacy->on)
         return true;
+    const bool had_failed = daemon->privacy.failed;
     bool may = privacy_account_charge(
         &daemon->privacy, &privacy->step, steps, config->privacy_epsilon, config->privacy_delta);
-    if (!may && !daemon->privacy_spent)
-        sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
-            "event=privacy_spent epsilon=%.6g of=%.6g steps=%" PRIu64
-            " text=\"this node takes no more steps, and goes on mixing\"",
-            epsilon_now(daemon), config->privacy_epsilon, daemon->privacy.counted.steps);
-    daemon->privacy_spent = !may;
+    tell(daemon, may, had_failed);
     return may;
 }
 

@@ -10,7 +10,8 @@
  * *error. Without [privacy] there is none, and a former one is an error, except at a relay. */
 int privacy_open(struct daemon *daemon, struct sgp_error *error);
 
-/* Whether so many steps may be taken now; then they are charged. Always true without [privacy]. */
+/* Whether so many steps may be taken now; then they are charged. False if epsilon is spent, or if
+ * the disk does not take the charge. Always true without [privacy]. */
 bool privacy_may_step(struct daemon *daemon, uint32_t steps);
 
 /* Fill in what the status shows. */

@@ -127,11 +127,12 @@ static int read_slot(
     return use(&file, path, name, error, ret_slot);
 }
 
-/* Whether an earlier run has left anything, perhaps with steps that nobody counted. */
+/* Whether an earlier run has left anything: perhaps steps that nobody counted, or statistics that
+ * were told for a common scaling. */
 static bool has_trained(const char *directory)
 {
     static const char *const names[] = {
-        "ledger", "checkpoint", "checkpoint.1", "model.safetensors", "history.csv"};
+        "ledger", "checkpoint", "checkpoint.1", "model.safetensors", "history.csv", "scale.json"};
     bool found = false;
     DIR *stream = opendir(directory);
     struct dirent *entry;
@@ -188,17 +189,30 @@ static void write_slot(struct privacy_account *account)
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-static void flush(const struct privacy_account *account)
+static bool flush(const struct privacy_account *account)
 {
-    (void)msync(account->map, sizeof(struct privacy_file), MS_SYNC);
+    return msync(account->map, sizeof(struct privacy_file), MS_SYNC) == 0;
+}
+
+/* After a rename. Some file systems cannot do that, and need no such call: EINVAL. */
+static bool flush_directory(const char *directory)
+{
+    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool flushed = fd >= 0 && (fsync(fd) == 0 || errno == EINVAL);
+    int code = errno;
+    if (fd >= 0)
+        (void)close(fd);
+    errno = code;
+    return flushed;
 }
 
 /* Write a whole file under a temporary name, then rename it. */
-static int write_file(
-    const char *path, const char *name, const struct privacy_sum *spent, struct sgp_error *error)
+static int write_file(const char *directory, const char *name, const struct privacy_sum *spent,
+    struct sgp_error *error)
 {
     struct privacy_file file = {.header = {.version = VERSION, .orders = SGP_PRIVACY_ORDERS}};
-    char temporary[PATH_BYTES + 8];
+    char path[PATH_BYTES], temporary[PATH_BYTES + 8];
+    path_of(directory, path);
     memcpy(file.header.magic, magic, sizeof magic);
     (void)snprintf(file.header.name, sizeof file.header.name, "%s", name);
     struct privacy_account account = {
@@ -208,7 +222,7 @@ static int write_file(
     (void)snprintf(temporary, sizeof temporary, "%s.new", path);
     int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
     bool written = fd >= 0 && write(fd, &file, sizeof file) == sizeof file && fsync(fd) == 0 &&
-                   rename(temporary, path) == 0;
+                   rename(temporary, path) == 0 && flush_directory(directory);
     int code = written ? 0 : errno != 0 ? -errno : -EIO;
     if (fd >= 0)
         (void)close(fd);
@@ -242,7 +256,7 @@ int privacy_account_open(struct privacy_account *account, const char *directory,
     int code = read_slot(path, name, error, &slot);
     if (code == -ENOENT)
         code = has_trained(directory) ? fail_lost(path, error)
-                                      : write_file(path, name, &nothing, error);
+                                      : write_file(directory, name, &nothing, error);
     if (code == 0)
         code = map(account, path, error);
     if (code < 0)
@@ -251,19 +265,21 @@ int privacy_account_open(struct privacy_account *account, const char *directory,
     account->counted = account->aside = slot.counted;
     find_boot(account->boot);
     write_slot(account);
-    flush(account);
+    (void)flush(account); /* the first step is above what is set aside, and so needs another */
     return 0;
 }
 
 bool privacy_account_charge(struct privacy_account *account, const struct sgp_privacy_cost *step,
     uint64_t steps, double epsilon, double delta)
 {
-    struct privacy_sum sum = account->counted;
+    const struct privacy_sum counted = account->counted, aside = account->aside;
+    struct privacy_sum sum = counted;
     sum.steps += steps;
     sgp_privacy_add(&sum.cost, step, steps);
+    account->failed = false;
     if (!(sgp_privacy_epsilon(&sum.cost, delta) <= epsilon))
         return false;
-    const bool ahead = sum.steps > account->aside.steps;
+    const bool ahead = sum.steps > aside.steps;
     account->counted = sum;
     if (ahead) {
         uint64_t left = sgp_privacy_steps_left(&sum.cost, step, epsilon, delta);
@@ -273,9 +289,15 @@ bool privacy_account_charge(struct privacy_account *account, const struct sgp_pr
     }
     raise_sum(&account->aside, &account->counted); /* other steps may cost more each */
     write_slot(account);
-    if (ahead)
-        flush(account);
-    return true;
+    if (!ahead)
+        return true;
+    write_slot(account); /* the other slot: a torn page may spoil one of them */
+    account->failed = !flush(account);
+    if (account->failed) {
+        account->counted = counted;
+        account->aside = aside;
+    }
+    return !account->failed;
 }
 
 void privacy_account_close(struct privacy_account *account)
@@ -284,7 +306,7 @@ void privacy_account_close(struct privacy_account *account)
         return;
     account->aside = account->counted;
     write_slot(account);
-    flush(account);
+    (void)flush(account); /* else what was set aside counts as spent after a power cut */
     (void)munmap(account->map, sizeof(struct privacy_file));
     *account = (struct privacy_account){0};
 }
@@ -303,7 +325,7 @@ int privacy_account_state(const char *directory, const char *name, const struct 
             (unsigned long long)slot.counted.steps);
     if (code != -ENOENT && code != SGP_E_DATA)
         return sgp_fail(error, code, "%s", why.text);
-    return write_file(path, name, spent, error);
+    return write_file(directory, name, spent, error);
 }
 
 int privacy_account_read(

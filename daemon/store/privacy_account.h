@@ -7,9 +7,10 @@
  *
  * `counted` is exact. It survives if the process is killed at any instruction, as the ledger does
  * (ledger.h). `set aside` is ahead of it by a part of what is left, and is on the disk before any
- * of these steps is taken. After a power cut, which the other boot shows, all that was set aside
- * counts as spent. So it does if the boot cannot be read, unless the end was clean. A clean end
- * sets nothing aside. A reset of the node leaves the file.
+ * of these steps is taken. It is in both slots then, so that a torn page does not lose it. After a
+ * power cut, which the other boot shows, all that was set aside counts as spent. So it does if the
+ * boot cannot be read, unless the end was clean. A clean end sets nothing aside. A reset of the
+ * node leaves the file.
  *
  * Fails: at open, if the file is lost or damaged though the node has trained; then its operator
  * must state what was spent. Thread: the loop thread. */
@@ -30,6 +31,7 @@ struct privacy_account {
     struct privacy_sum counted, aside;
     uint64_t sequence;
     char boot[40];      /* of the machine; "": unknown */
+    bool failed;        /* the latest charge: the disk has not taken it */
     unsigned char *map; /* NULL: not open */
 };
 
@@ -45,8 +47,9 @@ int privacy_account_open(struct privacy_account *account, const char *directory,
 int privacy_account_check_absent(const char *directory, struct sgp_error *error);
 
 /* Charge for so many steps of this cost each, unless the sum would be above epsilon at delta.
- * Returns whether the steps may be taken. After false nothing has changed. Blocks on the disk now
- * and then. */
+ * Returns whether the steps may be taken. They may not either if they would have to be set aside on
+ * the disk, and it fails: then `failed` is true, and a later call tries again. After false no step
+ * is counted. Blocks on the disk now and then. */
 bool privacy_account_charge(struct privacy_account *account, const struct sgp_privacy_cost *step,
     uint64_t steps, double epsilon, double delta);
 

@@ -9,11 +9,32 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define DELTA 1e-5
+
+static bool disk_fails;
+static unsigned directories_flushed;
+
+/* In the place of the C library's. */
+int msync(void *address, size_t length, int flags)
+{
+    if (!disk_fails)
+        return (int)syscall(SYS_msync, address, length, flags);
+    errno = EIO;
+    return -1;
+}
+
+int fsync(int fd)
+{
+    struct stat info;
+    directories_flushed += fstat(fd, &info) == 0 && S_ISDIR(info.st_mode);
+    return (int)syscall(SYS_fsync, fd);
+}
 
 static char directory[] = "/tmp/sgp-privacy-XXXXXX";
 static struct sgp_privacy_cost step;
@@ -36,6 +57,7 @@ static void end(void)
     remove_file("privacy");
     remove_file("privacy.new");
     remove_file("ledger");
+    remove_file("scale.json");
     (void)rmdir(directory);
 }
 
@@ -198,4 +220,51 @@ Test(privacy_account, a_lost_or_damaged_file_needs_a_statement)
     cr_assert(eq(int, privacy_account_open(&other, directory, "n1", &error), SGP_E_STATE));
     cr_assert(strstr(error.text, "account of node n0") != NULL, "%s", error.text);
     cr_assert(eq(int, privacy_account_state(directory, "n1", &spent, &error), SGP_E_STATE));
+}
+
+/* A power cut can tear the page, so that the slot that was being written is lost. */
+Test(privacy_account, after_a_torn_page_what_was_set_aside_is_spent)
+{
+    struct privacy_account account = open_account();
+    memset(account.boot, 'x', 8);
+    cr_assert(privacy_account_charge(&account, &step, 1, 8, DELTA));
+    const uint64_t aside = account.aside.steps;
+    cr_assert(gt(u64, aside, 1));
+    const size_t slot = 2 * sizeof(uint64_t) + sizeof account.boot + 2 * sizeof account.counted;
+    char path[256];
+    (void)snprintf(path, sizeof path, "%s/privacy", directory);
+    struct stat info;
+    cr_assert(eq(int, stat(path, &info), 0));
+    const size_t first = (size_t)info.st_size - 2 * slot;
+    write_over("privacy", (long)(first + account.sequence % 2 * slot), "\377\377\377", 3);
+    account = open_account();
+    cr_assert(ge(u64, account.counted.steps, aside));
+    privacy_account_close(&account);
+}
+
+Test(privacy_account, no_step_is_taken_that_the_disk_does_not_hold)
+{
+    struct privacy_account account = open_account();
+    disk_fails = true;
+    cr_assert(not(privacy_account_charge(&account, &step, 1, 8, DELTA)));
+    cr_assert(eq(u64, account.counted.steps, 0));
+    cr_assert(eq(u64, account.aside.steps, 0), "the next charge goes to the disk, too");
+    disk_fails = false;
+    cr_assert(privacy_account_charge(&account, &step, 1, 8, DELTA));
+    cr_assert(eq(u64, account.counted.steps, 1));
+    privacy_account_close(&account);
+}
+
+Test(privacy_account, the_name_of_a_new_file_is_on_the_disk)
+{
+    struct privacy_account account = open_account();
+    cr_assert(eq(u32, directories_flushed, 1));
+    privacy_account_close(&account);
+}
+
+/* A node that told statistics of its rows has its scaling file, and perhaps nothing else. */
+Test(privacy_account, statistics_told_need_a_statement)
+{
+    write_over("scale.json", 0, "{}", 2);
+    expect_refusal("does not exist");
 }
