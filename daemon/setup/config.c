@@ -511,6 +511,10 @@ static int check_privacy(struct reading *r)
         {CONFIG_ID_SCALE, of_fleet,
             "with [privacy] no statistics of this node's rows may leave it; give a scaling file "
             "that is public, or made of public rows by sgpctl scaling"},
+        {CONFIG_ID_SHARDS,
+            config->shards.kind == SGP_SHARD_SORTED || config->shards.kind == SGP_SHARD_DIRICHLET,
+            "with [privacy] the rows of others may not say which rows are its own; give none, "
+            "contiguous or round-robin"},
         {CONFIG_ID_ROUNDS, config->rounds == 0,
             "with [privacy] the end of training may not tell how many rows the node has; give "
             "[train] rounds in the place of epochs"},

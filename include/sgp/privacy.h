@@ -16,7 +16,8 @@
 #include "sgp/status.h"
 
 #define SGP_PRIVACY_ORDERS 70u /* 2 to 64, 80, 96, 128, 192, 256, 384, 512 */
-#define SGP_PRIVACY_NOISE_MIN 0.1
+/* The normal numbers of a step end at 9.2 deviations. One row must move its sum by less of them. */
+#define SGP_PRIVACY_NOISE_MIN 0.3
 #define SGP_PRIVACY_NOISE_MAX 1e4
 #define SGP_PRIVACY_EPSILON_MIN 0.01 /* orders up to 512 bear no smaller one at a usual delta */
 #define SGP_PRIVACY_EPSILON_MAX 100.0

@@ -91,6 +91,9 @@ class Refusals(FleetTest):
         self.refused("without epsilon", privacy__epsilon=None, privacy__noise="1")
         self.refused("clips and adds noise itself", model__kind="attached", model__layers=None)
         self.refused("larger epsilon", privacy__epsilon="0.011", privacy__delta="1e-12")
+        self.refused("which rows are its own", data__shards="sorted")
+        self.refused("which rows are its own", data__shards="dirichlet:0.5")
+        self.refused("noise", privacy__noise="0.2")
 
     def test_files_with_owners_are_refused(self):
         f = self.fleet(2, options=private(train__algorithm="backup"))
@@ -214,6 +217,22 @@ class Private(FleetTest):
         self.assertIn("--privacy-spent", f.check()[1])
         f.write_configuration(0, plain, {})
         self.assertEqual(f.check()[0], 0)
+
+
+class Reload(FleetTest):
+    def test_a_file_with_owners_is_refused(self):
+        """A worker that has spent its epsilon would block its owner. The algorithm is that of the start, so it refuses owners."""
+        f = self.fleet(3, phases=[[(0, 1), (1, 0), (1, 2), (2, 1)]], options=private(train__rounds="100k"))
+        f.start()
+        f.wait_round(0, 3)
+        with open(os.path.join(f.directory, "n0.dot"), "w", encoding="utf-8") as file:
+            file.write('digraph owner {\n  n0 [address="%s"];\n  n1 [address="%s"];\n  n2 [address="%s", train=false, owns=all];\n'
+                       '  n0 -> n2;\n  n1 -> n2;\n  n2 -> n0;\n  n2 -> n1;\n}\n' % tuple(f.address(0, i) for i in range(3)))
+        code, said = f.nodes[0].get("/v1/reload", "POST")
+        self.assertNotEqual(code, 200, said)
+        self.assertIn("owns the vector, which algorithm sgp has no use for", said.decode())
+        number = f.nodes[0].status()["round"]
+        f.wait_round(0, number + 3)
 
 
 def steps(status):
