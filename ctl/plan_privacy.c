@@ -114,9 +114,9 @@ const struct ctl_command ctl_plan_privacy_command = {.words = "plan-privacy",
     .help =
         "The steps are those of differentially private SGD: each row is in a step with the\n"
         "probability batch / rows, its gradient is clipped, and noise is added to the sum. The\n"
-        "account is by Renyi divergences of whole orders, for tables that differ by one row\n"
-        "added or removed. It overstates epsilon by 10 to 20%, and never understates it. No\n"
-        "daemon is needed.\n"
+        "account is by Renyi divergences of whole orders, for a row against an empty one in\n"
+        "its place. It overstates epsilon by 10 to 20%, and never understates it. No daemon is\n"
+        "needed.\n"
         "\n"
         "  sgpctl plan-privacy --rows 1000 --batch 32 --epochs 20 --noise 1.5\n"
         "  sgpctl plan-privacy --rows 15000 --batch 64 --epochs 10 --epsilon 1\n",

@@ -69,9 +69,10 @@ void privacy_view(const struct daemon *daemon, struct view_status *view)
     view->privacy_epsilon = epsilon_now(daemon);
     view->privacy_spent = daemon->privacy_spent;
     (void)snprintf(view->privacy, sizeof view->privacy,
-        "epsilon %.4g, delta %.4g, for each row of %s, against all others together, if one row is "
-        "added or removed. Counted: %" PRIu64 " noisy steps. Not counted: the number of rows, the "
-        "scaling, measures of held-out rows, choices made by looking at results",
+        "epsilon %.4g, delta %.4g, for each row of %s, against all others together, with the "
+        "number of rows known: a row against an empty one in its place. Counted: %" PRIu64
+        " noisy steps. Not counted: the number of rows, which rows are this node's, the scaling, "
+        "measures of held-out rows, choices made by looking at results",
         view->privacy_epsilon, config->privacy_delta, config->name, daemon->privacy.counted.steps);
 }
 
