@@ -54,16 +54,9 @@ uint32_t sgp_clipped_draw(
 void sgp_clipped_measure(struct sgp_clipped *clipped, struct sgp_network *network, float *gradient,
     const float *x, double weight, uint32_t drawn)
 {
-    /* Measure at twice the size, and sum at no more than the size. A value that overflows in the sum
-     * has then overflowed here, whatever the rounding, and one that underflows here does so there.
-     */
-    enum { SIZE = 2 };
-    for (uint32_t i = 0; i < clipped->capacity; i++)
-        clipped->factors[i] = SIZE;
-    sgp_network_weigh_rows(network, clipped->capacity, clipped->factors);
     sgp_network_measure_rows(network, gradient, x, weight, clipped->capacity, clipped->squares);
     for (uint32_t i = 0; i < clipped->capacity; i++) {
-        double length = sqrt(clipped->squares[i]) / SIZE;
+        double length = sqrt(clipped->squares[i]);
         double factor = length > clipped->clip ? clipped->clip / length : 1;
         bool counts = i < drawn && isfinite(length) && factor >= (double)FLT_MIN;
         clipped->factors[i] = counts ? (float)factor : 0;

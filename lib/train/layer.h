@@ -33,12 +33,17 @@ struct sgp_pass {
     uint64_t chance;     /* random number that differs by layer, step and node */
 
     /* backward only */
-    float *delta;    /* gradient with respect to `output`; may be overwritten */
-    float *below;    /* written: gradient with respect to `input`. NULL: not needed */
+    float *delta; /* gradient with respect to `output`; may be overwritten */
+    /* Written: gradient with respect to `input`. NULL: not needed. There is room for the output,
+     * too. */
+    float *below;
     float *gradient; /* as x; the gradients of the layer are written */
     /* Not NULL: instead of the gradients, add for each row the square of the length of its own
      * gradient. `gradient` is then scratch. Only layers that are `by_row` are asked. */
     double *squares;
+    /* Not NULL: the gradients are the sum over rows of factors[row] times the row's own. `below` is
+     * that of the rows without factors. Only layers that are `by_row` are asked. */
+    const float *factors;
 };
 
 struct sgp_layer_methods {

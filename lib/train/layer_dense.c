@@ -100,6 +100,20 @@ static void add_squares(const struct sgp_pass *pass, const float *input)
                             (square_of(input + r * inputs, inputs) + 1);
 }
 
+/* The delta of each row times its factor, for the gradients alone. Rounding here changes a value of
+ * the gradient by its last bit. Further down it would be multiplied by weights. */
+static const float *weigh_rows(const struct sgp_pass *pass)
+{
+    const size_t outputs = pass->layer->outputs;
+    float *weighed = pass->below ? pass->below : pass->delta;
+    for (size_t r = 0; r < pass->rows; r++)
+        for (size_t c = 0; c < outputs; c++)
+            weighed[r * outputs + c] = pass->delta[r * outputs + c] * pass->factors[r];
+    sgp_activation_backward(SGP_ACTIVATION_NONE, weighed, pass->gradient + pass->layer->biases,
+        NULL, pass->rows, outputs);
+    return weighed;
+}
+
 static void dense_backward(const struct sgp_pass *pass)
 {
     const struct sgp_layer *layer = pass->layer;
@@ -108,11 +122,12 @@ static void dense_backward(const struct sgp_pass *pass)
         pass->output, pass->rows, layer->outputs);
     const struct sgp_product_shape shape = {pass->rows, layer->inputs, layer->outputs};
     const float *input = ordered ? pass->kept : pass->input;
+    const float *delta = pass->factors ? weigh_rows(pass) : pass->delta;
     if (pass->squares)
         add_squares(pass, input);
     else
         sgp_product_gradient(
-            pass->product, &shape, pass->gradient + layer->weights, pass->delta, input, false);
+            pass->product, &shape, pass->gradient + layer->weights, delta, input, false);
     if (!pass->below)
         return;
     float *planes = ordered ? pass->kept : pass->below; /* the rows are no longer needed */

@@ -200,8 +200,7 @@ static void differentiate_clipped(struct sgp_learner *learner, double weight, co
     *loss += sgp_network_loss(network, learner->labels, learner->values, count).loss;
     sgp_clipped_measure(clipped, network, gradient, x, weight, drawn);
     (void)sgp_network_loss(network, learner->labels, learner->values, count);
-    sgp_network_weigh_rows(network, count, clipped->factors);
-    sgp_network_backward(network, gradient, x, weight, count);
+    sgp_network_backward_rows(network, gradient, x, weight, count, clipped->factors);
 }
 
 /* The gradient of a private step (Abadi et al. 2016, algorithm 1). Rows are drawn by lot, and their

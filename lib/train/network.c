@@ -228,7 +228,7 @@ static void add_arounds(const struct sgp_network *network, uint32_t l, float *de
 }
 
 static void backward(struct sgp_network *network, float *gradient, const float *x, double weight,
-    size_t rows, double *squares)
+    size_t rows, double *squares, const float *factors)
 {
     const struct sgp_model *model = network->model;
     float *delta = network->delta[0];
@@ -239,6 +239,7 @@ static void backward(struct sgp_network *network, float *gradient, const float *
         pass.below = l > network->lowest ? below : NULL;
         pass.gradient = pass.layer->local ? network->local_gradient : gradient;
         pass.squares = squares;
+        pass.factors = factors;
         sgp_layer_methods(model->layers[l].kind)->backward(&pass);
         if (pass.below)
             add_arounds(network, l, below, rows);
@@ -251,7 +252,7 @@ static void backward(struct sgp_network *network, float *gradient, const float *
 void sgp_network_backward(
     struct sgp_network *network, float *gradient, const float *x, double weight, size_t rows)
 {
-    backward(network, gradient, x, weight, rows, NULL);
+    backward(network, gradient, x, weight, rows, NULL, NULL);
 }
 
 /* --- the gradients of single rows --- */
@@ -268,13 +269,6 @@ uint32_t sgp_network_lumps(const struct sgp_model *model, const char **ret_word)
     return 0;
 }
 
-void sgp_network_measure_rows(struct sgp_network *network, float *gradient, const float *x,
-    double weight, size_t rows, double *squares)
-{
-    memset(squares, 0, rows * sizeof *squares);
-    backward(network, gradient, x, weight, rows, squares);
-}
-
 /* A product of 0 and infinity is not a number, so a row that counts nothing becomes all zero. */
 static void forget_row(struct sgp_network *network, size_t row)
 {
@@ -284,19 +278,32 @@ static void forget_row(struct sgp_network *network, size_t row)
         const size_t outputs = model->layers[l].outputs;
         memset(network->activations[l + 1] + row * outputs, 0, outputs * sizeof(float));
     }
+    memset(network->delta[0] + row * model->outputs, 0, model->outputs * sizeof(float));
 }
 
-void sgp_network_weigh_rows(struct sgp_network *network, size_t rows, const float *factors)
+/* The loss was the mean of the rows. Make the gradients those of each row's own loss. */
+static void part_rows(struct sgp_network *network, size_t rows)
 {
-    const size_t outputs = network->model->outputs;
-    for (size_t r = 0; r < rows; r++) {
-        float *delta = network->delta[0] + r * outputs;
-        const float factor = factors[r] * (float)rows;
-        for (size_t c = 0; c < outputs; c++)
-            delta[c] = factor > 0 ? delta[c] * factor : 0;
-        if (!(factor > 0))
+    for (size_t i = 0; i < rows * network->model->outputs; i++)
+        network->delta[0][i] *= (float)rows;
+}
+
+void sgp_network_measure_rows(struct sgp_network *network, float *gradient, const float *x,
+    double weight, size_t rows, double *squares)
+{
+    memset(squares, 0, rows * sizeof *squares);
+    part_rows(network, rows);
+    backward(network, gradient, x, weight, rows, squares, NULL);
+}
+
+void sgp_network_backward_rows(struct sgp_network *network, float *gradient, const float *x,
+    double weight, size_t rows, const float *factors)
+{
+    part_rows(network, rows);
+    for (size_t r = 0; r < rows; r++)
+        if (!(factors[r] > 0))
             forget_row(network, r);
-    }
+    backward(network, gradient, x, weight, rows, NULL, factors);
 }
 
 void sgp_network_settle(struct sgp_network *network, float *x)

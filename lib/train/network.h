@@ -71,16 +71,18 @@ void sgp_network_backward(
  * row by row; 0: there is none. *ret_word is the layer's word, static. */
 uint32_t sgp_network_lumps(const struct sgp_model *model, const char **ret_word);
 
-/* squares[0..rows) = the square of the length of each row's gradient, as it is weighed. It is not
- * finite if the row's values overflow. For a model that does not lump rows. The call must follow
- * forward, loss and weigh_rows, and uses up what they have prepared; `gradient` is scratch. */
+/* squares[0..rows) = the square of the length of each row's own gradient, of its loss alone. It is
+ * not finite if the row's values overflow. For a model that does not lump rows. The call must
+ * follow forward and loss, and uses up what loss has prepared; `gradient` is scratch. */
 void sgp_network_measure_rows(struct sgp_network *network, float *gradient, const float *x,
     double weight, size_t rows, double *squares);
 
-/* Weigh each row's gradient, so that backward gives the sum over rows of factors[row] times the
- * row's own gradient, of its loss alone. A row of factor 0 counts nothing, even if its values are
- * not finite. The call comes between loss and backward, or measure_rows. */
-void sgp_network_weigh_rows(struct sgp_network *network, size_t rows, const float *factors);
+/* gradient = the sum over rows of factors[row] in 0..1 times the row's own gradient. Up to the
+ * products with the factors, the pass computes what measure_rows does, bit for bit. So no row is
+ * longer here. A row of factor 0 counts nothing, even if its values are not finite. The call must
+ * follow forward and loss. */
+void sgp_network_backward_rows(struct sgp_network *network, float *gradient, const float *x,
+    double weight, size_t rows, const float *factors);
 
 /* After a step, write the running statistics to x and to local layers, or only to these if x is
  * NULL. They follow those of all rows that the step's passes had, and replace what the optimiser

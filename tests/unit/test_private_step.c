@@ -164,6 +164,37 @@ Test(private_step, huge_weights_do_not_tell_of_a_row)
     sgp_dataset_destroy(rows);
 }
 
+/* The weights of the four classes are equal, so that no gradient passes below them: the terms
+ * cancel. If rounding came between, the huge weights would make a gradient of it. */
+Test(private_step, huge_weights_that_cancel_make_no_gradient)
+{
+    enum { COUNT = 2 + 2 * 4 };
+    const float feature = 1, huge = ldexpf(1, 100);
+    const float values[COUNT] = {0, 0, huge, huge, huge, huge};
+    for (uint32_t i = 0; i < 4 * 20; i++) {
+        const uint32_t label = i % 4;
+        const double clip = 0.3 + 0.0071 * (i / 4);
+        double moved[COUNT];
+        struct sgp_dataset *row = NULL;
+        cr_assert(eq(int, sgp_dataset_create_memory(&feature, &label, NULL, 1, 1, 4, 1, &row), 0));
+        struct sgp_learner_settings settings =
+            settings_of("dense 1, dense 4", SGP_LOSS_CROSS_ENTROPY, row, 1);
+        settings.schedule.learning_rate = 1;
+        settings.privacy.clip = clip;
+        struct sgp_trainer *trainer = create(&settings);
+        struct sgp_trainer_state state = {0};
+        trainer->methods->state(trainer, &state);
+        state.x = values;
+        trainer->methods->resume(trainer, &state);
+        (void)train(trainer, 1, 1);
+        for (uint32_t v = 0; v < COUNT; v++)
+            moved[v] = (double)values[v] - (double)values_of(trainer)[v];
+        cr_assert(le(dbl, length_of(moved, COUNT), clip * (1 + 1e-5)), "label %u", label);
+        trainer->methods->destroy(trainer);
+        sgp_dataset_destroy(row);
+    }
+}
+
 static double length_moved(float feature, uint32_t label, double clip)
 {
     enum { COUNT = 2 * 2 + 2 };
