@@ -34,9 +34,9 @@ uint32_t sgp_clipped_draw(
     struct sgp_clipped *clipped, uint32_t rows, uint64_t place, uint32_t *ret_rows);
 
 /* factors[0..capacity): what shortens each of the first `drawn` rows' gradients to the clipping
- * length. The factor is 0 for the other rows, and for a row whose gradient is not finite. It is also
- * 0 for a gradient so long that float32 cannot hold the factor to all digits. The call must follow
- * forward and loss of a pass, and uses up what loss has prepared. `gradient` is scratch. */
+ * length. The factor is 0 for the other rows, and for a row whose gradient is not finite. It is 0,
+ * too, for a gradient so long that float32 cannot hold the factor to all digits. The call must
+ * follow forward and loss of a pass, and uses up what loss has prepared. `gradient` is scratch. */
 void sgp_clipped_measure(struct sgp_clipped *clipped, struct sgp_network *network, float *gradient,
     const float *x, double weight, uint32_t drawn);
 
