@@ -235,8 +235,10 @@ static bool effect_is_sound(const struct sgp_node *node, const struct sgp_effect
     case SGP_EFFECT_SCALE:
         return effect->scale.factor >= 0 && isfinite(effect->scale.factor) &&
                is_range(node, &effect->scale.slice);
-    case SGP_EFFECT_FOLLOW:
-        return effect->follow.slot < receives && sgp_core_follows(node) &&
+    case SGP_EFFECT_FOLLOW: /* without a slot: of an owner, whose x becomes its own copy */
+        return (effect->follow.slot == SGP_SLOT_NONE
+                       ? sgp_core_leads(node)
+                       : effect->follow.slot < receives && sgp_core_follows(node)) &&
                is_range(node, &effect->follow.slice);
     case SGP_EFFECT_RECEIVE_TOKEN:
         return effect->receive_token.slot < receives &&
