@@ -3,14 +3,13 @@
 import os
 import random
 import signal
-import socket
 import struct
 import subprocess
-import threading
 
 import fleet
 import peer
 from attached import ATTACHED
+from between import Between
 from fleet import FleetTest
 
 PRIVATE = {"train.epochs": None, "train.rounds": "60", "train.batch": "20", "privacy.epsilon": "4",
@@ -23,46 +22,19 @@ def private(**more):
     return {**PRIVATE, **{key.replace("__", "."): value for key, value in more.items()}}
 
 
-class Recorder:
-    """Stands between the source and the target, and keeps what the source says: a stream for each connection."""
+class Recorder(Between):
+    """Keeps what the source says: a stream for each connection."""
 
     def __init__(self):
+        super().__init__(None)  # the port of the target is known later
         self.streams = []
-        self.target_port = None
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.serve, daemon=True).start()
 
-    def serve(self):
-        while True:
-            try:
-                source, _ = self.listener.accept()
-            except OSError:
-                return
-            try:
-                target = socket.create_connection(("127.0.0.1", self.target_port))
-            except OSError:  # it does not listen yet
-                source.close()
-                continue
-            stream = bytearray()
-            self.streams.append(stream)
-            for ends in ((source, target, stream), (target, source, None)):
-                threading.Thread(target=self.carry, args=ends, daemon=True).start()
-
-    @staticmethod
-    def carry(source, target, stream):
-        try:
-            while data := source.recv(65536):
-                if stream is not None:
-                    stream += data
-                target.sendall(data)
-            target.shutdown(socket.SHUT_WR)
-        except OSError:
-            source.close()
-            target.close()
-
-    def close(self):
-        self.listener.close()
+    def carry(self, one, other, which, kept):
+        if which == 0:
+            self.streams.append(kept[which])
+        while data := one.recv(65536):
+            kept[which].extend(data)
+            other.sendall(data)
 
 
 def frames(stream):
