@@ -70,7 +70,7 @@ static const struct ctl_option generate_options[OPTION_COUNT + 1] = {
         .words = "none divide compensate"},
     [COMPENSATION] = {"--compensation", .value = "C", .summary = "owner: by how much, above 0"},
     [STALENESS_MAX] = {"--staleness-max", .value = "S",
-        .summary = "owner: nobody gets a copy who is more than S updates ahead of the slowest"},
+        .summary = "owner: no copy for a worker that is more than S updates ahead of the slowest"},
     [FIXED] = {"--fixed", .summary = "token: in strict order, one update each time"},
     [DELAY_MEAN] = {"--delay-mean", .summary = "token: it adds the mean of updates, not the sum"},
     [DELAY_MAX] = {"--delay-max", .value = "D",

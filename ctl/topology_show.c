@@ -48,7 +48,7 @@ static void print_owned(const struct sgp_topology *topology, const struct sgp_ph
         (void)printf("  a late update is compensated by %g\n", phase->staleness.compensation);
     if (phase->staleness.most > 0)
         (void)printf(
-            "  nobody is more than %u updates ahead of the slowest\n", phase->staleness.most);
+            "  no worker is more than %u updates ahead of the slowest\n", phase->staleness.most);
 }
 
 /* Print 1/3 instead of 0.333333 if the fraction is exactly that. */
@@ -132,7 +132,7 @@ static void print_topology(const struct sgp_topology *topology)
     }
     if (topology->tls != SGP_TLS_OFF)
         (void)printf(
-            "links are ciphered%s\n", topology->tls == SGP_TLS_OFFER ? " with whoever can" : "");
+            "links are ciphered%s\n", topology->tls == SGP_TLS_OFFER ? " with peers that can" : "");
     if (topology->stops > 1)
         (void)printf("a word on the end counts when %u nodes have signed it\n", topology->stops);
     if (topology->slices > 1)

@@ -222,7 +222,7 @@ Test(candidates, a_first_estimate_that_trickles_gives_way_to_the_next_source)
     close_desk(&desk);
 }
 
-/* Two hours each: an answer has twice the time after each one that was too slow. */
+/* Each answer takes two hours. A node gives an answer twice the time after one that was too slow. */
 Test(candidates, an_estimate_of_a_large_model_arrives_in_the_end)
 {
     struct desk desk;

@@ -263,7 +263,7 @@ Test(fleet, the_age_is_the_time_for_which_nodes_have_held_a_row)
     sgp_fleet_destroy(c);
 }
 
-/* An age is not signed, so whoever relays a row may lie. */
+/* An age is not signed, so a node that relays a row may lie. */
 Test(fleet, a_row_of_the_greatest_age_is_stale_and_keeps_its_age)
 {
     struct sgp_fleet *a = fleet_of("a", 1000), *c = fleet_of("c", 1000);
