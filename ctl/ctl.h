@@ -143,6 +143,10 @@ enum ctl_exit ctl_usage(struct ctl *ctl, const char *format, ...)
 /* Print one JSON value as one line, keys in their order, and release it. */
 enum ctl_exit ctl_print_json(json_t *value);
 
+/* The member of an object: NaN if it is no number, `otherwise` if it is no string. */
+double ctl_real_of(const json_t *object, const char *key);
+const char *ctl_text_of(const json_t *object, const char *key, const char *otherwise);
+
 /* A number for JSON: null for NaN and infinities. */
 json_t *ctl_json_real(double number);
 

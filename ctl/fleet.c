@@ -42,18 +42,6 @@ struct asked {
     uint64_t count;
 };
 
-static double real_of(const json_t *object, const char *key)
-{
-    const json_t *value = json_object_get(object, key);
-    return json_is_number(value) ? json_number_value(value) : (double)NAN;
-}
-
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
 static bool is_stale(const json_t *node)
 {
     return json_is_true(json_object_get(node, "stale"));
@@ -61,14 +49,14 @@ static bool is_stale(const json_t *node)
 
 static const char *state_of(const json_t *node)
 {
-    return text_of(node, "state")[0] ? text_of(node, "state") : "unknown";
+    return ctl_text_of(node, "state", "")[0] ? ctl_text_of(node, "state", "") : "unknown";
 }
 
 /* ---- order and choice ---- */
 
 static int by_name(const json_t *a, const json_t *b)
 {
-    return strverscmp(text_of(a, "name"), text_of(b, "name")); /* n2 before n10 */
+    return strverscmp(ctl_text_of(a, "name", ""), ctl_text_of(b, "name", "")); /* n2 before n10 */
 }
 
 /* Ascending; what is not known comes last, and equal nodes are in the order of names. */
@@ -76,7 +64,7 @@ static int compare(const void *left, const void *right, void *context)
 {
     const struct asked *asked = context;
     const json_t *a = *(json_t *const *)left, *b = *(json_t *const *)right;
-    const double x = real_of(a, asked->sort), y = real_of(b, asked->sort);
+    const double x = ctl_real_of(a, asked->sort), y = ctl_real_of(b, asked->sort);
     int order = 0;
     if (strcmp(asked->sort, "name") == 0)
         order = by_name(a, b);
@@ -122,7 +110,7 @@ static void print_age(const json_t *node, int width)
         double seconds;
         char unit;
     } units[] = {{86400, 'd'}, {3600, 'h'}, {60, 'm'}, {0, 's'}};
-    const double age = real_of(node, "age");
+    const double age = ctl_real_of(node, "age");
     char text[32] = "-";
     size_t i = 0;
     while (units[i].seconds > 0 && age < 2 * units[i].seconds)
@@ -140,11 +128,11 @@ static void print_node(const struct ctl *ctl, const json_t *node, bool classifie
     ctl_print_text(ctl, json_object_get(node, "name"), NAME_COLUMNS);
     (void)printf(" %-9.9s", state_of(node));
     print_age(node, AGE_COLUMNS);
-    ctl_print_number(real_of(node, "round"), 9, 3);
-    ctl_print_number(real_of(node, "loss"), 9, 3);
-    ctl_print_number(real_of(node, classifies ? "test_accuracy" : "test_loss"), 10, 4);
-    ctl_print_number(real_of(node, "weight"), 8, 3);
-    ctl_print_number(real_of(node, "disagreement"), 9, 2);
+    ctl_print_number(ctl_real_of(node, "round"), 9, 3);
+    ctl_print_number(ctl_real_of(node, "loss"), 9, 3);
+    ctl_print_number(ctl_real_of(node, classifies ? "test_accuracy" : "test_loss"), 10, 4);
+    ctl_print_number(ctl_real_of(node, "weight"), 8, 3);
+    ctl_print_number(ctl_real_of(node, "disagreement"), 9, 2);
     if (json_is_string(peer)) {
         (void)putchar(' ');
         ctl_print_text(ctl, peer, WAITS_COLUMNS);
@@ -162,8 +150,8 @@ static void print_sum(const json_t *nodes)
     json_array_foreach((json_t *)nodes, index, node)
     {
         stale += is_stale(node);
-        least = is_stale(node) ? least : fmin(least, real_of(node, "round"));
-        most = is_stale(node) ? most : fmax(most, real_of(node, "round"));
+        least = is_stale(node) ? least : fmin(least, ctl_real_of(node, "round"));
+        most = is_stale(node) ? most : fmax(most, ctl_real_of(node, "round"));
     }
     (void)printf("%zu nodes", json_array_size(nodes));
     for (const char *const *state = states; *state != NULL; state++) {

@@ -35,12 +35,6 @@ static double now(void)
 
 /* ---- from a daemon ---- */
 
-static double real_of(const json_t *row, const char *key)
-{
-    const json_t *value = json_object_get(row, key);
-    return json_is_number(value) ? json_number_value(value) : NAN;
-}
-
 /* The answers repeat the number of a row, which is no column. */
 static enum ctl_exit ask_rows(struct ctl *ctl, json_t *rows)
 {
@@ -78,7 +72,7 @@ static enum ctl_exit ask(struct ctl *ctl, struct course *course)
         return status;
     const size_t count = json_array_size(course->rows);
     const json_t *last = count > 0 ? json_array_get(course->rows, count - 1) : NULL;
-    const double since = real_of(last, "seconds"), uptime = real_of(node, "uptime_seconds");
+    const double since = ctl_real_of(last, "seconds"), uptime = ctl_real_of(node, "uptime_seconds");
     course->ended = now() - (isnan(since) || isnan(uptime) ? 0 : uptime - since);
     json_decref(node);
     return CTL_DONE;
@@ -234,9 +228,9 @@ static double *times_of(const struct course *course)
     const size_t count = json_array_size(course->rows);
     double *times = calloc(count + 1, sizeof *times);
     for (size_t i = count; times && i-- > 0;) {
-        const double own = real_of(json_array_get(course->rows, i), "seconds");
+        const double own = ctl_real_of(json_array_get(course->rows, i), "seconds");
         const double next =
-            i + 1 < count ? real_of(json_array_get(course->rows, i + 1), "seconds") : NAN;
+            i + 1 < count ? ctl_real_of(json_array_get(course->rows, i + 1), "seconds") : NAN;
         const double apart = isnan(next) || isnan(own) ? 0 : next >= own ? next - own : next;
         times[i] = i + 1 < count ? times[i + 1] - apart : course->ended;
     }

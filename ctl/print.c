@@ -49,6 +49,18 @@ enum ctl_exit ctl_usage(struct ctl *ctl, const char *format, ...)
         ctl, CTL_USAGE, "%s; see sgpctl %s%s--help", text, words, words[0] != '\0' ? " " : "");
 }
 
+double ctl_real_of(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    return json_is_number(value) ? json_number_value(value) : (double)NAN;
+}
+
+const char *ctl_text_of(const json_t *object, const char *key, const char *otherwise)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : otherwise;
+}
+
 enum ctl_exit ctl_print_json(json_t *value)
 {
     if (!value) { /* fails only for a text that is not UTF-8, or without memory */

@@ -109,12 +109,6 @@ static void add(json_t *reasons, const char *format, ...)
     va_end(arguments);
 }
 
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "?";
-}
-
 /* Divergence of training. It remains reported when the node has finished. */
 static void add_divergence(json_t *reasons, const json_t *status)
 {
@@ -140,10 +134,10 @@ static void add_unwritten(json_t *reasons, const json_t *status)
 static void add_outsized(json_t *reasons, const json_t *peer)
 {
     long long count = json_integer_value(json_object_get(peer, "shares_outsized"));
-    const char *name = text_of(peer, "name");
+    const char *name = ctl_text_of(peer, "name", "?");
     if (count < OUTSIZED_SHARES)
         return;
-    if (strcmp(text_of(peer, "direction"), "out") == 0)
+    if (strcmp(ctl_text_of(peer, "direction", "?"), "out") == 0)
         add(reasons,
             "%s refused the latest %lld shares: their values are out of all proportion to its "
             "own; " REMEDY,
@@ -166,7 +160,7 @@ static void add_disagreement(json_t *reasons, const json_t *status)
         add(reasons,
             "it has ended with another model than %s: %.3g apart; start both again to mix once "
             "more, or give more [train] final_cycles",
-            text_of(other, "peer"), json_number_value(json_object_get(other, "distance")));
+            ctl_text_of(other, "peer", "?"), json_number_value(json_object_get(other, "distance")));
     }
 }
 
@@ -192,14 +186,14 @@ static void add_plain_links(json_t *reasons, const json_t *status)
     const json_t *topology = json_object_get(status, "topology");
     if (json_is_string(json_object_get(topology, "tls_before")))
         add(reasons, "links may be plain: the topology file says tls=%s, and said tls=%s before",
-            text_of(topology, "tls"), text_of(topology, "tls_before"));
+            ctl_text_of(topology, "tls", "?"), ctl_text_of(topology, "tls_before", "?"));
 }
 
 /* Why the node is degraded, as an array of sentences; empty if it is not. */
 static json_t *degraded(const json_t *status, const json_t *peers)
 {
     json_t *reasons = json_array();
-    const char *state = text_of(status, "state");
+    const char *state = ctl_text_of(status, "state", "?");
     if (strcmp(state, "paused") == 0 || strcmp(state, "draining") == 0)
         add(reasons, "the node is %s", state);
     if (json_is_true(json_object_get(status, "starving")))
@@ -210,8 +204,8 @@ static json_t *degraded(const json_t *status, const json_t *peers)
     double seconds = json_number_value(json_object_get(waiting, "seconds"));
     if (seconds > WAITING_SECONDS_MAX && json_is_string(json_object_get(waiting, "peer")))
         add(reasons, "it has waited %.0f s for %s %s of %s", seconds,
-            strchr("ae", text_of(waiting, "for")[0]) != NULL ? "an" : "a", text_of(waiting, "for"),
-            text_of(waiting, "peer"));
+            strchr("ae", ctl_text_of(waiting, "for", "?")[0]) != NULL ? "an" : "a",
+            ctl_text_of(waiting, "for", "?"), ctl_text_of(waiting, "peer", "?"));
     add_plain_links(reasons, status);
     add_disagreement(reasons, status);
     add_same_updates(reasons, status);
@@ -222,7 +216,7 @@ static json_t *degraded(const json_t *status, const json_t *peers)
     json_t *peer;
     json_array_foreach((json_t *)peers, index, peer)
     {
-        const char *link = text_of(peer, "state");
+        const char *link = ctl_text_of(peer, "state", "?");
         add_outsized(reasons, peer);
         if (finished) /* its neighbours may have ended */
             continue;
@@ -230,17 +224,18 @@ static json_t *degraded(const json_t *status, const json_t *peers)
         if (json_is_true(json_object_get(peer, "retired")))
             continue;
         if (json_is_true(json_object_get(peer, "absent")))
-            add(reasons, "%s (%s) is absent", text_of(peer, "name"), text_of(peer, "direction"));
+            add(reasons, "%s (%s) is absent", ctl_text_of(peer, "name", "?"),
+                ctl_text_of(peer, "direction", "?"));
         else if (json_is_true(json_object_get(peer, "overdue")))
-            add(reasons, "%s (%s) is so late that nobody waits for it", text_of(peer, "name"),
-                text_of(peer, "direction"));
+            add(reasons, "%s (%s) is so late that nobody waits for it",
+                ctl_text_of(peer, "name", "?"), ctl_text_of(peer, "direction", "?"));
         else if (json_is_true(json_object_get(peer, "slow")))
             add(reasons, "%s computes for far longer than its rounds took so far",
-                text_of(peer, "name"));
+                ctl_text_of(peer, "name", "?"));
         else if (strcmp(link, "up") != 0)
             add(reasons, "the link %s %s is %s",
-                strcmp(text_of(peer, "direction"), "out") == 0 ? "to" : "from",
-                text_of(peer, "name"), link);
+                strcmp(ctl_text_of(peer, "direction", "?"), "out") == 0 ? "to" : "from",
+                ctl_text_of(peer, "name", "?"), link);
     }
     return reasons;
 }

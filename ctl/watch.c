@@ -22,28 +22,16 @@ struct pace {
     double progress;
 };
 
-static double real_of(const json_t *object, const char *key)
-{
-    const json_t *value = json_object_get(object, key);
-    return json_is_number(value) ? json_number_value(value) : (double)NAN;
-}
-
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "-";
-}
-
 /* ---- progress ---- */
 
 /* Progress from 0 to 1: of this node's epochs, or of the fleet's rounds if the end is given in
  * rounds. NaN: unknown. */
 static double progress_of(const json_t *status)
 {
-    double epochs = real_of(status, "epochs");
-    double part = epochs > 0 ? real_of(status, "epoch") / epochs
-                             : real_of(status, "round") / real_of(status, "rounds");
-    return strcmp(text_of(status, "state"), "finished") == 0 || part > 1 ? 1 : part;
+    double epochs = ctl_real_of(status, "epochs");
+    double part = epochs > 0 ? ctl_real_of(status, "epoch") / epochs
+                             : ctl_real_of(status, "round") / ctl_real_of(status, "rounds");
+    return strcmp(ctl_text_of(status, "state", "-"), "finished") == 0 || part > 1 ? 1 : part;
 }
 
 /* Seconds until training ends, at the pace since the first sample; NaN if unknown. A restarted
@@ -53,7 +41,7 @@ static double left(struct pace *pace, const json_t *status, double progress)
     struct timespec time;
     (void)clock_gettime(CLOCK_MONOTONIC, &time);
     double now = (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-    if (!pace->began && !(real_of(status, "samples") > 0))
+    if (!pace->began && !(ctl_real_of(status, "samples") > 0))
         return (double)NAN;
     if (!pace->began)
         *pace = (struct pace){.began = true, .seconds = now, .progress = progress};
@@ -71,13 +59,13 @@ static void print_node(const struct ctl *ctl, const json_t *status, double progr
     (void)printf("%-*s %-9s%9s%9s%10s%9s%10s%7s%6s\n", (int)NAME_COLUMNS, "node", "state", "round",
         "loss", classifies ? "test acc" : "test loss", "weight", "disagree", "rows/s", "done");
     ctl_print_text(ctl, json_object_get(status, "name"), NAME_COLUMNS);
-    (void)printf(" %-9.9s", text_of(status, "state"));
-    ctl_print_number(real_of(status, "round"), 9, 3);
-    ctl_print_number(real_of(status, "loss"), 9, 3);
-    ctl_print_number(real_of(status, classifies ? "test_accuracy" : "test_loss"), 10, 4);
-    ctl_print_number(real_of(status, "weight"), 9, 4);
-    ctl_print_number(real_of(status, "disagreement"), 10, 2);
-    ctl_print_number(round(real_of(status, "samples_per_second")), 7, 2);
+    (void)printf(" %-9.9s", ctl_text_of(status, "state", "-"));
+    ctl_print_number(ctl_real_of(status, "round"), 9, 3);
+    ctl_print_number(ctl_real_of(status, "loss"), 9, 3);
+    ctl_print_number(ctl_real_of(status, classifies ? "test_accuracy" : "test_loss"), 10, 4);
+    ctl_print_number(ctl_real_of(status, "weight"), 9, 4);
+    ctl_print_number(ctl_real_of(status, "disagreement"), 10, 2);
+    ctl_print_number(round(ctl_real_of(status, "samples_per_second")), 7, 2);
     if (isnan(progress))
         (void)printf("%6s\n", "-");
     else
@@ -108,11 +96,11 @@ static void print_circumstances(const struct ctl *ctl, const json_t *status, dou
     json_decref(seconds);
     (void)printf(isnan(left) ? "up %s\n" : "up %s, about %s left\n", up, rest);
     if (json_is_string(json_object_get(waiting, "peer")))
-        print_line(ctl, "waits for a %s of %s for %.0f s", text_of(waiting, "for"),
-            text_of(waiting, "peer"), real_of(waiting, "seconds"));
+        print_line(ctl, "waits for a %s of %s for %.0f s", ctl_text_of(waiting, "for", "-"),
+            ctl_text_of(waiting, "peer", "-"), ctl_real_of(waiting, "seconds"));
     if (json_is_string(json_object_get(status, "last_error"))) {
         ctl_cell(ctl, "last_error_seconds", json_object_get(status, "last_error_seconds"), up);
-        print_line(ctl, "error, %s ago: %s", up, text_of(status, "last_error"));
+        print_line(ctl, "error, %s ago: %s", up, ctl_text_of(status, "last_error", "-"));
     }
 }
 
@@ -125,19 +113,19 @@ static void print_peers(const struct ctl *ctl, const json_t *peers)
     json_array_foreach((json_t *)peers, index, peer)
     {
         ctl_print_text(ctl, json_object_get(peer, "name"), NAME_COLUMNS);
-        (void)printf(" %-4.3s%-11.10s%-10.9s", text_of(peer, "direction"), text_of(peer, "state"),
-            text_of(peer, "node_state"));
-        ctl_print_number(real_of(peer, "round"), 9, 3);
-        ctl_print_number(real_of(peer, "lag_rounds"), 7, 1);
-        ctl_print_number(real_of(peer, "last_heard_seconds"), 10, 3);
-        ctl_print_number(real_of(peer, "shares_sent"), 9, 3);
-        ctl_print_number(real_of(peer, "shares_received"), 8, 2);
+        (void)printf(" %-4.3s%-11.10s%-10.9s", ctl_text_of(peer, "direction", "-"),
+            ctl_text_of(peer, "state", "-"), ctl_text_of(peer, "node_state", "-"));
+        ctl_print_number(ctl_real_of(peer, "round"), 9, 3);
+        ctl_print_number(ctl_real_of(peer, "lag_rounds"), 7, 1);
+        ctl_print_number(ctl_real_of(peer, "last_heard_seconds"), 10, 3);
+        ctl_print_number(ctl_real_of(peer, "shares_sent"), 9, 3);
+        ctl_print_number(ctl_real_of(peer, "shares_received"), 8, 2);
         (void)putchar('\n');
     }
     json_array_foreach(
         (json_t *)peers, index, peer) if (json_is_string(json_object_get(peer, "last_error")))
-        print_line(ctl, "%s (%s): %s", text_of(peer, "name"), text_of(peer, "direction"),
-            text_of(peer, "last_error"));
+        print_line(ctl, "%s (%s): %s", ctl_text_of(peer, "name", "-"),
+            ctl_text_of(peer, "direction", "-"), ctl_text_of(peer, "last_error", "-"));
 }
 
 /* ---- not on a terminal ---- */
