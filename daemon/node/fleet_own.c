@@ -91,7 +91,7 @@ static bool is_due(
     return own->told == SGP_TIME_NEVER ||
            events_now() - own->told >= (sgp_time)interval_ms * SGP_MILLISECOND ||
            own->state != status->state || own->topology != daemon->prepared->topology->digest ||
-           sgp_fleet_is_denied(daemon->fleet);
+           sgp_fleet_must_tell(daemon->fleet);
 }
 
 static void publish(struct daemon *daemon)

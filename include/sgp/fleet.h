@@ -120,8 +120,8 @@ void sgp_fleet_prove(struct sgp_fleet *fleet, bool proves);
 
 /* Use these nodes, of which each name is < SGP_NAME_BYTES, in this order. The rows of nodes that
  * were there before stay; if rows must be proved, those that were proved when they came, and whose
- * authors still have their keys. No signature is verified again. 0, or -ENOMEM: nothing has
- * changed. */
+ * authors still have their keys. No signature is verified again. This node's own row stays if it is
+ * signed, or if this node cannot sign. 0, or -ENOMEM: nothing has changed. */
 int sgp_fleet_use(struct sgp_fleet *fleet, const char *const *names, uint32_t count);
 
 /* The interval at which each of so many nodes publishes, in ms: the longer the more there are, so
@@ -131,8 +131,9 @@ uint32_t sgp_fleet_interval(uint32_t count);
 /* Publish a row of this node. 0, or -ENOMEM. */
 int sgp_fleet_tell(struct sgp_fleet *fleet, const struct sgp_fleet_row *row, sgp_time now);
 
-/* Whether this node must publish at once: another row in its name counts more than its own. */
-bool sgp_fleet_is_denied(const struct sgp_fleet *fleet);
+/* Whether this node must publish at once: it has no row that counts with the present file, or
+ * another row in its name counts more than its own. */
+bool sgp_fleet_must_tell(const struct sgp_fleet *fleet);
 
 /* A node as it is shown. */
 struct sgp_fleet_view {

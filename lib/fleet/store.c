@@ -161,7 +161,7 @@ static void hold(struct sgp_fleet *fleet, uint32_t index, const struct sgp_row *
     if (held->version != 0)
         take_out(fleet, held);
     held->version = row->version;
-    held->proved = fleet->proves || index == fleet->self;
+    held->proved = fleet->proves;
     held->interval_ms = interval_ms;
     held->source = source;
     held->since = now;
@@ -191,9 +191,10 @@ int sgp_fleet_tell(struct sgp_fleet *fleet, const struct sgp_fleet_row *row, sgp
     return 0;
 }
 
-bool sgp_fleet_is_denied(const struct sgp_fleet *fleet)
+bool sgp_fleet_must_tell(const struct sgp_fleet *fleet)
 {
-    return fleet->denied > fleet->version;
+    return fleet->denied > fleet->version ||
+           (fleet->self != NO_ROW && fleet->rows[fleet->self].version == 0);
 }
 
 /* A row whose version is greater than that of the row that is held. */
@@ -239,13 +240,16 @@ int sgp_fleet_judge(struct sgp_fleet *fleet, const struct sgp_row *row, uint32_t
 
 /* ---- other nodes ---- */
 
-/* Whether a row counts with the present file, too. */
+/* Whether a row counts with the present file, too. Other nodes refuse this node's own row if it was
+ * published without a signature. */
 static bool still_counts(const struct sgp_fleet *fleet, const struct sgp_fleet_held *held)
 {
     const struct sgp_row row = sgp_fleet_row_of(held, held->since);
-    return !fleet->proves ||
-           (held->proved && (strcmp(held->name, fleet->name) == 0 ||
-                                fleet->settings.has_key(fleet->settings.context, &row)));
+    if (!fleet->proves)
+        return true;
+    if (strcmp(held->name, fleet->name) == 0)
+        return held->key[0] != '\0' || fleet->settings.sign == NULL;
+    return held->proved && fleet->settings.has_key(fleet->settings.context, &row);
 }
 
 /* Move the rows of nodes that stay, in the order in which they came. */

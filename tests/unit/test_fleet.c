@@ -222,11 +222,11 @@ Test(fleet, a_node_that_begins_anew_is_not_beaten_by_its_own_old_row)
         ba = sgp_fleet_open(b, SGP_SECOND);
         tell(b, 1, SGP_SECOND);
         exchange(ab, ba, SGP_SECOND);
-        cr_assert(eq(int, sgp_fleet_is_denied(b), incarnations[i] <= 1000));
+        cr_assert(eq(int, sgp_fleet_must_tell(b), incarnations[i] <= 1000));
         cr_assert(eq(i64, round_of(b, 1), 1), "its own row stays");
         tell(b, 2, 2 * SGP_SECOND);
         exchange(ab, ba, 2 * SGP_SECOND);
-        cr_assert(not(sgp_fleet_is_denied(b)));
+        cr_assert(not(sgp_fleet_must_tell(b)));
         cr_assert(eq(i64, round_of(a, 1), 2));
         sgp_fleet_destroy(a);
         sgp_fleet_destroy(b);
@@ -451,7 +451,7 @@ Test(fleet, a_row_in_the_name_of_the_reader_only_raises_its_next_version)
     sgp_fleet_row_write(&said, text);
     tell(a, 1, 0);
     cr_assert(eq(int, sgp_fleet_take(link, &row, 0, 2000), 0));
-    cr_assert(sgp_fleet_is_denied(a));
+    cr_assert(sgp_fleet_must_tell(a));
     cr_assert(eq(i64, round_of(a, 0), 1));
     tell(a, 2, 0);
     cr_assert(eq(int, sgp_fleet_next(link, 0, &summary, &row), SGP_FLEET_SUMMARY));
@@ -587,6 +587,55 @@ Test(fleet, another_file_keeps_rows_that_were_proved_and_verifies_none_again)
     cr_assert(eq(i64, round_of(a, 1), SGP_ROUND_NONE), "the file gives b another key");
     cr_assert(eq(i64, round_of(a, 0), 5), "its own row stays");
     cr_assert(eq(u32, verifications, 0));
+    sgp_fleet_destroy(a);
+}
+
+/* The version of a's row that a link offers; 0: it offers none. */
+static uint64_t version_offered(struct sgp_fleet_link *link)
+{
+    struct sgp_summary summary;
+    struct sgp_row row;
+    uint64_t version = 0;
+    while (sgp_fleet_next(link, 0, &summary, &row) == SGP_FLEET_SUMMARY)
+        if (!summary.wants && summary.nodes[0] == sgp_fleet_name_digest("a"))
+            version = summary.versions[0];
+    return version;
+}
+
+static bool signs;
+
+static bool sign_if_asked(void *context, const char *bytes, size_t count,
+    char ret_key[SGP_ROW_KEY_BYTES], char ret_signature[SGP_ROW_SIGNATURE_BYTES])
+{
+    (void)context;
+    (void)bytes;
+    (void)count;
+    (void)snprintf(ret_key, SGP_ROW_KEY_BYTES, "%s", signs ? "a key" : "");
+    (void)snprintf(ret_signature, SGP_ROW_SIGNATURE_BYTES, "%s", signs ? "a signature" : "");
+    return true;
+}
+
+/* Every node that has the new file would refuse it, and count a forged row. */
+Test(fleet, an_own_row_without_signature_is_not_offered_after_a_file_that_asks_for_it)
+{
+    struct sgp_fleet_settings settings = proving;
+    settings.sign = sign_if_asked;
+    struct sgp_fleet *a = fleet_by("a", 1000, settings);
+    struct sgp_fleet_link *link = sgp_fleet_open(a, 0);
+    signs = false;
+    sgp_fleet_prove(a, false);
+    cr_assert(sgp_fleet_must_tell(a));
+    tell(a, 5, 0);
+    cr_assert(not(sgp_fleet_must_tell(a)));
+    sgp_fleet_prove(a, true);
+    cr_assert(eq(int, sgp_fleet_use(a, names, 3), 0));
+    cr_assert(eq(u64, version_offered(link), 0));
+    cr_assert(sgp_fleet_must_tell(a));
+    signs = true;
+    tell(a, 6, 0);
+    cr_assert(not(sgp_fleet_must_tell(a)));
+    cr_assert(eq(int, sgp_fleet_use(a, names, 3), 0));
+    cr_assert(eq(u64, version_offered(link), (UINT64_C(1000) << 32) + 2));
     sgp_fleet_destroy(a);
 }
 

@@ -250,7 +250,7 @@ static inline void net_step(struct net *net)
         if ((step + i * 7u) % steps != 0)
             continue;
         if (i < net->authors &&
-            (net->now >= net->publishes[i] || sgp_fleet_is_denied(net->fleets[i])))
+            (net->now >= net->publishes[i] || sgp_fleet_must_tell(net->fleets[i])))
             net_tell(net, i);
         for (uint32_t e = net->first_end[i]; e < net->first_end[i + 1]; e++)
             net_pump(net, &net->ends[e]);
