@@ -91,11 +91,13 @@ static void accept(struct sgp_sim *sim, struct sgp_sim_host *target, struct sgp_
     const struct sgp_sim_connection *connection = sgp_sim_connection_of(sim, id);
     sgp_assert(connection);
     const struct sgp_share *share = &connection->share;
-    if (number <= in->said || number != share->number)
+    if (number <= in->said || number != share->number) {
         sgp_sim_fail(sim, SGP_E_STATE, "%s accepts share %llu of %s after %llu; %llu was announced",
             sgp_sim_name(sim, target->index), (unsigned long long)number,
             sgp_sim_name(sim, source->index), (unsigned long long)in->said,
             (unsigned long long)share->number);
+        return; /* no share of that number is arriving */
+    }
     in->accepted = in->said = number;
     in->holder = target->index;
     struct sgp_sim_link *out = &sim->links[in->other];

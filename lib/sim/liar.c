@@ -80,10 +80,10 @@ void sgp_sim_lie(struct sgp_sim *sim, uint32_t source, const struct sgp_share *s
 void sgp_sim_count_lie(struct sgp_sim *sim, const struct sgp_sim_host *source, uint32_t snapshot,
     const struct sgp_sim_host *target, uint32_t slot)
 {
-    const struct sgp_share *share = &target->receives[slot].share;
-    double fraction = (double)(float)share->fraction;
     if (liar_of(sim, source->index) == NULL)
         return;
+    const struct sgp_share *share = &target->receives[slot].share;
+    double fraction = (double)(float)share->fraction;
     const float *given = sgp_sim_given(source, snapshot) + share->slice.first;
     const float *said = sgp_sim_received(target, slot);
     for (uint64_t i = 0; i < share->slice.count; i++)
