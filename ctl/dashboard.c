@@ -284,12 +284,11 @@ static bool accept_host(struct server *server, const char *address, char *host, 
 
 static uint16_t port_of(int listener)
 {
-    struct sockaddr_storage address = {0};
+    struct sockaddr_in6 address = {0}; /* an address of IPv4 has its port in the same place */
     socklen_t bytes = sizeof address;
-    if (getsockname(listener, (struct sockaddr *)&address, &bytes) < 0)
-        return 0;
-    return ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
-                                               : ((struct sockaddr_in *)&address)->sin_port);
+    return getsockname(listener, (struct sockaddr *)&address, &bytes) < 0
+               ? 0
+               : ntohs(address.sin6_port);
 }
 
 /* The address has the token: it is for the person who runs the command. */

@@ -240,36 +240,34 @@ static const struct ctl_option fleet_options[] = {
     {"--count", .value = "N", .summary = "with --watch: look N times, then end"}, {0}};
 #define OPTION_COUNT (sizeof fleet_options / sizeof *fleet_options - 1)
 
-static enum ctl_exit take(struct ctl *ctl, int *argc, char **argv, struct asked *ret_asked)
+static enum ctl_exit take(struct ctl *ctl, int *argc, char **argv, struct asked *asked)
 {
     struct ctl_given options[OPTION_COUNT] = {0};
-    struct asked asked = {.sort = "name", .interval = 1, .count = UINT64_MAX};
     enum ctl_exit status = ctl_options_take(ctl, argc, argv, options, OPTION_COUNT, 0, 0);
     if (status == CTL_DONE)
-        status = ctl_option_real(ctl, &options[5], 0.1, 3600, &asked.interval);
+        status = ctl_option_real(ctl, &options[5], 0.1, 3600, &asked->interval);
     if (status == CTL_DONE)
-        status = ctl_option_u64(ctl, &options[6], 1, UINT64_MAX, &asked.count);
+        status = ctl_option_u64(ctl, &options[6], 1, UINT64_MAX, &asked->count);
     if (status != CTL_DONE)
         return status;
-    asked.sort = options[0].given ? options[0].value : asked.sort;
-    asked.state = options[2].given ? options[2].value : NULL;
-    asked.reverse = options[1].given;
-    asked.stale = options[3].given;
-    asked.watch = options[4].given;
-    if (!asked.watch && (options[5].given || options[6].given))
+    asked->sort = options[0].given ? options[0].value : asked->sort;
+    asked->state = options[2].given ? options[2].value : NULL;
+    asked->reverse = options[1].given;
+    asked->stale = options[3].given;
+    asked->watch = options[4].given;
+    if (!asked->watch && (options[5].given || options[6].given))
         return ctl_usage(ctl, "--interval and --count go with --watch");
-    if (!is_one_of(sort_keys, asked.sort))
-        return ctl_usage(ctl, "--sort takes one of %s, not '%s'", SORT_WORDS, asked.sort);
-    if (asked.state && !is_one_of(states, asked.state))
-        return ctl_usage(ctl, "--state takes one of %s, not '%s'", STATE_WORDS, asked.state);
-    asked.count = asked.watch ? asked.count : 1;
-    *ret_asked = asked;
+    if (!is_one_of(sort_keys, asked->sort))
+        return ctl_usage(ctl, "--sort takes one of %s, not '%s'", SORT_WORDS, asked->sort);
+    if (asked->state && !is_one_of(states, asked->state))
+        return ctl_usage(ctl, "--state takes one of %s, not '%s'", STATE_WORDS, asked->state);
+    asked->count = asked->watch ? asked->count : 1;
     return CTL_DONE;
 }
 
 static enum ctl_exit run_fleet(struct ctl *ctl, int argc, char **argv)
 {
-    struct asked asked;
+    struct asked asked = {.sort = "name", .interval = 1, .count = UINT64_MAX};
     enum ctl_exit status = take(ctl, &argc, argv, &asked);
     for (uint64_t i = 0; status == CTL_DONE && i < asked.count; i++) {
         const double whole = floor(asked.interval);

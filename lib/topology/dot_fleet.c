@@ -50,7 +50,7 @@ static int read_keys(
                 : 0;
 }
 
-/* What a digraph says about a node. */
+/* What a digraph says about a node; `entry` has the usual values. */
 static int read_member(
     struct sgp_dot_reader *r, uint32_t g, Agnode_t *node, struct sgp_topology_node *entry)
 {
@@ -59,7 +59,6 @@ static int read_member(
     if (strlen(name) >= SGP_NAME_BYTES)
         return sgp_dot_fail_at(r, sgp_dot_line_of(r, g, name), SGP_E_TOPOLOGY,
             "node name \"%.20s...\" is too long; it may have %u bytes", name, SGP_NAME_BYTES - 1);
-    *entry = (struct sgp_topology_node){.starts = SGP_STARTS_USUAL};
     (void)snprintf(entry->name, sizeof entry->name, "%s", name);
     int code = read_address(r, g, node, entry);
     if (code == 0)
@@ -114,7 +113,7 @@ static int compare_member(struct sgp_dot_reader *r, uint32_t g,
 
 static int add_member(struct sgp_dot_reader *r, uint32_t g, Agnode_t *node)
 {
-    struct sgp_topology_node entry;
+    struct sgp_topology_node entry = {.starts = SGP_STARTS_USUAL};
     int code = read_member(r, g, node, &entry);
     if (code < 0)
         return code;
@@ -152,7 +151,7 @@ static int check_elsewhere(struct sgp_dot_reader *r)
     for (uint32_t g = 0; g < r->graph_count; g++)
         for (Agnode_t *n = agfstnode(r->graphs[g]); n; n = agnxtnode(r->graphs[g], n)) {
             Agnode_t *known = agnode(r->fleet, agnameof(n), 0);
-            struct sgp_topology_node entry = {0}, *first;
+            struct sgp_topology_node entry = {.starts = SGP_STARTS_USUAL}, *first;
             int code = known ? read_member(r, g, n, &entry) : 0;
             if (!known || code < 0) {
                 if (code < 0)
