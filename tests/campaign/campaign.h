@@ -85,7 +85,7 @@ void campaign_code_copies(struct campaign *campaign, const char *word);
 #define CAMPAIGN_RECOVERY_NS (SGP_SILENCE_MAX_NS + SGP_DIAL_MAX_NS + SGP_SEEK_NS)
 /* How far apart the estimates of a whole fleet that had this time may be in the end. */
 #define CAMPAIGN_DISAGREEMENT_MAX 0.05
-/* And those of two neighbours that have finished, and do not say that they disagree. */
+/* And those of two neighbours that have finished, and do not say that they disagree; of long models SGP_AGREED of the length. */
 #define CAMPAIGN_AGREED 1e-3f
 /* How long a fleet may take once faults have ended, beyond the work that it has left. */
 #define CAMPAIGN_GRACE_NS (120 * SGP_SECOND)

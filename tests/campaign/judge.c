@@ -51,6 +51,15 @@ static int judge_ends(const struct campaign *campaign, const struct sgp_sim *sim
     return 0;
 }
 
+/* How far two values of neighbours that agree may be apart. A liar that gives multiples of its model makes models long. */
+static float apart_at_most(const float *model, uint32_t count)
+{
+    double squares = 0;
+    for (uint32_t c = 0; c < count; c++)
+        squares += (double)model[c] * (double)model[c];
+    return fmaxf(CAMPAIGN_AGREED, (float)(SGP_AGREED * sqrt(squares)));
+}
+
 /* Finished means agreed: neighbours that both are there at the end hold one model, or say that they do not. */
 static int judge_agreement(
     const struct campaign *campaign, const struct sgp_sim *sim, struct sgp_error *error)
@@ -74,8 +83,9 @@ static int judge_agreement(
                 continue;
             sgp_sim_estimate(sim, i, own);
             sgp_sim_estimate(sim, peer.peer, other);
+            const float most = apart_at_most(own, (uint32_t)campaign->options.dimension);
             for (uint32_t c = 0; c < campaign->options.dimension; c++)
-                if (!(fabsf(own[c] - other[c]) <= CAMPAIGN_AGREED))
+                if (!(fabsf(own[c] - other[c]) <= most))
                     return sgp_fail(error, SGP_E_STATE,
                         "%s and %s have finished, and their models differ by %.3g",
                         campaign->topology->nodes[i].name,
