@@ -219,7 +219,7 @@ struct config {
     X(WHEN_DONE, "train", "when_done", CONFIG_CHOICE, when_done, "serve", 0, 0, "serve|exit",      \
         "after training: serve keeps answering, exit ends the process")                            \
     X(FINAL_CYCLES, "train", "final_cycles", CONFIG_COUNT, final_cycles, "2", 0, 1000, NULL,       \
-        "cycles of the topology mixed without training at the end")                                \
+        "cycles of the topology mixed at the end, at most")                                        \
     X(KIND, "model", "kind", CONFIG_CHOICE, kind, "layers", 0, 0, "layers|attached",               \
         "layers: trained by sgpd itself; attached: by a program, which brings the model")          \
     X(LAYERS, "model", "layers", CONFIG_LIST, layers, "", 0, 0, NULL,                              \

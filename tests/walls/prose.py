@@ -351,6 +351,22 @@ def check_pages_named(root):
     return wrong
 
 
+# (`function`, `path/file.c`), as pages tell where a function is.
+PLACED = re.compile(r"\(`(\w+)`, `((?:\w+/)+\w+\.[ch])`")
+
+
+def check_places(root):
+    """Functions of which a page says that a file has them, and that are not defined there."""
+    found = []
+    for path in pages(root):
+        for name, place in PLACED.findall(read(root, path)):
+            if not os.path.exists(os.path.join(root, place)):
+                found.append(f"{path}: `{name}` is said to be in {place}, which is not there")
+            elif not re.search(rf"^\S.*\b{name}\b", read(root, place), re.MULTILINE):
+                found.append(f"{path}: {place} does not define `{name}`")
+    return found
+
+
 def table(root):
     """The figures of each page, in lines."""
     yield f"{'page':36} {'words':>6} {'a sentence':>10} {'longest':>8} {'turns':>6} {'lines':>6}"
@@ -366,6 +382,7 @@ def main():
         ("pages are plain", check_plain(root)),
         ("links of pages lead to a file and a heading", check_links(root)),
         ("sources name pages that are there", check_pages_named(root)),
+        ("pages name functions where they are", check_places(root)),
         ("public headers are plain", check_headers(root)),
         ("comments of sources are plain", check_sources(root)),
     ])
