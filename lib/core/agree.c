@@ -6,7 +6,7 @@
  * have sent theirs, each node compares. If no neighbour is further away than SGP_AGREED, the node
  * has finished. Otherwise it asks for more mixing, by a greater last round, and all nodes follow
  * the greatest last round heard of. Each request doubles the mixing, so that slow topologies agree
- * too.
+ * too. A node without a model, such as a relay, compares its neighbours with each other.
  *
  * A finished node does the same if a node that was cut off reports another estimate. Both halves
  * then mix once more, according to their weights. Mixing is bounded (SGP_MIXING_CYCLES_MAX). Beyond
@@ -103,21 +103,39 @@ static double length(const struct sgp_sketch *sketch)
     return sqrt(sum);
 }
 
+static bool has_said_sketch(const struct sgp_core_link *link)
+{
+    return !link->retired && link->end.ended.ended && !link->end.ended.empty;
+}
+
+/* What neighbours are compared with: the node's own sketch; at a node without a model, which may
+ * be all that its neighbours have in common, that of the first one. NULL: nothing. */
+static const struct sgp_sketch *reference(const struct sgp_node *node)
+{
+    if (!sgp_core_says_ended(node))
+        return NULL;
+    if (!node->ending.empty)
+        return &node->ending.sketch;
+    SGP_EACH_LINK (link, node) {
+        if (has_said_sketch(link) && sgp_core_is_up(link))
+            return &link->end.ended.sketch;
+    }
+    return NULL;
+}
+
 double sgp_core_distance(
     const struct sgp_node *node, const struct sgp_core_link *link, double *ret_relative)
 {
+    const struct sgp_sketch *own = reference(node), *other = &link->end.ended.sketch;
     *ret_relative = NAN;
-    bool known = !link->retired && sgp_core_says_ended(node) && !node->ending.empty &&
-                 link->end.ended.ended && !link->end.ended.empty;
-    if (!known)
+    if (own == NULL || !has_said_sketch(link))
         return NAN;
     double sum = 0;
     for (uint32_t k = 0; k < SGP_SKETCH_VALUES; k++) {
-        double apart =
-            (double)node->ending.sketch.values[k] - (double)link->end.ended.sketch.values[k];
+        double apart = (double)own->values[k] - (double)other->values[k];
         sum += apart * apart;
     }
-    double longer = fmax(length(&node->ending.sketch), length(&link->end.ended.sketch));
+    double longer = fmax(length(own), length(other));
     *ret_relative = longer > 0 ? sqrt(sum) / longer : 0;
     return sqrt(sum);
 }

@@ -32,6 +32,17 @@ Test(cycle, kills_and_stops_leave_every_cycle_exact, .timeout = 3600)
         }
 }
 
+/* The last cycle of a fleet of hubs ended at one site alone, and sites reach only hubs, which have no model. The hubs compare the
+ * sites with each other, and ask for another cycle. */
+Test(cycle, hubs_compare_the_sites_that_meet_nobody_else)
+{
+    struct fleet *fleet;
+    cr_assert(eq(str, (char *)(uintptr_t)schedules[8].family, "all-reduce-hubs"));
+    cr_assert(zero(int, run_kills(make_faulty, 8, 27, NULL, &fleet)));
+    expect_all(fleet, 6, 4);
+    fleet_destroy(fleet);
+}
+
 /* ---- faults, and what a person does meanwhile ---- */
 
 static sgp_time moment(struct sgp_random *random)
