@@ -21,7 +21,7 @@ enum ctl_exit {
     CTL_NOT_PERMITTED = 4,
     CTL_TIMED_OUT = 5,
     CTL_INVALID = 6,  /* an invalid file */
-    CTL_DEGRADED = 7, /* status --check */
+    CTL_DEGRADED = 7, /* status --check, wait */
 };
 
 struct ctl_command;
@@ -173,6 +173,9 @@ json_t *ctl_status_in_order(const json_t *status);
 bool ctl_model_is_written_now(const json_t *status);
 /* Why the model is not on the disk, and a remedy, as one line; "" if no write failed. */
 void ctl_model_failure(const json_t *status, char text[SGP_TEXT_BYTES]);
+/* That the node leaves out steps because its epsilon is spent, and a remedy, as one line; "" if it
+ * does not. */
+void ctl_privacy_failure(const json_t *status, char text[SGP_TEXT_BYTES]);
 
 /* An answer of GET /v1/peers as an aligned table: the most important columns, or all. */
 void ctl_print_peers(const struct ctl *ctl, const json_t *peers, bool all);

@@ -26,7 +26,7 @@ static const char *const exits[] = {[CTL_DONE] = "done",
     [CTL_NOT_PERMITTED] = "not permitted",
     [CTL_TIMED_OUT] = "timed out",
     [CTL_INVALID] = "invalid file",
-    [CTL_DEGRADED] = "degraded (status --check)"};
+    [CTL_DEGRADED] = "degraded (status --check, wait)"};
 #define EXIT_COUNT (sizeof exits / sizeof *exits)
 
 static const char patience[] =

@@ -72,6 +72,18 @@ void ctl_model_failure(const json_t *status, char text[SGP_TEXT_BYTES])
             lost);
 }
 
+void ctl_privacy_failure(const json_t *status, char text[SGP_TEXT_BYTES])
+{
+    const bool none = json_number_value(json_object_get(status, "samples")) == 0;
+    text[0] = '\0';
+    if (json_is_true(json_object_get(status, "privacy_spent")))
+        (void)snprintf(text, SGP_TEXT_BYTES,
+            "its epsilon is spent (%.4g so far), so it takes no more steps on its rows%s; a larger "
+            "[privacy] epsilon allows more",
+            json_number_value(json_object_get(status, "privacy_epsilon")),
+            none ? ", and has taken none since it started" : "");
+}
+
 static bool says_something(const json_t *value)
 {
     return json_is_true(value) || json_is_string(value) || json_is_object(value) ||
@@ -127,6 +139,14 @@ static void add_unwritten(json_t *reasons, const json_t *status)
 {
     char text[SGP_TEXT_BYTES];
     ctl_model_failure(status, text);
+    if (text[0] != '\0')
+        add(reasons, "%s", text);
+}
+
+static void add_spent(json_t *reasons, const json_t *status)
+{
+    char text[SGP_TEXT_BYTES];
+    ctl_privacy_failure(status, text);
     if (text[0] != '\0')
         add(reasons, "%s", text);
 }
@@ -211,6 +231,7 @@ static json_t *degraded(const json_t *status, const json_t *peers)
     add_same_updates(reasons, status);
     add_divergence(reasons, status);
     add_unwritten(reasons, status);
+    add_spent(reasons, status);
     bool finished = strcmp(state, "finished") == 0;
     size_t index;
     json_t *peer;
@@ -315,8 +336,9 @@ const struct ctl_command ctl_status_command = {.words = "status",
         "A node is degraded when it is paused, draining, starving, hearing nobody, waiting for\n"
         "more than 5 s, diverging (a loss is more than 100 times what it was early on, or not\n"
         "finite), ended with another model than a neighbour or without room for its own on the\n"
-        "disk, or with a neighbour that is absent, far too slow or not connected, or whose shares\n"
-        "are out of all proportion; or when a reload has left tls=require or tls=offer.\n",
+        "disk, without steps because its [privacy] epsilon is spent, or with a neighbour that is\n"
+        "absent, far too slow or not connected, or whose shares are out of all proportion; or\n"
+        "when a reload has left tls=require or tls=offer.\n",
     .run = status};
 
 /* ---- peers ---- */

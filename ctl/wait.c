@@ -191,6 +191,10 @@ static enum ctl_exit judge(struct ctl *ctl, struct waiting *waiting, const json_
         ctl_model_failure(status, failure);
     if (failure[0] != '\0')
         return ctl_fail(ctl, CTL_FAILED, "it has finished, and %s", failure);
+    if (met && ends)
+        ctl_privacy_failure(status, failure);
+    if (failure[0] != '\0')
+        return ctl_fail(ctl, CTL_DEGRADED, "it has finished, and %s", failure);
     if (hopeless && finished(status))
         return ctl_fail(
             ctl, CTL_FAILED, "%s was not reached: it is %s", condition->text, waiting->text);
@@ -315,5 +319,6 @@ const struct ctl_command ctl_wait_command = {.words = "wait",
         "is said on standard error, once and when it changes. Ends with 3 when the daemon ends\n"
         "first, and with 1 for what cannot come: the node has finished without meeting the\n"
         "condition, or could not write its model, or its training diverged; its unit has failed;\n"
-        "or no node of this name is here, neither /etc/sgpd/NAME.conf nor /run/sgpd/NAME.\n",
+        "or no node of this name is here, neither /etc/sgpd/NAME.conf nor /run/sgpd/NAME. Ends\n"
+        "with 7 when the node has finished, and left out steps because its epsilon was spent.\n",
     .run = run};

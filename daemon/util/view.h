@@ -223,7 +223,8 @@ static inline const char *view_direction(enum sgp_direction direction)
         view->private_steps ? (double)NAN : view->test.accuracy)                                   \
     FIELD(privacy, text, view->privacy, 116, KNOWN)                                                \
     FIELD(privacy_epsilon, real, view->privacy_epsilon, 117, KNOWN)                                \
-    FIELD(privacy_spent, flag, view->privacy_spent, 118, NOTABLE)                                  \
+    METRIC(privacy_spent, flag, view->privacy_spent, 118, NOTABLE, 225, gauge, privacy_spent,      \
+        "1 while the node leaves out steps because its epsilon is spent.")                         \
     METRIC(learning_rate, real, view->training.learning_rate, 110, ALL, 90, gauge, learning_rate,  \
         "Learning rate of the latest step.")                                                       \
     METRIC(                                                                                        \

@@ -107,11 +107,55 @@ class Outsized(Trio):
             for count in (3, 4)] + [[]])
 
 
+def wait(node, timeout=fleet.PATIENCE):
+    """What `wait --for finished` ends with, and what it says."""
+    done = subprocess.run([SGPCTL, "-s", node.socket, "wait", "--for", "finished", "--timeout", str(timeout)], text=True,
+                          capture_output=True, timeout=2 * fleet.PATIENCE, check=False)
+    return done.returncode, done.stderr
+
+
+class Spent(FleetTest):
+    """A private node whose epsilon does not last."""
+
+    SAYS = r"its epsilon is spent \(3\.\d+ so far\), so it takes no more steps on its rows%s; a larger \[privacy\] epsilon allows more"
+
+    def start(self, **own):
+        f = self.fleet(2, phases=[[(0, 1), (1, 0)]], own={0: own}, options={
+            "train.epochs": None, "train.rounds": "60", "train.batch": "20", "privacy.epsilon": "4", "data.shards": "none",
+            "optimizer.kind": "sgd", "optimizer.learning_rate": "4"})
+        f.start()
+        return f
+
+    def told(self, node, more):
+        """The node is finished and degraded for this reason alone, and each place says so."""
+        code, said = wait(node)
+        self.assertEqual(code, 7, said)
+        self.assertRegex(said, "sgpctl: it has finished, and " + self.SAYS % more + "\n$")
+        code, reasons = check(node)
+        self.assertEqual((code, len(reasons)), (7, 1), reasons)
+        self.assertRegex(reasons[0], "^" + self.SAYS % more + "$")
+        self.assertTrue(node.status()["privacy_spent"])
+        self.assertIn(b"\nsgpd_privacy_spent 1\n", node.get("/metrics")[1])
+
+    def test_an_early_end_of_steps_is_told(self):
+        f = self.start(**{"privacy.noise": "0.7"})
+        self.told(f.nodes[0], "")
+        self.assertEqual((wait(f.nodes[1])[0], check(f.nodes[1])), (0, (0, [])))
+        self.assertIn(b"\nsgpd_privacy_spent 0\n", f.nodes[1].get("/metrics")[1])
+
+    def test_a_second_run_that_finishes_untrained_is_told(self):
+        f = self.start()
+        for node in f.nodes:
+            self.assertEqual((wait(node)[0], check(node)), (0, (0, [])))
+        for node in f.nodes:
+            self.assertEqual(node.get("/v1/reset", "POST")[0], 200)
+        for node in f.nodes:
+            f.wait("the second run", lambda n=node: (n.status() or {}).get("run") == 2)
+            self.told(node, ", and has taken none since it started")
+            self.assertEqual(node.status()["samples"], 0)
+
+
 class FullDisk(FleetTest):
-    def wait(self, node, timeout):
-        done = subprocess.run([SGPCTL, "-s", node.socket, "wait", "--for", "finished", "--timeout", str(timeout)], text=True,
-                              capture_output=True, timeout=2 * fleet.PATIENCE, check=False)
-        return done.returncode, done.stderr
 
     def test_an_end_without_a_model_on_the_disk_is_degraded(self):
         own_mounts()
@@ -123,7 +167,7 @@ class FullDisk(FleetTest):
         self.assertIsNone(f.nodes[0].status().get("model_file"))
         disk.fill()
         f.start([1])
-        ends = [self.wait(node, fleet.PATIENCE) for node in f.nodes]
+        ends = [wait(node) for node in f.nodes]
         self.assertEqual([code for code, _ in ends], [1, 0], ends)
         says = r"its model is not on the disk \(.*%s\); it is in the daemon's memory: make room, and sgpctl checkpoint writes it" % FULL
         self.assertRegex(ends[0][1], "it has finished, and " + says)
@@ -138,7 +182,7 @@ class FullDisk(FleetTest):
             f.nodes[0].get("/v1/checkpoint", "POST")
             return f.nodes[0].status()["model_file"] == "written"
         f.wait("the model on the disk", written)
-        self.assertEqual((self.wait(f.nodes[0], fleet.PATIENCE)[0], check(f.nodes[0])), (0, (0, [])))
+        self.assertEqual((wait(f.nodes[0])[0], check(f.nodes[0])), (0, (0, [])))
         self.assertIn(b"\nsgpd_model_unwritten 0\n", f.nodes[0].get("/metrics")[1])
 
 
