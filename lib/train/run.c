@@ -23,8 +23,8 @@
 /* A run's files. `run` moves last, so that an interrupted move continues with the same names. */
 static const char *const files[] = {"ledger", "checkpoint", "checkpoint.1", "model.safetensors",
     "history.csv", "report.json", "best.json", "best.0.safetensors", "best.1.safetensors",
-    "best.2.safetensors", "best.3.safetensors", "best.4.safetensors", "layout", "ledger.left",
-    "checkpoint.left", "checkpoint.1.left", "run"};
+    "best.2.safetensors", "best.3.safetensors", "best.4.safetensors", "layout", "claim",
+    "ledger.left", "checkpoint.left", "checkpoint.1.left", "run"};
 #define FILES (sizeof files / sizeof *files)
 
 static const struct field {
