@@ -15,7 +15,8 @@
 /* The columns for scripts. */
 static const char *const columns[] = {"name", "state", "age", "stale", "round", "rounds", "epoch",
     "loss", "test_loss", "test_accuracy", "weight", "disagreement", "waits_for",
-    "rounds_per_second", "samples_per_second", "uptime_seconds", "version", "device"};
+    "rounds_per_second", "samples_per_second", "uptime_seconds", "version", "device", "promised",
+    "promised_epsilon", "promised_delta"};
 #define COLUMN_COUNT (sizeof columns / sizeof *columns)
 
 /* The same words as `--sort` and `--state` complete. */

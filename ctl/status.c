@@ -264,12 +264,18 @@ static json_t *degraded(const json_t *status, const json_t *peers)
 /* Differences that need not be wrong, but mostly are. */
 static void print_differing(const struct ctl *ctl, const json_t *status)
 {
-    const json_t *names = json_object_get(status, "mismatch");
+    static const struct {
+        const char *key, *what;
+    } lists[] = {{"mismatch", "topology, learning rate, batch or data differ from those of"},
+        {"unlike_privacy", "the privacy of its rows is promised unlike that of"}};
     char text[CTL_CELL_BYTES];
-    if (json_array_size(names) == 0)
-        return;
-    ctl_cell(ctl, "mismatch", names, text);
-    (void)printf("note: topology, learning rate, batch or data differ from those of %s\n", text);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        const json_t *names = json_object_get(status, lists[i].key);
+        if (json_array_size(names) == 0)
+            continue;
+        ctl_cell(ctl, lists[i].key, names, text);
+        (void)printf("note: %s %s\n", lists[i].what, text);
+    }
 }
 
 static void print_reasons(const json_t *reasons)

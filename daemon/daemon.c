@@ -323,6 +323,8 @@ static int open_all(
         code = scalars_open(&daemon->scalars, daemon->config, error);
     if (code == 0)
         code = runs_open(daemon, error);
+    if (code == 0)
+        code = privacy_recall(daemon, error);
     if (code == 0 && extras->attachment != NULL)
         code = shared_write_layout(layout, &extras->attachment->shared, error);
     if (code == 0)

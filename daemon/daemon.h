@@ -21,10 +21,10 @@
  *   facts.c            words of programs that decide together: relayed, complete
  *   fact_table.c       the stored words
  *   inquiry.c          questions about what a node that has left had accepted
- *   privacy.c          what private steps have cost, and whether more may be taken
  *   survive.c          the ledger and the checkpoints: of an earlier process, and of this one
  *   runs.c             the run in which the node takes part, and what of a former run is set aside
  *   background_jobs.c  jobs that the core does not know: evaluate, predict, save
+ *   privacy.c          what private steps have cost, or a program claims; what must not leave
  *   colocated_owner.c  the owner colocated with a node that trains: a process of its own
  *   trust.c            which nodes the topology file admits, and how their links are ciphered
  *   notes.c            lines for people: the log, STATUS=, which node is waited for

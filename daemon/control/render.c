@@ -122,6 +122,16 @@ static json_t *render_program(const struct view_program *program)
         "seconds", as_real(program->seconds), "overflows", (json_int_t)program->overflows);
 }
 
+static json_t *render_claim(const struct view_status *status)
+{
+    const struct sgp_claim *claim = &status->claim;
+    if (!status->claimed)
+        return json_null();
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "epsilon", as_real(claim->epsilon), "delta",
+        as_real(claim->delta), "noise", as_real(claim->noise), "chance", as_real(claim->chance),
+        "clip", as_real(claim->clip));
+}
+
 /* For a worker: from which step of its owner it trains, and for how long. */
 static json_t *render_copy(const struct view_status *status)
 {

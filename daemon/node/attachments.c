@@ -5,6 +5,7 @@
 
 #include "background_jobs.h"
 #include "edges.h"
+#include "privacy.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -214,6 +215,15 @@ static void on_report(struct program *program, const struct sgp_attach_frame *fr
             .samples = 1, .loss = frame->test_loss, .accuracy = frame->test_accuracy});
 }
 
+static void on_claim(struct program *program, const struct sgp_attach_frame *frame)
+{
+    struct sgp_error error = {0};
+    struct sgp_attach_frame answer = {.type = SGP_ATTACH_CLAIMED, .turn = frame->turn};
+    answer.code = privacy_claim(program->daemon, program->name, frame->text, &error);
+    (void)snprintf(answer.text, sizeof answer.text, "%.375s", error.text);
+    program_say(program, &answer);
+}
+
 /* Tell the program for which neighbours a node that has not begun waits. */
 static void say_awaited(struct program *program)
 {
@@ -242,6 +252,9 @@ static void on_frame(struct program *program, const struct sgp_attach_frame *fra
                 "event=enough program=\"%s\" reason=\"%.200s\"", program->name, frame->text);
         program->enough = true;
         program_post(program, SGP_EVENT_ENOUGH, 0);
+        break;
+    case SGP_ATTACH_PRIVACY:
+        on_claim(program, frame);
         break;
     case SGP_ATTACH_TELL:
         decision_on_tell(program, frame);

@@ -11,6 +11,7 @@
 #include "events.h"
 #include "store/export.h"
 #include "notes.h"
+#include "privacy.h"
 #include "task.h"
 
 #include <errno.h>
@@ -324,7 +325,7 @@ void background_jobs_save(struct daemon *daemon, sgp_round round, double weight)
             .weight = task->file != NULL ? 1 : weight,
             .training = daemon->figures.training,
             .test = daemon->figures.test,
-            .private_steps = daemon->prepared->privacy.on,
+            .private_steps = privacy_withholds(daemon),
             .best = task->file != NULL ? &save->best : NULL});
     task->round = task->file != NULL ? save->best.round : round;
     task->weight = weight;

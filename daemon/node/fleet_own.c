@@ -6,6 +6,7 @@
 #include "edges.h"
 #include "events.h"
 #include "fleet_rows.h"
+#include "privacy.h"
 
 #include "sgp/version.h"
 
@@ -22,12 +23,11 @@ static double seconds_between(sgp_time from, sgp_time to)
     return (double)(to - from) / (double)SGP_SECOND;
 }
 
-/* Whether losses and accuracy, which tell of the node's rows of data, may leave the node. This is
- * the only place that decides it. A relay has no rows to train on. */
-static bool tells_measures(const struct daemon *daemon)
+/* A relay has no rows to train on. */
+static bool withholds(const struct daemon *daemon)
 {
     const struct prepared *prepared = daemon->prepared;
-    return !prepared->topology->nodes[prepared->self].relay && !prepared->privacy.on;
+    return prepared->topology->nodes[prepared->self].relay || privacy_withholds(daemon);
 }
 
 static void copy_word(char to[SGP_NAME_BYTES], const char *word)
@@ -55,7 +55,8 @@ static void say_progress(
         figures_disagreement(figures, ended, ended ? edges_distance(daemon) : (double)NAN);
     row->rounds_per_second = since > 0 ? (double)(status->round - own->round) / since : (double)NAN;
     row->samples_per_second = status->state == SGP_NODE_TRAINING ? figures_rate(figures, now) : 0;
-    if (!tells_measures(daemon))
+    privacy_tell(daemon, row);
+    if (withholds(daemon))
         sgp_fleet_row_withhold(row);
 }
 
@@ -91,7 +92,7 @@ static bool is_due(
     return own->told == SGP_TIME_NEVER ||
            events_now() - own->told >= (sgp_time)interval_ms * SGP_MILLISECOND ||
            own->state != status->state || own->topology != daemon->prepared->topology->digest ||
-           sgp_fleet_must_tell(daemon->fleet);
+           own->withheld != withholds(daemon) || sgp_fleet_must_tell(daemon->fleet);
 }
 
 static void publish(struct daemon *daemon)
@@ -106,6 +107,7 @@ static void publish(struct daemon *daemon)
     own->state = status.state;
     own->topology = daemon->prepared->topology->digest;
     own->round = status.round;
+    own->withheld = withholds(daemon);
 }
 
 /* A node whose last row says that it ends is expected to be unheard-of. */

@@ -165,6 +165,21 @@ void fleet_rows_take(struct daemon *daemon, struct link *link, const struct sgp_
 
 /* ---- for users ---- */
 
+static bool read_row(const struct daemon *daemon, uint32_t node, struct sgp_fleet_row *ret_row)
+{
+    if (node >= sgp_fleet_count(daemon->fleet))
+        return false;
+    const struct sgp_fleet_view view = sgp_fleet_look(daemon->fleet, node, events_now());
+    return view.text != NULL && sgp_fleet_row_read(view.text, ret_row) == 0;
+}
+
+bool fleet_rows_unlike(const struct daemon *daemon, uint32_t peer)
+{
+    struct sgp_fleet_row own, other;
+    return read_row(daemon, daemon->prepared->self, &own) && read_row(daemon, peer, &other) &&
+           sgp_fleet_promises_differ(&own, &other);
+}
+
 static uint32_t count(void *context)
 {
     return sgp_fleet_count(((const struct daemon *)context)->fleet);

@@ -18,6 +18,9 @@ void fleet_rows_finish(struct daemon *daemon);
 /* Fill in what users see of the fleet. */
 void fleet_rows_offer(struct view_actions *actions);
 
+/* Whether the rows of this node and of that node of the file promise different privacy. */
+bool fleet_rows_unlike(const struct daemon *daemon, uint32_t peer);
+
 /* A link is up. Rows are sent once its peer has said that it takes them, or has sent some. */
 void fleet_rows_greet(struct daemon *daemon, struct link *link);
 /* The link is freed. */

@@ -4,6 +4,7 @@
 
 #include "edges.h"
 #include "events.h"
+#include "fleet_rows.h"
 #include "kept.h"
 #include "privacy.h"
 #include "program.h"
@@ -112,6 +113,7 @@ static void inspect_peer(void *context, uint32_t index, struct view_peer *ret_pe
         .shares_clipped = edge->clips.clipped,
         .clipped_share = edge->clips.judged > 0 ? edge->clips.recent : NAN,
         .clipped = edges_is_clipped(edge),
+        .unlike_privacy = fleet_rows_unlike(daemon, peer.peer),
     };
     memcpy(ret_peer->name, node->name, sizeof ret_peer->name);
     memcpy(ret_peer->address, node->address, sizeof ret_peer->address);

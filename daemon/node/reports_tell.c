@@ -3,6 +3,7 @@
 #include "reports_inside.h"
 
 #include "background_jobs.h"
+#include "privacy.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -61,7 +62,7 @@ static void measure(struct reports *reports, const struct moment *moment)
     reports->measured_version = daemon->kept_model.version;
     reports_name_wishes(reports, &reports->measured);
     /* measures of rows would tell the rows of a node whose steps are private */
-    if (daemon->prepared->data.test == NULL || daemon->prepared->privacy.on) {
+    if (daemon->prepared->data.test == NULL || privacy_withholds(daemon)) {
         reports->measured.state = SGP_REPORT_NO_ROWS;
         tell(reports, &reports->measured);
         return;

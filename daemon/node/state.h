@@ -82,6 +82,7 @@ struct fleet_own {
     enum sgp_node_state state;
     uint64_t topology; /* digest */
     sgp_round round;
+    bool withheld; /* what tells of rows of data */
 };
 
 struct reports;    /* what all nodes tell of their models: reports.h */
@@ -259,6 +260,8 @@ struct daemon {
     /* privacy.c */
     struct privacy_account privacy; /* all zero without [privacy] */
     bool privacy_spent;             /* the latest steps were not taken: epsilon is spent */
+    struct sgp_claim claim;         /* of the run's program, if `claimed` */
+    bool claimed;
 
     /* orders.c */
     bool stopping;     /* a clean end was requested, or the work is done; */

@@ -506,8 +506,8 @@ static int check_privacy(struct reading *r)
         const char *why;
     } rules[] = {
         {CONFIG_ID_KIND, config->kind == CONFIG_ATTACHED,
-            "[privacy] is for the built-in learner; a program clips and adds noise itself; "
-            "remove the section"},
+            "[privacy] is for the built-in learner; a program clips and adds noise itself, and "
+            "claims it by node.privacy(); remove the section"},
         {CONFIG_ID_SCALE, of_fleet,
             "with [privacy] no statistics of this node's rows may leave it; give a scaling file "
             "that is public, or made of public rows by sgpctl scaling"},

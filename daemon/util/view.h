@@ -10,6 +10,7 @@
 #define SGPD_VIEW_H
 
 #include "sgp/blas.h"
+#include "sgp/claim.h"
 #include "sgp/dataset.h"
 #include "sgp/fleet.h"
 #include "sgp/measures.h"
@@ -82,8 +83,10 @@ struct view_status {
     double privacy_epsilon; /* so far; NaN: its steps are not private */
     bool privacy_spent;     /* the node takes no more steps */
     bool private_steps;     /* no figure of its rows is in /metrics, which others may read */
-    const char *diverging;  /* "loss", "test_loss" or "not_finite"; NULL: no divergence. Static */
-    double disagreement;    /* largest |z_received - z| / |z| in the latest cycle, or at the end */
+    bool claimed;           /* they are only claimed to be private, by the program: */
+    struct sgp_claim claim;
+    const char *diverging; /* "loss", "test_loss" or "not_finite"; NULL: no divergence. Static */
+    double disagreement;   /* largest |z_received - z| / |z| in the latest cycle, or at the end */
     double weight_minted;
     char local[SGP_MODEL_LOCAL_BYTES]; /* sgp_model_local_text; "" also of a program's model */
     double guard;                      /* from the configuration; NaN: off */
@@ -128,7 +131,8 @@ struct view_peer { /* one link */
      * NaN: it has judged none. */
     uint64_t shares_clipped;
     double clipped_share;
-    bool clipped; /* nearly all of the latest */
+    bool clipped;        /* nearly all of the latest */
+    bool unlike_privacy; /* its row of the fleet promises another privacy than this node's */
     uint64_t bytes_sent;
     uint64_t bytes_received;
     char cipher[32];                     /* of the present connection; "": none, or plain */
@@ -171,8 +175,8 @@ static inline const char *view_direction(enum sgp_direction direction)
     FIELD(algorithm, name, view->algorithm, 390, ALL)                                              \
     METRIC(round, round, view->core.round, 40, KNOWN, 10, gauge, round, "Round the node is in.")   \
     FIELD(rounds, round, view->core.open ? SGP_ROUND_NONE : view->core.rounds, 50, KNOWN)          \
-    METRIC(                                                                                        \
-        samples, count, view->samples, 150, ALL, 40, counter, samples_total, "Rows trained on.")   \
+    DERIVED(samples, count, view->samples, 150, ALL, 40, counter, samples_total,                   \
+        "Rows trained on.", view->private_steps ? (double)NAN : (double)view->samples)             \
     METRIC(lost_rounds, count, (uint64_t)view->lost_rounds, 140, NOTABLE, 130, gauge, lost_rounds, \
         "Rounds that the ledger counts and of which no parameters were left.")                     \
     METRIC(parameters, count, view->parameters, 400, ALL, 160, gauge, parameters,                  \
@@ -211,8 +215,9 @@ static inline const char *view_direction(enum sgp_direction direction)
     DERIVED(epoch, real, view->training.epoch, 60, KNOWN, 20, gauge, epoch,                        \
         "Epochs trained so far.", view->private_steps ? (double)NAN : view->training.epoch)        \
     FIELD(epochs, real, view->epochs, 70, KNOWN)                                                   \
-    METRIC(samples_per_second, real, view->samples_per_second, 160, KNOWN, 50, gauge,              \
-        samples_per_second, "Rows trained on per second.")                                         \
+    DERIVED(samples_per_second, real, view->samples_per_second, 160, KNOWN, 50, gauge,             \
+        samples_per_second, "Rows trained on per second.",                                         \
+        view->private_steps ? (double)NAN : view->samples_per_second)                              \
     DERIVED(loss, real, view->training.loss, 80, KNOWN, 60, gauge, loss,                           \
         "Training loss of the latest round.",                                                      \
         view->private_steps ? (double)NAN : view->training.loss)                                   \
@@ -222,7 +227,11 @@ static inline const char *view_direction(enum sgp_direction direction)
         "Accuracy of the latest evaluation, 0 to 1.",                                              \
         view->private_steps ? (double)NAN : view->test.accuracy)                                   \
     FIELD(privacy, text, view->privacy, 116, KNOWN)                                                \
-    FIELD(privacy_epsilon, real, view->privacy_epsilon, 117, KNOWN)                                \
+    METRIC(privacy_epsilon, real, view->privacy_epsilon, 117, KNOWN, 222, gauge, privacy_epsilon,  \
+        "Epsilon that the counted private steps have cost so far.")                                \
+    DERIVED(privacy_claim, json, render_claim(view), 119, KNOWN, 226, gauge,                       \
+        privacy_claimed_epsilon, "Epsilon that the program claims; it is not verified.",           \
+        view->claimed ? view->claim.epsilon : (double)NAN)                                         \
     METRIC(privacy_spent, flag, view->privacy_spent, 118, NOTABLE, 225, gauge, privacy_spent,      \
         "1 while the node leaves out steps because its epsilon is spent.")                         \
     METRIC(learning_rate, real, view->training.learning_rate, 110, ALL, 90, gauge, learning_rate,  \
@@ -259,6 +268,7 @@ static inline const char *view_direction(enum sgp_direction direction)
     X(mismatch, name, view->core.mismatch, 270, NOTABLE)                                           \
     X(same_updates, name, view->core.same_updates, 280, ALL)                                       \
     X(disagrees, distance, view->core.disagrees, 230, NOTABLE)                                     \
+    X(unlike_privacy, name, view->unlike_privacy, 275, NOTABLE)                                    \
     X(clipped, name, view->clipped, 285, NOTABLE)                                                  \
     X(slow, name, view->core.slow, 290, NOTABLE)                                                   \
     X(overdue, name, view->core.overdue, 300, NOTABLE)
@@ -344,6 +354,9 @@ struct view_node {
     FIELD(topology, json, render_node_topology(view))                                              \
     FIELD(version, text, view->version)                                                            \
     FIELD(device, text, view->device)                                                              \
+    FIELD(promised, text, sgp_fleet_promised_word(view->promised))                                 \
+    FIELD(promised_epsilon, real, view->promised_epsilon)                                          \
+    FIELD(promised_delta, real, view->promised_delta)                                              \
     FIELD(interval_seconds, real, view->interval_ms / 1000.0)
 
 /* Why rows of the fleet were refused; `view` is a struct sgp_fleet_counts. X(key) */

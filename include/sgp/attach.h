@@ -21,6 +21,7 @@
 #ifndef SGP_ATTACH_H
 #define SGP_ATTACH_H
 
+#include "sgp/claim.h"
 #include "sgp/model_file.h"
 #include "sgp/trainer.h"
 #include "sgp/types.h"
@@ -75,6 +76,12 @@ enum sgp_attach_type { /* of a frame; > from the program, < from the daemon */
     /* < index, size, rounds, local_steps, seed, flags (OVER); text: the node's name. The connection
      * ends. */
     SGP_ATTACH_IDENTITY,
+    /* > turn: 1, 2, ... of claims, or 0: the program does not wait for the answer; text: its claim
+     * of privacy (sgp/claim.h) */
+    SGP_ATTACH_PRIVACY,
+    /* < turn: of the claim; code: 0, the claim holds from now on; or negative, and text: the
+     * reason */
+    SGP_ATTACH_CLAIMED,
 };
 
 enum sgp_attach_flag {
@@ -252,6 +259,21 @@ SGP_API int sgp_attachment_mix(struct sgp_attachment *attachment, const struct s
 /* Report figures for status and history; NaN if not known. Returns 0 or SGP_E_CLOSED. */
 SGP_API int sgp_attachment_report(struct sgp_attachment *attachment, double test_loss,
     double test_accuracy, double epoch, struct sgp_error *error);
+
+/* Claim privacy for the rows of this node, by a method of the program's own. It is shown as a
+ * claim. From the answer on, no loss, accuracy or number of rows that the program tells leaves the
+ * machine. Call it before the first step, and while the program has a turn. The claim is kept with
+ * the run. In a later claim neither epsilon nor delta may be smaller. Returns:
+ *
+ *   0
+ *   SGP_E_DATA: a number is out of range
+ *   SGP_E_CONFIG: a number fell, or the configuration of the node lets measures leave it
+ *   SGP_E_STATE: the program has no turn
+ *   -errno: the claim cannot be kept on the disk
+ *   SGP_E_CLOSED
+ *   -EINTR: a signal. The claim may be in force; call again. */
+SGP_API int sgp_attachment_claim(
+    struct sgp_attachment *attachment, const struct sgp_claim *claim, struct sgp_error *error);
 
 /* Ask the fleet to stop training. Returns 0 or SGP_E_CLOSED. */
 SGP_API int sgp_attachment_enough(

@@ -59,7 +59,23 @@ struct sgp_fleet_row {
     uint64_t topology_version;
     char version[SGP_NAME_BYTES]; /* of the program */
     char device[SGP_NAME_BYTES];  /* on which the node computes */
+    /* of its rows of data: enum sgp_fleet_promised, or a later number; and for each of them */
+    uint32_t promised;
+    double promised_epsilon, promised_delta;
 };
+
+enum sgp_fleet_promised {
+    SGP_FLEET_PROMISED_UNKNOWN, /* a relay, or an earlier program published the row */
+    SGP_FLEET_PROMISED_NONE,    /* nothing is promised */
+    SGP_FLEET_PROMISED_COUNTED, /* the node counts its noisy steps, up to this epsilon */
+    SGP_FLEET_PROMISED_CLAIMED, /* the program that trains through it claims this */
+};
+
+/* "none", "counted", "claimed"; NULL: not known. Static. */
+const char *sgp_fleet_promised_word(uint32_t promised);
+
+/* Whether two rows promise different privacy. False if the promise of one of them is not known. */
+bool sgp_fleet_promises_differ(const struct sgp_fleet_row *one, const struct sgp_fleet_row *other);
 
 #define SGP_FLEET_INTERVAL_LEAST 1000u  /* ms */
 #define SGP_FLEET_INTERVAL_MAX 3600000u /* ms */

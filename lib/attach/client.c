@@ -24,9 +24,11 @@ struct sgp_attachment {
     int64_t rounds; /* rounds that the program asks for; -1: no limit */
     sgp_round round;
     double weight;
-    bool over;      /* training is over: z is the estimate, and no step counts */
-    bool refused;   /* a step was not finite: no step counts until the next turn */
-    bool finishing; /* FINISH was sent */
+    bool over;        /* training is over: z is the estimate, and no step counts */
+    bool refused;     /* a step was not finite: no step counts until the next turn */
+    bool finishing;   /* FINISH was sent */
+    uint64_t claims;  /* of privacy, that were sent */
+    uint64_t awaited; /* the claim whose answer is waited for; 0: none */
 };
 
 #define RETRY_MS 100 /* interval between two attempts to reach a daemon */
@@ -140,6 +142,13 @@ static int take_welcome(struct sgp_attachment *attachment, const struct sgp_atta
     return 0;
 }
 
+/* Whether this answers a claim whose wait a signal has ended. */
+static bool is_late_answer(
+    const struct sgp_attachment *attachment, const struct sgp_attach_frame *frame)
+{
+    return frame->type == SGP_ATTACH_CLAIMED && frame->turn != attachment->awaited;
+}
+
 /* Wait for the expected frame. A question that arrives first is answered. */
 static int next_answering(
     struct sgp_attachment *attachment, struct sgp_error *error, struct sgp_attach_frame *ret_frame)
@@ -162,7 +171,7 @@ static int next_answering(
             (void)close(rows);
         if (outputs >= 0)
             (void)close(outputs);
-        if (!asked || status < 0)
+        if (status < 0 || !(asked || is_late_answer(attachment, ret_frame)))
             return status;
     }
 }
@@ -320,6 +329,32 @@ int sgp_attachment_report(struct sgp_attachment *attachment, double test_loss, d
     frame.test_accuracy = test_accuracy;
     frame.epoch = epoch;
     return send_frame(attachment->socket, &frame, -1, error);
+}
+
+int sgp_attachment_claim(
+    struct sgp_attachment *attachment, const struct sgp_claim *claim, struct sgp_error *error)
+{
+    struct sgp_attach_frame frame = {.type = SGP_ATTACH_PRIVACY, .turn = ++attachment->claims};
+    char text[SGP_CLAIM_TEXT_BYTES];
+    struct sgp_claim read;
+    if (attachment->turn == 0 && !attachment->over)
+        return sgp_fail(
+            error, SGP_E_STATE, "attach: the program has no turn, in which it could claim");
+    sgp_claim_write(claim, text);
+    int status = sgp_claim_read(text, error, &read);
+    if (status < 0)
+        return status;
+    snprintf(frame.text, sizeof frame.text, "%s", text);
+    status = send_frame(attachment->socket, &frame, -1, error);
+    attachment->awaited = attachment->claims;
+    if (status == 0)
+        status = next_answering(attachment, error, &frame);
+    attachment->awaited = 0;
+    if (status < 0)
+        return status;
+    if (frame.type != SGP_ATTACH_CLAIMED)
+        return fail_frame(error, SGP_E_PROTOCOL);
+    return frame.code == 0 ? 0 : sgp_fail(error, frame.code, "attach: %s", frame.text);
 }
 
 int sgp_attachment_enough(

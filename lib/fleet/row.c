@@ -40,6 +40,9 @@ static const struct sgp_schema_field fields[] = {
     COUNT(topology_version),
     WORD(version),
     WORD(device),
+    COUNT(promised),
+    REAL(promised_epsilon),
+    REAL(promised_delta),
 };
 static const struct sgp_schema schema = SGP_SCHEMA(struct sgp_fleet_row, fields);
 
@@ -47,6 +50,28 @@ void sgp_fleet_row_withhold(struct sgp_fleet_row *row)
 {
     row->loss = row->test_loss = row->test_accuracy = (double)NAN;
     row->epoch = row->samples_per_second = (double)NAN;
+}
+
+const char *sgp_fleet_promised_word(uint32_t promised)
+{
+    static const char *const words[] = {[SGP_FLEET_PROMISED_NONE] = "none",
+        [SGP_FLEET_PROMISED_COUNTED] = "counted",
+        [SGP_FLEET_PROMISED_CLAIMED] = "claimed"};
+    return promised < sizeof words / sizeof *words ? words[promised] : NULL;
+}
+
+static bool is_same(double a, double b)
+{
+    return a == b || (isnan(a) && isnan(b));
+}
+
+bool sgp_fleet_promises_differ(const struct sgp_fleet_row *one, const struct sgp_fleet_row *other)
+{
+    return one->promised != SGP_FLEET_PROMISED_UNKNOWN &&
+           other->promised != SGP_FLEET_PROMISED_UNKNOWN &&
+           !(one->promised == other->promised &&
+               is_same(one->promised_epsilon, other->promised_epsilon) &&
+               is_same(one->promised_delta, other->promised_delta));
 }
 
 /* ---- to text ---- */

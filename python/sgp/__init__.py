@@ -22,6 +22,7 @@ Where to look (docs/ATTACH.md shows each of these in a script):
     node.mean, .any, .all     decisions that must be equal on all nodes
     node.checkpoint, .resume  script, optimizer, rows and parameters as one unit; .save and .load without the parameters
     node.report, .stop        figures for the status; the end for all nodes
+    node.privacy              what the program claims of differential privacy
     node.assign, .accumulate  parameters that are values; steps that do not mix
     sgp.Ema, sgp.FleetNoise, sgp.wrap   an average over time; Adam in a fleet; loops that cannot be changed
     sgp.lightning.Fleet, sgp.transformers.Fleet   callbacks for trainers of other libraries

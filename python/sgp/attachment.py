@@ -135,6 +135,9 @@ class Attachment:
         self._finishing = False  # FINISH has been said on this connection, or lies in the outbox
         self._outbox: Iterator[bytes] = iter([])  # what is to be said once, however often a signal interrupts
         self._enough: Optional[str] = None
+        self._claim: Optional[str] = None  # of privacy, the latest that the daemon has taken
+        self._claims = 0  # how many were made
+        self._awaited: Optional[int] = None  # the one whose answer is waited for
         self._answering = False  # a function of the program is at work
         self._early: Optional[Frame] = None  # a turn that came while words were waited for
         self._connection: Optional[Connection] = None
@@ -212,6 +215,8 @@ class Attachment:
             except NoDaemon:
                 raise Disconnected(f"the daemon has gone, and was not back after {self._timeout} s") from None
             _log.warning("%s: the daemon is back", self.seat.name)
+            if self._claim is not None:  # to a daemon that may have lost its state; the answer, to claim 0, is passed over
+                self._say(Frame(Type.PRIVACY, text=self._claim))
             if self._enough is not None:
                 self.enough(self._enough)
         assert self._connection is not None
@@ -291,6 +296,9 @@ class Attachment:
         """The frame that is waited for, until `end`; questions that come before it are answered."""
         while True:
             frame = link.receive(None if end is None else max(0.001, end - time.monotonic()))
+            if frame.type == Type.CLAIMED and frame.turn != self._awaited:  # nobody waits for it any more
+                link.done_with()
+                continue
             if frame.type not in (Type.EVALUATE, Type.PREDICT):
                 return frame
             self._answering = True
@@ -400,6 +408,37 @@ class Attachment:
                 if len(words) >= frame.size:
                     return words
 
+    def claim(self, text: str) -> None:
+        """Claim privacy, and wait until the daemon has taken the claim. Raises Refused; what was claimed before then holds on."""
+        if self._answering:
+            raise Error("a program that answers a question has no turn: on_evaluate and on_predict may not call this")
+        told: Optional[Connection] = None
+        self._claims += 1
+        self._awaited = number = self._claims
+        try:
+            while True:
+                try:
+                    link = self._link()
+                    if told is not link:  # the first, or the daemon has come back
+                        link.send(Frame(Type.PRIVACY, turn=number, text=text))
+                        told = link
+                    frame = self._receive(link, None)
+                except Closed:
+                    self._drop()
+                    continue
+                link.done_with()
+                if frame.type in (Type.TURN, Type.STOP):
+                    self._early = frame
+                elif frame.type != Type.CLAIMED:
+                    raise Error(f"the daemon answered a claim of privacy with {frame.type.name}")
+                elif frame.code:
+                    raise Refused(frame.text, frame.code)
+                else:
+                    self._claim = text
+                    return
+        finally:
+            self._awaited = None
+
     def finish(self, timeout: Optional[float]) -> Finished:
         """Own steps are done: wait until the fleet has finished. Raises TimeoutError; called again it goes on."""
         end = None if timeout is None else time.monotonic() + timeout
@@ -483,6 +522,9 @@ class Seated:
     def keep(self) -> None:
         raise self._refuse()
 
+    def claim(self, text: str) -> None:
+        raise self._refuse()
+
     def enough(self, why: str) -> None:
         raise self._refuse()
 
@@ -531,6 +573,9 @@ class Alone:
 
     def keep(self) -> None:
         """The script keeps its parameters itself."""
+
+    def claim(self, text: str) -> None:
+        """Nothing leaves this machine."""
 
     def enough(self, why: str) -> None:
         self.over = True

@@ -14,6 +14,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Literal, Mapping, Optional, Protocol, Sequence, SupportsFloat, Tuple, Type, Union, overload
 
 from .attachment import Alone, Attachment, Finished, Mixed, Seated, Step
+from .claim import claim_text
 from .decide import decided, means
 from .entry import entered, housed, model_of
 from .errors import Error, NotFinite, TrainingWarning
@@ -445,6 +446,29 @@ class Node:
                           if name not in ("test_loss", "test_accuracy", "epoch"))
         epoch = figures.get("epoch", self.epoch)
         self._fleet.report(figures.get("test_loss"), figures.get("test_accuracy"), epoch, others)
+
+    def privacy(self, epsilon: float, delta: float, *, noise_multiplier: Optional[float] = None,
+                sample_rate: Optional[float] = None, clip: Optional[float] = None) -> None:
+        """Claim that the steps of this program are differentially private: everything that the fleet sees of this run depends on
+        each row of this node by at most (`epsilon`, `delta`). Call it after attach() and before the first step.
+
+            node.privacy(3, 1e-5, noise_multiplier=1.1, sample_rate=0.05, clip=1)
+
+        The program clips and adds noise itself, so nobody can verify the claim. It is shown as a claim: `sgpctl status`, the
+        metrics, the journal, and of all nodes epsilon and delta in `sgpctl fleet`. From this call on, the losses, accuracies and
+        rows that mix() and report() are told stay on this machine. The words of mean(), any() and all() travel, and so does
+        the decision of stop(): give them nothing that depends on rows.
+
+        epsilon, delta    At least 0, and delta below 1. Best are those of the whole training. In a run neither falls.
+        noise_multiplier  Deviation of the noise, as a multiple of `clip`. These three are for the status alone.
+        sample_rate       Probability with which a step takes a row.
+        clip              Greatest length of the gradient of a row.
+
+        The claim belongs to the run: a node and a program that are started again keep it. Another run begins without one.
+        Raises ValueError for numbers out of range, and Refused if the node has a larger claim of this run, if its configuration
+        has `stop_at_accuracy`, or if its disk does not take the claim. Waits and raises as mix() does otherwise."""
+        self._check_owner()
+        self._fleet.claim(claim_text(epsilon, delta, noise_multiplier, sample_rate, clip))
 
     def stop(self, reason: str) -> None:
         """Ask the whole fleet to stop training; `reason` is for the journals. A later mix() of every program returns

@@ -47,6 +47,8 @@ class Type(enum.IntEnum):
     AWAITED = 20
     IDENTIFY = 21
     IDENTITY = 22
+    PRIVACY = 23
+    CLAIMED = 24
 
 
 class Flag(enum.IntFlag):

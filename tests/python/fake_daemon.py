@@ -18,7 +18,7 @@ LAYOUT = struct.Struct("<IHHIiQqqQQddddIIIIQddd376s")
 NAMES = ("magic version type flags code turn round rounds parameters rows loss epoch learning_rate weight index size "
          "local_steps columns seed test_loss test_accuracy distance text").split()
 HELLO, WELCOME, REFUSED, TURN, DONE, STOP, FINISH, FINISHED, REPORT, ENOUGH, DETACH, \
-    EVALUATE, EVALUATED, PREDICT, PREDICTED, TELL, TOLD, KEEP, AWAITS, AWAITED, IDENTIFY, IDENTITY = range(1, 23)
+    EVALUATE, EVALUATED, PREDICT, PREDICTED, TELL, TOLD, KEEP, AWAITS, AWAITED, IDENTIFY, IDENTITY, PRIVACY, CLAIMED = range(1, 25)
 RESUMED, EXCHANGED, JUMPED, SKIPPED, ASSIGNED, DISAGREES, EVALUATES, PREDICTS = (1 << bit for bit in range(8))
 RENEWS = 1 << 13
 SEALS = 1 | 2 | 4  # F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW
@@ -64,13 +64,14 @@ class FakeDaemon:
     program's own), `drift` is added to x in every round: what the neighbours gave. `acts` maps a count of DONEs, over
     the daemon's life from 1, to a function of (daemon, connection, frame) that is called in the place of an answer.
     `frames` is everything that came.
+    `claimed` gives the fields of the answer to a claim of privacy.
     `decide` gives the lines of all words, of the program's; None: the fleet has decided before.
     With `open_end` it leaves the rounds to the program. `questions` are arrays of rows to predict, or None to evaluate:
     they are asked, one after the other, in the place of the next turn or FINISHED; `answers` are the frames and outputs
     that came."""
 
     def __init__(self, path=None, weight=1.0, rounds=-1, begin=None, drift=0.0, local_steps=1, refuse=None, acts=None,
-                 index=0, size=1, final=None, open_end=False, questions=(), decide=None):
+                 index=0, size=1, final=None, open_end=False, questions=(), decide=None, claimed=None):
         self.folder = tempfile.TemporaryDirectory(prefix="sgp-")
         self.path = path or os.path.join(self.folder.name, "attach.sock")
         self.weight, self.rounds, self.begin, self.drift = weight, rounds, begin, drift
@@ -78,6 +79,7 @@ class FakeDaemon:
         self.index, self.size, self.final, self.open_end = index, size, final, open_end
         self.questions, self.answers, self.asked, self.then = list(questions), [], 0, None
         self.decide = decide or (lambda word: [f"n{index} {word}"])
+        self.claimed = claimed or (lambda text: {})
         self.x = None
         self.round = self.turn = self.dones = 0
         self.frames, self.program, self.failure = [], None, None
@@ -169,6 +171,8 @@ class FakeDaemon:
                 lines = self.decide(frame["text"])
                 told = {"code": -errno.EALREADY} if lines is None else {"size": len(lines), "text": "\n".join(lines) + "\n"}
                 self.say(TOLD, **told)
+            elif frame["type"] == PRIVACY:
+                self.say(CLAIMED, turn=frame["turn"], **self.claimed(frame["text"]))
             else:
                 assert frame["type"] in (REPORT, KEEP), frame
 

@@ -17,7 +17,7 @@ import numpy
 import common
 import fake_daemon
 import sgp
-from fake_daemon import DETACH, DONE, ENOUGH, FINISH, HELLO, REPORT, FakeDaemon
+from fake_daemon import DETACH, DONE, ENOUGH, FINISH, HELLO, PRIVACY, REPORT, FakeDaemon
 
 
 def arrays():
@@ -120,6 +120,47 @@ class AttachTest(unittest.TestCase):
         self.assertEqual((report["test_accuracy"], report["text"]), (0.75, "bits=1.5 lines=3"))
         self.assertTrue(numpy.isnan(report["test_loss"]))
         self.assertEqual(daemon.of(ENOUGH)[0]["text"], "good enough")
+
+    def test_a_claim_of_privacy(self):
+        answers = iter([{}, {"code": -1002, "text": "neither may fall"}, {}])
+        daemon = self.daemon(claimed=lambda text: next(answers))
+        with sgp.attach(arrays(), name=daemon.path) as node:
+            node.privacy(3, 1e-5, noise_multiplier=1.1, sample_rate=0.05, clip=1)
+            with self.assertRaisesRegex(sgp.Refused, "neither may fall"):
+                node.privacy(2, 1e-5)
+            for wrong in ((-1, 0), (float("inf"), 0), (1, 1.0), (1, -1e-9)):
+                with self.assertRaises(ValueError):
+                    node.privacy(*wrong)
+            for name in ("noise_multiplier", "sample_rate", "clip"):
+                with self.assertRaisesRegex(ValueError, name + " is 0.0; it must be above 0"):
+                    node.privacy(3, 1e-5, **{name: 0})
+            node.mix()
+            node.privacy(3.5, 0)
+        self.assertEqual([f["text"] for f in daemon.of(PRIVACY)], [
+            "epsilon=3.0 delta=1e-05 noise=1.1 chance=0.05 clip=1.0", "epsilon=2.0 delta=1e-05", "epsilon=3.5 delta=0.0"])
+        turns = [f["turn"] for f in daemon.of(PRIVACY)]
+        self.assertEqual(turns, [1, 2, 3])
+
+    def test_a_claim_is_said_again_to_a_daemon_that_is_back(self):
+        """It died in a step. The answer to the claim that is said again, which nobody waits for, comes before the turn."""
+        daemon = self.daemon(acts={2: fake_daemon.hang_up})
+        with sgp.attach(arrays(), name=daemon.path) as node:
+            node.privacy(3, 1e-5)
+            node.mix()
+            self.assertTrue(node.mix().skipped)
+            node.mix()
+            node.privacy(4, 1e-5)
+        self.assertEqual([(f["turn"], f["text"]) for f in daemon.of(PRIVACY)], [
+            (1, "epsilon=3.0 delta=1e-05"), (0, "epsilon=3.0 delta=1e-05"), (2, "epsilon=4.0 delta=1e-05")])
+
+    def test_a_claim_needs_a_model_and_alone_it_needs_nobody(self):
+        daemon = self.daemon()
+        with self.assertRaisesRegex(sgp.Error, "no model is attached yet"):
+            sgp.join(daemon.path).privacy(3, 1e-5)
+        with sgp.attach(arrays(), name="/none-such.sock", required=False) as node:
+            node.privacy(3, 1e-5)
+            with self.assertRaises(ValueError):
+                node.privacy(3, 2)
 
     # ---- the end
 

@@ -187,7 +187,7 @@ def check_command(self, words):
         del words[:2]
     if "--" in words:
         words = words[:words.index("--")]
-    name = list(itertools.takewhile(re.compile(r"[a-z]+$").match, words))[:2]
+    name = list(itertools.takewhile(re.compile(r"[a-z][a-z-]*$").match, words))[:2]
     while True:
         said = subprocess.run([tls.SGPCTL, *name, "--help"], text=True, capture_output=True, check=False, timeout=fleet.PATIENCE)
         if said.returncode == 0 or len(name) < 2:

@@ -185,7 +185,8 @@ class Reading(Control):
         for node in fleet_["nodes"]:
             self.assertEqual(documented("`GET /v1/fleet` answers", "FLEET.md"), set(node))
             self.assertFalse(node["stale"])
-            self.assertEqual(set(node) - set(status), {"age", "stale", "rounds_per_second", "device", "interval_seconds"})
+            self.assertEqual(set(node) - set(status), {"age", "stale", "rounds_per_second", "device", "interval_seconds", "promised",
+                                                   "promised_epsilon", "promised_delta"})
             self.assertEqual(node["topology"]["digest"], status["topology"]["digest"])
 
     def test_history_has_a_row_an_epoch(self):

@@ -467,7 +467,7 @@ def fleet_of(*nodes):
     row = {"state": "training", "round": 4211, "rounds": 9000, "epoch": 1.5, "loss": 0.04123, "test_loss": 0.2,
            "test_accuracy": 0.97312, "weight": 1.0234, "disagreement": 0.00312, "waiting": None, "rounds_per_second": 20.0,
            "samples_per_second": 640.0, "uptime_seconds": 300.0, "topology": {"digest": "01", "version": 0},
-           "version": "0.1.0", "device": "Zen", "interval_seconds": 1.0}
+           "version": "0.1.0", "device": "Zen", "promised": "claimed", "promised_epsilon": 3.0, "promised_delta": 1e-5, "interval_seconds": 1.0}
     return {"GET /v1/fleet": {"name": "n0", "refused": {"forged": 0}, "nodes": [
         {"name": name, "age": age, "stale": stale, **(row if age is not None else dict.fromkeys(row)), **other}
         for name, age, stale, other in nodes]}}

@@ -227,7 +227,8 @@ class Wire(FleetTest):
         told = [node for node in report["nodes"] if node["name"] == "n0"]
         self.assertEqual([node["state"] for node in told], ["no_rows"], report)
         metrics = f.nodes[0].get("/metrics")[1].decode()
-        for name in ("sgpd_loss", "sgpd_test_loss", "sgpd_test_accuracy", "sgpd_diverging", "sgpd_epoch"):
+        for name in ("sgpd_loss", "sgpd_test_loss", "sgpd_test_accuracy", "sgpd_diverging", "sgpd_epoch", "sgpd_samples_total",
+                     "sgpd_samples_per_second"):
             self.assertNotIn("\n%s " % name, metrics)
         header = f.nodes[0].get("/v1/model")[1][:4096].decode("latin-1")
         for tag in ("test_rows", "test_loss", "test_accuracy", "train_loss", "epoch"):
@@ -244,6 +245,8 @@ class Wire(FleetTest):
         self.assertEqual(row["state"], "finished", "n1 has heard of n0's end")
         for name in ("loss", "test_loss", "test_accuracy", "epoch", "samples_per_second"):
             self.assertIsNone(row[name], name)
+        self.assertEqual([row[name] for name in ("promised", "promised_epsilon", "promised_delta")], ["counted", 4, 1e-5])
+        self.assertEqual(f.nodes[1].status()["unlike_privacy"], [])
         kinds = {kind for kind, _ in said}
         self.assertLessEqual(kinds, {peer.HELLO, peer.BEAT, peer.SHARE, peer.GOODBYE, peer.CHUNK, peer.PULL, peer.BULLETIN,
                                      peer.SUMMARY, peer.ROW})

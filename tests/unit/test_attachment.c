@@ -18,6 +18,8 @@
 static struct desk { /* of the daemon */
     int listener;
     struct sgp_attach_frame done[TURNS];
+    char claims[4][100]; /* texts that came */
+    uint32_t claim_count;
 } desk;
 
 static void receive(int program, struct sgp_attach_frame *ret_frame)
@@ -31,6 +33,23 @@ static void receive(int program, struct sgp_attach_frame *ret_frame)
 static void answer(int program, struct sgp_attach_frame frame)
 {
     cr_assert(eq(int, sgp_attach_send(program, &frame, -1), 0));
+}
+
+/* The turn is handed back, after any claims. An answer to nothing comes before each answer. */
+static void receive_done(struct desk *d, int program, struct sgp_attach_frame *ret_frame)
+{
+    for (receive(program, ret_frame); ret_frame->type == SGP_ATTACH_PRIVACY;
+         receive(program, ret_frame)) {
+        struct sgp_attach_frame taken = {.type = SGP_ATTACH_CLAIMED, .turn = 77},
+                                refused = {.type = SGP_ATTACH_CLAIMED,
+                                    .turn = ret_frame->turn,
+                                    .code = SGP_E_CONFIG,
+                                    .text = "neither may fall"};
+        answer(program, taken);
+        taken.turn = ret_frame->turn;
+        answer(program, strncmp(ret_frame->text, "epsilon=1 ", 10) == 0 ? refused : taken);
+        (void)snprintf(d->claims[d->claim_count++], sizeof d->claims[0], "%.99s", ret_frame->text);
+    }
 }
 
 static void *serve(void *context)
@@ -47,10 +66,10 @@ static void *serve(void *context)
                             .round = (int64_t)i,
                             .rounds = TURNS,
                             .weight = 1});
-        receive(program, &d->done[i]);
+        receive_done(d, program, &d->done[i]);
     }
     answer(program, (struct sgp_attach_frame){.type = SGP_ATTACH_STOP});
-    receive(program, &hello); /* DETACH */
+    receive_done(d, program, &hello); /* DETACH */
     (void)close(program);
     return NULL;
 }
@@ -76,18 +95,10 @@ static void close_desk(const char *path)
     (void)rmdir(folder);
 }
 
-Test(attachment, a_step_says_whether_gradients_overflowed_and_what_the_tensors_hold)
+static struct sgp_attachment *begin(char path[static SGP_ATTACH_PATH_BYTES], pthread_t *ret_daemon)
 {
-    static const struct sgp_step steps[TURNS] = {{.rows = 1},
-        {.rows = 2, .loss = NAN, .overflowed = true},
-        {.rows = 3, .assigned = true, .overflowed = true}};
-    static const uint32_t flags[TURNS] = {
-        0, SGP_ATTACH_OVERFLOWED, SGP_ATTACH_ASSIGNED | SGP_ATTACH_OVERFLOWED};
-    char path[SGP_ATTACH_PATH_BYTES];
     open_desk(path);
-    pthread_t daemon;
-    cr_assert(eq(int, pthread_create(&daemon, NULL, serve, &desk), 0));
-
+    cr_assert(eq(int, pthread_create(ret_daemon, NULL, serve, &desk), 0));
     const struct sgp_file_tensor tensor = {.name = "weight", .shape = {4}, .first = 0, .count = 4};
     const struct sgp_attach_options options = {.node = path,
         .tensors = &tensor,
@@ -99,6 +110,20 @@ Test(attachment, a_step_says_whether_gradients_overflowed_and_what_the_tensors_h
     struct sgp_error error = {0};
     struct sgp_attachment *attachment;
     cr_assert(eq(int, sgp_attach(&options, initial, &error, &attachment), 0), "%s", error.text);
+    return attachment;
+}
+
+Test(attachment, a_step_says_whether_gradients_overflowed_and_what_the_tensors_hold)
+{
+    static const struct sgp_step steps[TURNS] = {{.rows = 1},
+        {.rows = 2, .loss = NAN, .overflowed = true},
+        {.rows = 3, .assigned = true, .overflowed = true}};
+    static const uint32_t flags[TURNS] = {
+        0, SGP_ATTACH_OVERFLOWED, SGP_ATTACH_ASSIGNED | SGP_ATTACH_OVERFLOWED};
+    char path[SGP_ATTACH_PATH_BYTES];
+    pthread_t daemon;
+    struct sgp_error error = {0};
+    struct sgp_attachment *attachment = begin(path, &daemon);
     struct sgp_mixed mixed = {0};
     for (uint32_t i = 0; i < TURNS; i++)
         cr_assert(eq(int, sgp_attachment_mix(attachment, &steps[i], &error, &mixed), 0));
@@ -111,4 +136,30 @@ Test(attachment, a_step_says_whether_gradients_overflowed_and_what_the_tensors_h
         cr_assert(eq(u64, desk.done[i].rows, steps[i].rows));
         cr_assert(eq(u32, desk.done[i].flags, flags[i]));
     }
+}
+
+Test(attachment, a_claim_is_answered_in_a_turn_and_after_the_end)
+{
+    const struct sgp_claim good = {3, 1e-5, 1.1, NAN, 1}, low = {1, 1e-5, NAN, NAN, NAN},
+                           wrong = {3, 1, NAN, NAN, NAN};
+    char path[SGP_ATTACH_PATH_BYTES];
+    pthread_t daemon;
+    struct sgp_error error = {0};
+    struct sgp_attachment *attachment = begin(path, &daemon);
+    struct sgp_mixed mixed = {0};
+    cr_assert(eq(int, sgp_attachment_claim(attachment, &good, &error), 0), "%s", error.text);
+    cr_assert(eq(int, sgp_attachment_claim(attachment, &low, &error), SGP_E_CONFIG));
+    cr_assert(strstr(error.text, "neither may fall") != NULL, "%s", error.text);
+    cr_assert(eq(int, sgp_attachment_claim(attachment, &wrong, &error), SGP_E_DATA));
+    for (uint32_t i = 0; i < TURNS; i++)
+        cr_assert(eq(
+            int, sgp_attachment_mix(attachment, &(struct sgp_step){.rows = 1}, &error, &mixed), 0));
+    cr_assert(mixed.stop);
+    cr_assert(eq(int, sgp_attachment_claim(attachment, &good, &error), 0), "%s", error.text);
+    sgp_attachment_detach(attachment);
+    pthread_join(daemon, NULL);
+    close_desk(path);
+    cr_assert(eq(u32, desk.claim_count, 3), "what is out of range is not sent");
+    cr_assert(eq(str, desk.claims[0], "epsilon=3 delta=1e-05 noise=1.1 clip=1"));
+    cr_assert(eq(str, desk.claims[1], "epsilon=1 delta=1e-05"));
 }

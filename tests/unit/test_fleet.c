@@ -82,7 +82,8 @@ Test(fleet, a_row_is_text_and_the_same_row_again)
     cr_assert(eq(str, text,
         "1 1000 training 17 100000 2.42857143 0.0555555556 0.111111111 0.9375 1.0625 0.001234 "
         "31.25 "
-        "1000.5 17 share n1 0.25 1311768467463790320 0 0.1.0~git+41c9fdee3c2a SkylakeX"));
+        "1000.5 17 share n1 0.25 1311768467463790320 0 0.1.0~git+41c9fdee3c2a SkylakeX 3 2.5 "
+        "1e-05"));
     cr_assert(eq(i64, back.round, 17));
     cr_assert(back.topology_digest == row.topology_digest);
 }
@@ -101,7 +102,8 @@ Test(fleet, what_is_not_known_is_a_dash_and_no_word_has_a_blank)
                          back;
     char text[SGP_ROW_TEXT_BYTES];
     sgp_fleet_row_write(&row, text);
-    cr_assert(eq(str, text, "1 1 joining - - - - - - 0 0 0 0 0 - - 0 0 0 - Haswell_(by_hand)"));
+    cr_assert(
+        eq(str, text, "1 1 joining - - - - - - 0 0 0 0 0 - - 0 0 0 - Haswell_(by_hand) 0 0 0"));
     cr_assert(eq(int, sgp_fleet_row_read(text, &back), 0));
     cr_assert(isnan(back.loss) && back.round == SGP_ROUND_NONE && back.waiting[0] == '\0');
 }
@@ -113,7 +115,7 @@ Test(fleet, the_longest_row_fits)
     char *const words[] = {row.state, row.waiting, row.waiting_peer, row.version, row.device};
     double *const reals[] = {&row.epoch, &row.loss, &row.test_loss, &row.test_accuracy, &row.weight,
         &row.disagreement, &row.rounds_per_second, &row.samples_per_second, &row.uptime_seconds,
-        &row.waiting_seconds};
+        &row.waiting_seconds, &row.promised_epsilon, &row.promised_delta};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         memset(words[i], 'x', SGP_NAME_BYTES - 1);
         words[i][SGP_NAME_BYTES - 1] = '\0';
@@ -122,6 +124,7 @@ Test(fleet, the_longest_row_fits)
         *reals[i] = -1.23456789e-300;
     row.rounds = SGP_ROUND_MAX;
     row.topology_digest = row.topology_version = UINT64_MAX;
+    row.promised = UINT32_MAX;
     sgp_fleet_row_write(&row, text);
     cr_assert(eq(int, sgp_fleet_row_read(text, &row), 0));
 }
@@ -135,6 +138,7 @@ Test(fleet, a_later_row_may_have_more_words_and_another_form_is_refused)
     cr_assert(eq(int, sgp_fleet_row_read(more, &row), 0));
     cr_assert(eq(int, sgp_fleet_row_read("1 1000 training 17", &row), 0), "of an earlier one");
     cr_assert(isnan(row.weight) && row.round == 17 && row.rounds == SGP_ROUND_NONE);
+    cr_assert(row.promised == SGP_FLEET_PROMISED_UNKNOWN && isnan(row.promised_epsilon));
     (void)snprintf(more, sizeof more, "2%s", text + 1);
     cr_assert(eq(int, sgp_fleet_row_read(more, &row), SGP_E_VERSION));
     static const char *const wrong[] = {"", "1", "x", "1  1000", " 1", "1 1000 ",
@@ -149,6 +153,36 @@ Test(fleet, a_later_row_may_have_more_words_and_another_form_is_refused)
         "1 1000 training 1 1 1 1 1 1 1 1 1 1 1 - - 1 1 1 v d\n"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         cr_expect(eq(int, sgp_fleet_row_read(wrong[i], &row), SGP_E_DATA), "%s", wrong[i]);
+}
+
+Test(fleet, rows_promise_like_privacy_or_not)
+{
+    const struct sgp_fleet_row unknown = {.promised_epsilon = NAN, .promised_delta = NAN},
+                               none = {.promised = SGP_FLEET_PROMISED_NONE,
+                                   .promised_epsilon = NAN,
+                                   .promised_delta = NAN},
+                               counted = {.promised = SGP_FLEET_PROMISED_COUNTED,
+                                   .promised_epsilon = 3,
+                                   .promised_delta = 1e-5},
+                               claimed = {.promised = SGP_FLEET_PROMISED_CLAIMED,
+                                   .promised_epsilon = 3,
+                                   .promised_delta = 1e-5},
+                               more = {.promised = SGP_FLEET_PROMISED_CLAIMED,
+                                   .promised_epsilon = 4,
+                                   .promised_delta = 1e-5},
+                               rarer = {.promised = SGP_FLEET_PROMISED_CLAIMED,
+                                   .promised_epsilon = 3,
+                                   .promised_delta = 1e-6};
+    const struct sgp_fleet_row *const rows[] = {&none, &counted, &claimed, &more, &rarer};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        cr_expect(sgp_fleet_promises_differ(rows[i], &unknown) == false);
+        cr_expect(sgp_fleet_promises_differ(&unknown, rows[i]) == false);
+        for (size_t j = 0; j < sizeof rows / sizeof *rows; j++)
+            cr_expect(sgp_fleet_promises_differ(rows[i], rows[j]) == (i != j), "%zu %zu", i, j);
+    }
+    cr_expect(eq(str, (char *)sgp_fleet_promised_word(SGP_FLEET_PROMISED_CLAIMED), "claimed"));
+    cr_expect(sgp_fleet_promised_word(SGP_FLEET_PROMISED_UNKNOWN) == NULL);
+    cr_expect(sgp_fleet_promised_word(17) == NULL, "of a later program");
 }
 
 Test(fleet, what_tells_of_rows_can_be_withheld)

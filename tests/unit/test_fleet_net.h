@@ -63,7 +63,10 @@ static inline struct sgp_fleet_row net_row(sgp_round round, uint32_t interval_ms
         .waiting_seconds = 0.25,
         .topology_digest = UINT64_C(0x123456789abcdef0),
         .version = "0.1.0~git+41c9fdee3c2a",
-        .device = "SkylakeX"};
+        .device = "SkylakeX",
+        .promised = SGP_FLEET_PROMISED_CLAIMED,
+        .promised_epsilon = 2.5,
+        .promised_delta = 1e-5};
     return row;
 }
 
