@@ -70,12 +70,13 @@ extern const struct ctl_command ctl_status_command, ctl_peers_command, ctl_topol
     ctl_checkpoint_command, ctl_reload_command, ctl_resume_command, ctl_stop_command,
     ctl_leave_command, ctl_evaluate_command, ctl_report_command, ctl_predict_command,
     ctl_export_command, ctl_card_command, ctl_topology_check_command, ctl_topology_show_command,
-    ctl_topology_generate_command, ctl_key_generate_command, ctl_key_show_command,
-    ctl_scaling_command, ctl_scaling_show_command, ctl_scaling_export_command, ctl_simulate_command,
-    ctl_compare_command, ctl_run_command, ctl_launch_command, ctl_replay_command, ctl_reset_command,
-    ctl_token_restore_command, ctl_config_schedule_command, ctl_config_new_command,
-    ctl_data_describe_command, ctl_data_statistics_command, ctl_history_command, ctl_fleet_command,
-    ctl_dashboard_command, ctl_plan_privacy_command;
+    ctl_topology_generate_command, ctl_topology_sign_command, ctl_topology_verify_command,
+    ctl_key_generate_command, ctl_key_show_command, ctl_scaling_command, ctl_scaling_show_command,
+    ctl_scaling_export_command, ctl_simulate_command, ctl_compare_command, ctl_run_command,
+    ctl_launch_command, ctl_replay_command, ctl_reset_command, ctl_token_restore_command,
+    ctl_config_schedule_command, ctl_config_new_command, ctl_data_describe_command,
+    ctl_data_statistics_command, ctl_history_command, ctl_fleet_command, ctl_dashboard_command,
+    ctl_plan_privacy_command;
 
 /* ---- arguments (options.c) ---- */
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """sgpctl without a daemon: test_ctl_offline.py SGPCTL. Topology commands, help, errors, statuses."""
+import base64
+import hashlib
 import json
 import os
 import pathlib
@@ -302,6 +304,94 @@ def test_a_key_is_made_for_its_owner_alone_and_told_as_the_topology_file_wants_i
         assert "is no name of a node" in ctl("key", "show", "a/b", status=2)[1]
 
 
+def signing(directory, *names):
+    """Secret keys of administrators: their files, and the hashes that name them."""
+    files = [os.path.join(directory, name + ".key") for name in names]
+    return files, [ctl("key", "generate", name, "--file", file)[0].split('"')[1] for name, file in zip(names, files)]
+
+
+def test_administrators_sign_a_topology_file_one_after_the_other():
+    with tempfile.TemporaryDirectory() as directory:
+        files, hashes = signing(directory, "a", "b")
+        ring = generate("ring", 4, "--address", "192.0.2.1:7000+")
+        first = ctl("topology", "sign", "-", "--fleet", "mill", "--key", files[0], text=ring)[0]
+        both = ctl("topology", "sign", "-", "--key", files[1], text=first)[0]
+        assert ctl("topology", "sign", "-", "--key", files[0], text=both)[0] == both
+        said = json.loads(ctl("topology", "verify", "-", "--json", text=both)[0])
+        assert said["signers"] == hashes and said["predecessor"] is None and said["despite"] == [], said
+        assert (said["fleet"], said["version"], said["file_bytes"]) == ("mill", 1, len(ring)), said
+        assert said["file"] == hashlib.sha256(ring.encode()).hexdigest(), said
+        unsigned = both.split(" signatures=")[0]
+        assert said["manifest"] == hashlib.sha256(unsigned.encode()).hexdigest(), said
+        assert ctl("topology", "verify", "--file", "-", text=both)[0] == ring
+        # the next version, which passes over two nodes
+        path = os.path.join(directory, "1.signed")
+        pathlib.Path(path).write_text(both, encoding="ascii")
+        names = [node["name"] for node in json.loads(ctl("topology", "show", "--json", "-", text=ring)[0])["nodes"]]
+        out = ctl("topology", "sign", "-", "--after", path, "--despite", f"{names[1]},{names[3]}", "--key", files[1],
+                  text=ring + "\n")[0]
+        after = json.loads(ctl("topology", "verify", "-", "--json", text=out)[0])
+        assert (after["fleet"], after["version"], after["predecessor"]) == ("mill", 2, said["manifest"]), after
+        assert after["despite"] == [names[1], names[3]] and after["signers"] == [hashes[1]], after
+        again = ctl("topology", "sign", "-", "--after", path, "--number", 9, "--key", files[1], text=ring)[0]
+        assert " version=9 " in again, again
+
+
+def test_a_signature_is_of_ed25519_and_of_what_stands_before_it():
+    """Verified by another implementation: OpenSSL's."""
+    with tempfile.TemporaryDirectory() as directory:
+        (key,), _ = signing(directory, "a")
+        ring = generate("ring", 3)
+        document = ctl("topology", "sign", "-", "--fleet", "mill", "--key", key, text=ring)[0]
+        signed, rest = document.split(" signatures=")
+        signature = rest.split(" content=")[0].split(":")[1]
+        for name, data in (("text", signed.encode()), ("signature", base64.b64decode(signature))):
+            pathlib.Path(directory, name).write_bytes(data)
+        verify = ["openssl", "pkeyutl", "-verify", "-rawin", "-inkey", key, "-in", directory + "/text",
+                  "-sigfile", directory + "/signature"]
+        assert subprocess.run(verify, stdout=subprocess.DEVNULL, check=False).returncode == 0
+        pathlib.Path(directory, "text").write_bytes(signed.replace("version=1", "version=2").encode())
+        assert subprocess.run(verify, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode != 0
+
+
+def test_a_signed_document_that_was_changed_is_refused():
+    with tempfile.TemporaryDirectory() as directory:
+        (key,), _ = signing(directory, "a")
+        document = ctl("topology", "sign", "-", "--fleet", "mill", "--key", key, text=generate("ring", 3))[0]
+        content = document.split("content=")[1].strip()
+        flipped = ("B" if content[40] == "A" else "A").join((content[:40], content[41:]))
+        for changed, reason in (
+                (document.replace("version=1", "version=2"), "is wrong; somebody has changed the document"),
+                (document.replace("fleet=mill", "fleet=barn"), "is wrong; somebody has changed the document"),
+                (document.replace(content, flipped), "has another file than its manifest names"),
+                (document.replace(content, content[4:]), "has a file of another size than its manifest says"),
+                (document.replace("despite=none", "despite="), "of the manifest is not what sgpd-topology-1 has there"),
+                (document.split(" content=")[0], "has no file")):
+            err = ctl("topology", "verify", "-", text=changed, status=6)[1]
+            assert reason in err and err.count("\n") == 1, (reason, err)
+        assert document.replace(" signatures=", "  signatures=") != document
+
+
+def test_what_cannot_be_signed_is_told():
+    with tempfile.TemporaryDirectory() as directory:
+        (key,), _ = signing(directory, "a")
+        ring = generate("ring", 3)
+        document = ctl("topology", "sign", "-", "--fleet", "mill", "--key", key, text=ring)[0]
+        for arguments, text, status, reason in (
+                ((), ring, 2, "--key KEY is missing"),
+                (("--key", key), ring, 2, "--fleet or --after is missing"),
+                (("--key", key, "--fleet", "a b"), ring, 2, "'a b' is no name of a fleet"),
+                (("--key", key, "--fleet", "mill", "--number", 0), ring, 2, "--number is a whole number from 1"),
+                (("--key", key, "--fleet", "mill", "--despite", "x"), ring, 2, "--despite names 'x', which is no node"),
+                (("--key", key, "--fleet", "mill", "--despite", "n1,n1"), ring, 2, "--despite names 'n1' twice"),
+                (("--key", key, "--fleet", "mill"), document, 2, "--fleet is for a topology file; - is a signed document"),
+                (("--key", key, "--fleet", "mill"), "digraph {", 6, "-:1: "),
+                (("--key", key, "--fleet", "mill"), "", 6, "-: the topology file has 0 bytes"),
+                (("--key", directory + "/none", "--fleet", "mill"), ring, 1, "No such file or directory")):
+            err = ctl("topology", "sign", "-", *arguments, text=text, status=status)[1]
+            assert reason in err and err.count("\n") == 1, (arguments, err)
+
+
 def test_a_group_of_commands_has_help_and_a_misspelt_one_a_suggestion():
     out = ctl("key", "--help")[0]
     assert "key generate" in out and "key show" in out and "simulate" not in out, out
@@ -512,7 +602,7 @@ def test_every_command_has_help():
                 .split("\n\n")[0].splitlines()]
     assert {"status", "peers", "fleet", "history", "topology", "metrics", "dashboard", "wait", "watch", "pause", "resume", "stop", "leave", "reset",
             "checkpoint", "reload", "evaluate", "report", "predict", "export", "card", "topology check", "topology show",
-            "topology generate", "key generate", "key show", "scaling", "scaling show", "scaling export", "simulate", "compare", "run", "launch", "replay", "token restore",
+            "topology generate", "topology sign", "topology verify", "key generate", "key show", "scaling", "scaling show", "scaling export", "simulate", "compare", "run", "launch", "replay", "token restore",
             "config new", "config schedule", "plan-privacy", "data describe", "data statistics"} == set(commands), commands
     for command in commands:
         out, err = ctl(*command.split(), "--help")

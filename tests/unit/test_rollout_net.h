@@ -175,8 +175,8 @@ static inline bool net_decide(struct net_node *node, uint32_t self)
     }
 }
 
-/* Decide, store and show, as sgpd does. A node may die before it stores, and before it shows. False:
- * a rule is broken. */
+/* Decide, store and show. A node may die before it stores, and before it shows. False: a rule is
+ * broken. */
 static inline bool net_work(struct net *net, uint32_t index, double death)
 {
     struct net_node *node = &net->nodes[index];

@@ -44,7 +44,7 @@ MODULES = {
                     "lib/train", "lib/wire"],
     "daemon": ["daemon/attach", "daemon/control", "daemon/net", "daemon/node", "daemon/setup", "daemon/store", "daemon/util",
                "lib/base", "lib/core", "lib/perform", "lib/privacy", "lib/survey", "lib/tensor", "lib/topology", "lib/train", "lib/wire"],
-    "ctl": ["lib/base", "lib/measures", "lib/survey", "lib/privacy", "lib/sim", "lib/journal", "lib/tls", "lib/topology", "lib/wire", "lib/onnx", "lib/tensorboard", "lib/train", "lib/tensor"],
+    "ctl": ["lib/base", "lib/measures", "lib/survey", "lib/rollout", "lib/privacy", "lib/sim", "lib/journal", "lib/tls", "lib/topology", "lib/wire", "lib/onnx", "lib/tensorboard", "lib/train", "lib/tensor"],
 }
 
 # Which module a public header belongs to; a new header has to be entered here. trainer.h declares a table
