@@ -5,6 +5,7 @@
 #include "node/early_stop.h"
 #include "node/runs.h"
 #include "setup/scaling.h"
+#include "setup/signed_file.h"
 #include "setup/site.h"
 #include "setup/unit.h"
 #include "store/privacy_account.h"
@@ -243,6 +244,8 @@ static int run(const struct config *config, struct prepared *prepared, struct lo
     if (!prepared->awaiting_model && prepared_learn(prepared, &error) < 0)
         return refuse(&error, false);
     if (opened->directory < 0 && state_directory_open(config->state_directory, &error) < 0)
+        return fail(&error, log);
+    if (signed_file_keep(config, prepared->rollout, &error) < 0)
         return fail(&error, log);
     if (prepared->data.cache_bytes == 0)
         sgp_data_cache_clear(config->state_directory);

@@ -20,6 +20,7 @@
 #include "facts.h"
 #include "fleet_rows.h"
 #include "kept.h"
+#include "setup/signed_file.h"
 #include "reports.h"
 #include "statements.h"
 #include "task.h"
@@ -158,7 +159,8 @@ static int make_ready(struct daemon *daemon, struct reload *reload, struct sgp_e
     code = sgp_reload_prepare(daemon->node, &change, &reload->needs, &reload->core);
     if (code < 0)
         return sgp_fail(error, code, "%s: %s", daemon->config->topology, sgp_strerror(code));
-    return take_memory(daemon, reload, error);
+    code = take_memory(daemon, reload, error);
+    return code == 0 ? signed_file_keep(daemon->config, reload->place.rollout, error) : code;
 }
 
 /* ---- steps that cannot fail ---- */

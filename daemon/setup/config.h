@@ -60,6 +60,11 @@ struct config {
 
     char *topology;
 
+    char *fleet;          /* "": not given */
+    char *administrators; /* keys; "": the topology file is not signed */
+    uint64_t threshold;
+    char *recovery; /* "": none */
+
     int algorithm;   /* index of its method (sgp_method_at), from 1 */
     uint32_t start;  /* SGP_START_ALL, or a number of nodes */
     uint64_t epochs; /* 0 when `rounds` is given */
@@ -164,6 +169,15 @@ struct config {
         "file of this node's secret key, for ciphered links; empty: where it usually lies")        \
     X(TOPOLOGY, "topology", "file", CONFIG_PATH, topology, NULL, 0, 0, NULL,                       \
         "the Graphviz DOT file of who gives to whom; the same on every node")                      \
+    X(FLEET, "administrators", "fleet", CONFIG_TEXT, fleet, "", 0, 0, NULL,                        \
+        "name of the fleet, which its signed topology files carry; the same on every node")        \
+    X(ADMINISTRATORS, "administrators", "keys", CONFIG_LIST, administrators, "", 0, 0, NULL,       \
+        "keys of those who sign the topology file, which must then be a signed document; empty: "  \
+        "it is not signed")                                                                        \
+    X(THRESHOLD, "administrators", "threshold", CONFIG_COUNT, threshold, "1", 1, 16, NULL,         \
+        "so many of them must sign")                                                               \
+    X(RECOVERY, "administrators", "recovery", CONFIG_TEXT, recovery, "", 0, 0, NULL,               \
+        "key that signs alone, when the others are lost; empty: none")                             \
     X(ALGORITHM, "train", "algorithm", CONFIG_CHOICE, algorithm, "sgp", 0, 0,                      \
         "sgp|osgp|agp|dpsgd|adpsgd|backup|downpour|cyclic",                                        \
         "how nodes train together: sgp, in rounds; osgp, rounds that overlap; agp, at their own "  \

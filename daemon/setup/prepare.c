@@ -337,7 +337,10 @@ void prepared_swap_place(
     struct prepared *p, struct prepared *place, const struct sgp_node_needs *needs)
 {
     struct sgp_topology *former = p->topology;
+    char *rollout = p->rollout;
     p->topology = place->topology;
+    p->rollout = place->rollout;
+    place->rollout = rollout;
     place->topology = former;
     struct sgp_key *key = p->key;
     p->key = place->key;
@@ -363,6 +366,7 @@ void prepared_finish(struct prepared *p)
     sgp_dataset_destroy(p->data.test);
     sgp_scaling_destroy(p->scaling);
     sgp_topology_destroy(p->topology);
+    free(p->rollout);
     sgp_key_release(p->key);
     free(p->class_weights);
     free(p->scaling_text);

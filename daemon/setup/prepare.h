@@ -45,6 +45,7 @@ struct prepared {
     const struct config *config;        /* borrowed */
     const struct sgp_data_cache *cache; /* borrowed until `prepare` returns */
     struct sgp_topology *topology;
+    char *rollout; /* what must be stored before it is used; NULL: nothing (signed_file.h) */
     uint32_t self;
     struct sgp_key *key; /* NULL: the configuration names none */
     const struct sgp_method *method;

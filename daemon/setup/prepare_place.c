@@ -2,6 +2,8 @@
 /* The first part of `prepare`: the topology, and the node's place and key in it; see prepare.h. */
 #include "prepare_inside.h"
 
+#include "signed_file.h"
+
 #include "sgp/dot.h"
 #include "sgp/method.h"
 
@@ -167,7 +169,7 @@ int prepare_topology(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
     struct sgp_error why = {0};
-    int code = sgp_dot_read_path(config->topology, &why, &p->topology);
+    int code = signed_file_read(config, &why, &p->rollout, &p->topology);
     if (code < 0)
         return prepare_fail_file(config, code, &why, error);
     p->method = sgp_method_at((uint32_t)config->algorithm - 1);

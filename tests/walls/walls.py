@@ -35,7 +35,7 @@ MODULES = {
     "daemon/util": ["lib/base", "lib/core", "lib/fleet", "lib/measures", "lib/privacy", "lib/tensor", "lib/topology", "lib/train"],
     "daemon/net": ["daemon/util", "lib/base", "lib/perform", "lib/survey", "lib/tensor", "lib/tls", "lib/topology", "lib/wire"],
     "daemon/attach": ["daemon/util", "lib/attach", "lib/base", "lib/core", "lib/train"],
-    "daemon/setup": ["daemon/attach", "daemon/net", "daemon/util", "lib/base", "lib/core", "lib/fleet", "lib/measures", "lib/privacy", "lib/survey", "lib/tensor",
+    "daemon/setup": ["daemon/attach", "daemon/net", "daemon/util", "lib/base", "lib/core", "lib/fleet", "lib/measures", "lib/privacy", "lib/rollout", "lib/survey", "lib/tensor",
                      "lib/tls", "lib/topology", "lib/train"],
     "daemon/store": ["daemon/setup", "daemon/util", "lib/base", "lib/core", "lib/journal", "lib/privacy", "lib/tensorboard", "lib/topology", "lib/train"],
     "daemon/control": ["daemon/store", "daemon/util", "lib/base", "lib/fleet", "lib/measures", "lib/privacy", "lib/topology", "lib/train", "lib/wire"],

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See signed_file.h. */
+#include "signed_file.h"
+
+#include "train/atomic_file.h"
+
+#include "sgp/dot.h"
+#include "sgp/key.h"
+#include "sgp/rollout.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEPT_BYTES_MAX (3u * SGP_DOCUMENT_BYTES_MAX)
+#define BLANKS " \t\n"
+
+/* ---- who may sign ---- */
+
+static int add_key(const struct config *config, const char *word, size_t bytes,
+    struct sgp_error *error, struct sgp_administrators *administrators)
+{
+    char hash[SGP_KEY_BYTES];
+    (void)snprintf(hash, sizeof hash, "%.*s", (int)bytes, word);
+    if (bytes != SGP_KEY_BYTES - 1 || strncmp(hash, "SHA256:", 7) != 0)
+        return config_fail(config, CONFIG_ID_ADMINISTRATORS, error, SGP_E_CONFIG,
+            "\"%.*s\" is no key; write SHA256: and 43 characters, as sgpctl key show prints them",
+            bytes < 80 ? (int)bytes : 80, word);
+    if (administrators->count == SGP_MANIFEST_SIGNERS_MAX)
+        return config_fail(config, CONFIG_ID_ADMINISTRATORS, error, SGP_E_CONFIG,
+            "more than %u keys", SGP_MANIFEST_SIGNERS_MAX);
+    for (uint32_t i = 0; i < administrators->count; i++)
+        if (strcmp(administrators->keys[i], hash) == 0)
+            return config_fail(config, CONFIG_ID_ADMINISTRATORS, error, SGP_E_CONFIG,
+                "%s stands there twice", hash);
+    memcpy(administrators->keys[administrators->count++], hash, sizeof hash);
+    return 0;
+}
+
+static int read_keys(
+    const struct config *config, struct sgp_error *error, struct sgp_administrators *administrators)
+{
+    const char *at = config->administrators + strspn(config->administrators, BLANKS);
+    while (*at != '\0') {
+        const size_t bytes = strcspn(at, BLANKS);
+        const int code = add_key(config, at, bytes, error, administrators);
+        if (code < 0)
+            return code;
+        at += bytes;
+        at += strspn(at, BLANKS);
+    }
+    return 0;
+}
+
+static int read_administrators(const struct config *config, struct sgp_error *error,
+    struct sgp_administrators *ret_administrators)
+{
+    struct sgp_administrators administrators = {.threshold = (uint32_t)config->threshold};
+    const int code = read_keys(config, error, &administrators);
+    if (code < 0)
+        return code;
+    if (!sgp_topology_name_is_good(config->fleet))
+        return config_fail(config, CONFIG_ID_FLEET, error, SGP_E_CONFIG,
+            "\"%.80s\" is no name of a fleet; use letters, digits and . _ -, at most %u of them",
+            config->fleet, SGP_NAME_BYTES - 1);
+    if (administrators.threshold > administrators.count)
+        return config_fail(config, CONFIG_ID_THRESHOLD, error, SGP_E_CONFIG,
+            "%" PRIu32 " must sign, and there are %" PRIu32 " keys; write at most %" PRIu32,
+            administrators.threshold, administrators.count, administrators.count);
+    const size_t bytes = strlen(config->recovery);
+    if (bytes > 0 && (bytes != SGP_KEY_BYTES - 1 || strncmp(config->recovery, "SHA256:", 7) != 0))
+        return config_fail(config, CONFIG_ID_RECOVERY, error, SGP_E_CONFIG,
+            "\"%.80s\" is no key; write SHA256: and 43 characters, as sgpctl key show prints them",
+            config->recovery);
+    (void)snprintf(administrators.fleet, sizeof administrators.fleet, "%s", config->fleet);
+    (void)snprintf(administrators.recovery, sizeof administrators.recovery, "%s", config->recovery);
+    *ret_administrators = administrators;
+    return 0;
+}
+
+/* ---- files ---- */
+
+static void kept_path(const struct config *config, char path[CONFIG_TEXT_BYTES])
+{
+    (void)snprintf(path, CONFIG_TEXT_BYTES, "%s/rollout", config->state_directory);
+}
+
+/* A whole text. Returns 0; -errno, or SGP_E_LIMIT. The caller frees *ret_text. */
+static int read_text(const char *path, size_t most, char **ret_text)
+{
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return -errno;
+    char *text = malloc(most + 2);
+    errno = EIO;
+    const size_t bytes = text != NULL ? fread(text, 1, most + 1, file) : 0;
+    int code = text == NULL ? -ENOMEM : ferror(file) != 0 ? -errno : bytes > most ? SGP_E_LIMIT : 0;
+    (void)fclose(file);
+    if (code == 0 && memchr(text, '\0', bytes) != NULL)
+        code = SGP_E_DATA;
+    if (code < 0) {
+        free(text);
+        return code;
+    }
+    text[bytes] = '\0';
+    *ret_text = text;
+    return 0;
+}
+
+/* What this node has used before. */
+static int restore(
+    const struct config *config, struct sgp_rollout *rollout, struct sgp_error *error)
+{
+    char path[CONFIG_TEXT_BYTES], *text = NULL;
+    struct sgp_error why = {0};
+    kept_path(config, path);
+    int code = read_text(path, KEPT_BYTES_MAX, &text);
+    if (code == -ENOENT || code == -ENOTDIR)
+        return 0;
+    if (code == 0)
+        code = sgp_rollout_restore(rollout, text, &why);
+    free(text);
+    return code == 0
+               ? 0
+               : sgp_fail(error, code,
+                     "%s: %s; if it is lost, remove it, and make sure that [topology] file is "
+                     "the latest",
+                     path, why.text[0] != '\0' ? why.text : sgp_strerror(code));
+}
+
+int signed_file_keep(const struct config *config, const char *rollout, struct sgp_error *error)
+{
+    char path[CONFIG_TEXT_BYTES];
+    struct sgp_atomic_file file;
+    kept_path(config, path);
+    if (rollout == NULL)
+        return 0;
+    const int code = sgp_atomic_open(&file, path, SGP_ATOMIC_PRIVATE, error);
+    if (code < 0)
+        return code;
+    sgp_atomic_write(&file, rollout, strlen(rollout));
+    return sgp_atomic_commit(&file, error);
+}
+
+/* ---- the document ---- */
+
+/* Whether this node may go on with the document: it is the one in use, or of a later version. */
+static int check_version(const struct config *config, const struct sgp_rollout *rollout,
+    const struct sgp_document *document, struct sgp_error *error)
+{
+    const struct sgp_document *active = sgp_rollout_document(rollout, SGP_ROLLOUT_ACTIVE);
+    const uint64_t version = document->manifest.version;
+    if (active == NULL || version > active->manifest.version ||
+        strcmp(active->identity, document->identity) == 0)
+        return 0;
+    return sgp_fail(error, SGP_E_STATE,
+        version == active->manifest.version
+            ? "%s: it is another file of version %" PRIu64
+              ", and this node has used version %" PRIu64 "; sign one with a higher version"
+            : "%s: it is version %" PRIu64 ", and this node has used version %" PRIu64
+              "; copy the latest, or sign this file with a higher version",
+        config->topology, version, active->manifest.version);
+}
+
+/* Judge the text of the file, and take its file over. */
+static int take(const struct config *config, struct sgp_rollout *rollout, char *text,
+    struct sgp_error *error, struct sgp_document *ret_document)
+{
+    struct sgp_error why = {0};
+    struct sgp_document document = {.file = NULL};
+    const size_t bytes = strlen(text);
+    if (bytes > 0 && text[bytes - 1] == '\n')
+        text[bytes - 1] = '\0';
+    int code = sgp_document_read(text, &why, &document);
+    if (code == SGP_E_DATA)
+        return sgp_fail(error, code, "%s: it is not signed, and [administrators] are given: %s",
+            config->topology, why.text);
+    if (code == 0 && document.file == NULL)
+        code = sgp_fail(&why, SGP_E_DATA, "two files have version %" PRIu64 "; sign a higher one",
+            document.manifest.version);
+    if (code == 0)
+        code = check_version(config, rollout, &document, error);
+    if (code == 0)
+        code = sgp_rollout_take(rollout, SGP_ROLLOUT_ACTIVE, text, &why);
+    if (code == 1)
+        sgp_rollout_activate(rollout, SGP_ROLLOUT_ACTIVE);
+    if (code < 0) {
+        sgp_document_finish(&document);
+        return sgp_fail(error, code, "%s: %s", config->topology,
+            why.text[0] != '\0' ? why.text : sgp_strerror(code));
+    }
+    *ret_document = document;
+    return 0;
+}
+
+static int read_signed(const struct config *config, struct sgp_rollout *rollout,
+    struct sgp_error *error, char **ret_rollout, struct sgp_topology **ret_topology)
+{
+    struct sgp_document document = {.file = NULL};
+    char *text = NULL;
+    int code = restore(config, rollout, error);
+    if (code < 0)
+        return code;
+    code = read_text(config->topology, SGP_DOCUMENT_BYTES_MAX, &text);
+    if (code < 0)
+        return sgp_fail(error, code, "%s: %s", config->topology, sgp_strerror(code));
+    code = take(config, rollout, text, error, &document);
+    free(text);
+    char *saved = code == 0 ? sgp_rollout_save(rollout) : NULL;
+    if (code == 0 && saved == NULL)
+        code = sgp_fail(error, -ENOMEM, "%s: out of memory", config->topology);
+    if (code == 0)
+        code = sgp_dot_parse(
+            document.file, document.manifest.file_bytes, config->topology, error, ret_topology);
+    sgp_document_finish(&document);
+    if (code == 0)
+        *ret_rollout = saved;
+    else
+        free(saved);
+    return code;
+}
+
+int signed_file_read(const struct config *config, struct sgp_error *error, char **ret_rollout,
+    struct sgp_topology **ret_topology)
+{
+    struct sgp_rollout_settings settings = {.verify = sgp_key_verify};
+    const bool named = config->fleet[0] != '\0' || config->recovery[0] != '\0' ||
+                       config->lines[CONFIG_ID_THRESHOLD] != 0;
+    *ret_rollout = NULL;
+    if (config->administrators[0] == '\0' && named)
+        return config_fail(config, CONFIG_ID_ADMINISTRATORS, error, SGP_E_CONFIG,
+            "there are none, so nobody could sign; name them, or remove the section");
+    if (config->administrators[0] == '\0')
+        return sgp_dot_read_path(config->topology, error, ret_topology);
+    int code = read_administrators(config, error, &settings.administrators);
+    if (code < 0)
+        return code;
+    struct sgp_rollout *rollout = sgp_rollout_create(&settings);
+    if (rollout == NULL)
+        return sgp_fail(error, -ENOMEM, "%s: out of memory", config->topology);
+    code = read_signed(config, rollout, error, ret_rollout, ret_topology);
+    sgp_rollout_destroy(rollout);
+    return code;
+}
