@@ -67,4 +67,9 @@ const char *sgp_cipher_peer(const struct sgp_cipher *cipher);
 const char *sgp_cipher_own(const struct sgp_cipher *cipher);
 const char *sgp_cipher_name(const struct sgp_cipher *cipher);
 
+/* After the handshake: the channel binding of this connection, equal at both ends and different on
+ * every other connection (tls-exporter, RFC 9266). 0, or SGP_E_STATE if TLS cannot tell it. */
+#define SGP_CIPHER_BINDING_BYTES 32u
+int sgp_cipher_binding(struct sgp_cipher *cipher, uint8_t ret_binding[SGP_CIPHER_BINDING_BYTES]);
+
 #endif

@@ -24,6 +24,7 @@
 
 #include "sgp/bulletin.h"
 #include "sgp/coding.h"
+#include "sgp/join.h"
 #include "sgp/row.h"
 #include "sgp/sketch.h"
 #include "sgp/types.h"
@@ -111,7 +112,9 @@ struct sgp_fingerprint {
     X(BULLETIN, 17, "bulletin")                                                                    \
     X(PULL, 18, "pull")                                                                            \
     X(SUMMARY, 19, "summary")                                                                      \
-    X(ROW, 20, "row")
+    X(ROW, 20, "row")                                                                              \
+    X(JOIN, 21, "join")                                                                            \
+    X(JOINED, 22, "joined")
 
 #define SGP_MESSAGE_NUMBER(name, number, word) SGP_##name = (number),
 enum sgp_message_type { SGP_MESSAGE_TABLE(SGP_MESSAGE_NUMBER) };
@@ -373,6 +376,8 @@ struct sgp_message {
         struct sgp_pull pull;
         struct sgp_summary summary;
         struct sgp_row row;
+        struct sgp_join join;
+        struct sgp_joined joined;
     };
 };
 

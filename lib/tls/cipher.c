@@ -173,6 +173,18 @@ const char *sgp_cipher_name(const struct sgp_cipher *cipher)
     return gnutls_cipher_get_name(gnutls_cipher_get(cipher->session));
 }
 
+int sgp_cipher_binding(struct sgp_cipher *cipher, uint8_t ret_binding[SGP_CIPHER_BINDING_BYTES])
+{
+    gnutls_datum_t binding = {NULL, 0};
+    sgp_assert(cipher->known);
+    int code = gnutls_session_channel_binding(cipher->session, GNUTLS_CB_TLS_EXPORTER, &binding);
+    const bool whole = code >= 0 && binding.size == SGP_CIPHER_BINDING_BYTES;
+    if (whole)
+        memcpy(ret_binding, binding.data, SGP_CIPHER_BINDING_BYTES);
+    gnutls_free(binding.data);
+    return whole ? 0 : SGP_E_STATE;
+}
+
 /* ---- receiving ---- */
 
 /* The first byte of a TLS record is its type (RFC 8446, section 5.1): 20 to 23. A handshake begins

@@ -265,6 +265,27 @@ static const struct sgp_schema_field row_fields[] = {
     END,
 };
 
+static const struct sgp_schema_field join_fields[] = {
+    BEGIN,
+    FIELD("fleet", join.fleet, NAME),
+    FIELD("name", join.name, NAME),
+    FIELD("address", join.address, 1, SGP_JOIN_ADDRESS_BYTES - 1),
+    FIELD("number", join.number, ANY),
+    FIELD("proof", join.proof, SGP_PROOF_TEXT_BYTES - 1, SGP_PROOF_TEXT_BYTES - 1),
+    FIELD("first", join.first, 0, SGP_JOINED_MAX),
+    END,
+};
+
+static const struct sgp_schema_field joined_fields[] = {
+    BEGIN,
+    FIELD("verdict", joined.verdict, SGP_JOIN_ACCEPTED, SGP_JOIN_VERDICTS),
+    FIELD("bytes", joined.bytes, 0, SGP_JOINED_MAX),
+    FIELD("split", joined.split, 0, SGP_JOINED_MAX),
+    FIELD("first", joined.first, 0, SGP_JOINED_MAX),
+    FIELD("text", joined.text, 0, SGP_JOINED_PIECE_MAX),
+    END,
+};
+
 #define MESSAGE(fields) SGP_SCHEMA(struct sgp_message, fields)
 static const struct sgp_schema schemas[] = {
     [SGP_HELLO] = MESSAGE(hello_fields),
@@ -287,6 +308,8 @@ static const struct sgp_schema schemas[] = {
     [SGP_PULL] = MESSAGE(pull_fields),
     [SGP_SUMMARY] = MESSAGE(summary_fields),
     [SGP_ROW] = MESSAGE(row_fields),
+    [SGP_JOIN] = MESSAGE(join_fields),
+    [SGP_JOINED] = MESSAGE(joined_fields),
 };
 _Static_assert(
     sizeof schemas / sizeof *schemas == SGP_MESSAGE_TYPES + 1, "every message has a schema");
@@ -338,6 +361,14 @@ static const char *bulletin_conflict(const struct sgp_bulletin *bulletin)
                : NULL;
 }
 
+static const char *joined_conflict(const struct sgp_joined *joined)
+{
+    if (joined->split > joined->bytes)
+        return "the topology file is longer than both texts";
+    return joined->first + strlen(joined->text) > joined->bytes ? "its piece ends beyond the texts"
+                                                                : NULL;
+}
+
 const char *sgp_message_conflict(const struct sgp_message *message)
 {
     switch (message->type) {
@@ -347,6 +378,8 @@ const char *sgp_message_conflict(const struct sgp_message *message)
         return estimate_conflict(&message->estimate);
     case SGP_BULLETIN:
         return bulletin_conflict(&message->bulletin);
+    case SGP_JOINED:
+        return joined_conflict(&message->joined);
     default:
         return NULL;
     }

@@ -131,6 +131,20 @@ Test(cipher, two_that_know_each_other_speak)
     close_ends(&caller, &listener);
 }
 
+/* RFC 9266: equal at both ends, and of this connection alone, although the keys are the same. */
+Test(cipher, each_connection_has_a_binding_of_its_own)
+{
+    uint8_t bindings[2][2][SGP_CIPHER_BINDING_BYTES];
+    for (int i = 0; i < 2; i++) {
+        meet();
+        cr_assert(zero(int, sgp_cipher_binding(caller.cipher, bindings[i][0])));
+        cr_assert(zero(int, sgp_cipher_binding(listener.cipher, bindings[i][1])));
+        cr_assert(zero(int, memcmp(bindings[i][0], bindings[i][1], sizeof bindings[i][0])));
+        close_ends(&caller, &listener);
+    }
+    cr_assert(ne(int, memcmp(bindings[0][0], bindings[1][0], sizeof bindings[0][0]), 0));
+}
+
 Test(cipher, bytes_may_come_one_at_a_time)
 {
     static char sent[40000], came[40000];

@@ -232,7 +232,7 @@ Test(link, one_who_greets_us_is_there_to_be_dialled)
 Test(link, messages_of_other_connections_end_the_connection_of_an_edge)
 {
     static const enum sgp_message_type types[] = {
-        SGP_INQUIRE, SGP_CALL, SGP_BULLETIN, SGP_PULL, SGP_SUMMARY, SGP_ROW};
+        SGP_INQUIRE, SGP_CALL, SGP_BULLETIN, SGP_PULL, SGP_SUMMARY, SGP_ROW, SGP_JOIN, SGP_JOINED};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         struct desk desk;
         open_pair(&desk);

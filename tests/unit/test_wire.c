@@ -257,6 +257,30 @@ Test(wire, a_piece_beyond_its_bulletin_is_refused)
     cr_assert(eq(str, error.text, "bulletin frame: its piece ends beyond its text"));
 }
 
+Test(wire, a_piece_lies_within_the_texts_of_a_joiner)
+{
+    struct sgp_message message = sample(30);
+    message.joined.first++; /* its last byte is then beyond the texts */
+    expect_unencodable(message);
+    message = sample(30);
+    message.joined.bytes--;
+    expect_unencodable(message);
+    message = sample(31);
+    message.joined.split = 1; /* of no bytes */
+    expect_unencodable(message);
+    message.joined.split = 0;
+    message.joined.verdict = 0;
+    expect_unencodable(message);
+    message.joined.verdict = SGP_JOIN_VERDICTS + 1;
+    expect_unencodable(message);
+    message = sample(29);
+    message.join.proof = "0123";
+    expect_unencodable(message);
+    message = sample(29);
+    message.join.first = SGP_JOINED_MAX + 1;
+    expect_unencodable(message);
+}
+
 /* Nothing but zeros may be missing, and no value that may not be 0. */
 Test(wire, an_array_may_end_where_only_zeros_would_follow)
 {

@@ -177,6 +177,23 @@ static const struct {
         "9d534750030014002e0000000000000000000000000000003e00115714dd058e"
         "9c02c205060ac0a26e30cf0000000100000001af31203130303020747261696e"
         "696e67a36b6579a3736967cd09c4"},
+    {{.type = SGP_JOIN,
+         .pulse = QUIET,
+         .join = {.fleet = "pair",
+             .name = "carol",
+             .address = "h:1",
+             .number = 0x1234,
+             .proof = "be26c07344ebcd1ba6188daa77c1bd640687afab93605dab737c73d6ba580f51",
+             .first = 700}},
+        "9d534750030015005e000000000000000000000000000000e82c2dd10c347b70"
+        "9c02c205060ac0a470616972a56361726f6ca3683a31cd1234d9406265323663"
+        "3037333434656263643162613631383864616137376331626436343036383761"
+        "666162393336303564616237333763373364366261353830663531cd02bc"},
+    {{.type = SGP_JOINED,
+         .pulse = QUIET,
+         .joined = {.verdict = SGP_JOIN_ACCEPTED, .bytes = 9, .split = 5, .first = 4, .text = "a%0A"}},
+        "9d53475003001600100000000000000000000000000000002a0d6aeab7fcd712"
+        "9b02c205060ac001090504a461253041"},
 };
 
 static void expect_bytes(const struct sgp_message *message, const char *hex)

@@ -45,8 +45,10 @@ static __attribute__((unused)) const struct sgp_fingerprint print = {.shape = UI
 static __attribute__((unused)) char goodbye_longest[SGP_GOODBYE_BYTES];
 static __attribute__((unused)) char piece_longest[SGP_BULLETIN_PIECE_MAX + 1];
 static __attribute__((unused)) char row_longest[SGP_ROW_TEXT_BYTES];
+static __attribute__((unused)) char address_longest[SGP_JOIN_ADDRESS_BYTES];
+_Static_assert(SGP_JOINED_PIECE_MAX == SGP_BULLETIN_PIECE_MAX, "both have the longest piece");
 
-enum { sample_count = 29 };
+enum { sample_count = 32 };
 
 /* Samples 0 to 3: both greetings, at their largest and their smallest. */
 static __attribute__((unused)) struct sgp_message sample_greeting(int which)
@@ -211,18 +213,46 @@ static __attribute__((unused)) struct sgp_message sample_of_rows(int which)
     return message;
 }
 
+/* Samples 29 to 31: a machine joins. */
+static __attribute__((unused)) struct sgp_message sample_of_joining(int which)
+{
+    if (which == 29)
+        return (struct sgp_message){.type = SGP_JOIN,
+            .pulse = extreme,
+            .join = {.fleet = NAME_63,
+                .name = NAME_63,
+                .address = address_longest,
+                .number = UINT64_MAX,
+                .proof = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+                .first = SGP_JOINED_MAX}};
+    if (which == 30)
+        return (struct sgp_message){.type = SGP_JOINED,
+            .pulse = extreme,
+            .joined = {.verdict = SGP_JOIN_ACCEPTED,
+                .bytes = SGP_JOINED_MAX,
+                .split = SGP_JOINED_MAX,
+                .first = SGP_JOINED_MAX - SGP_JOINED_PIECE_MAX,
+                .text = piece_longest}};
+    return (struct sgp_message){.type = SGP_JOINED,
+        .pulse = quiet,
+        .joined = {.verdict = SGP_JOIN_VERDICTS, .text = ""}};
+}
+
 /* A sample of every message; strings are static. */
 static __attribute__((unused)) struct sgp_message sample(int which)
 {
     memset(goodbye_longest, 'x', sizeof goodbye_longest - 1);
     memset(piece_longest, 'x', sizeof piece_longest - 1);
     memset(row_longest, 'x', sizeof row_longest - 1);
+    memset(address_longest, 'x', sizeof address_longest - 1);
     if (which < 4)
         return sample_greeting(which);
     if ((which >= 7 && which <= 9) || which == 14 || which == 20)
         return sample_payload(which);
     if (which >= 15 && which <= 18)
         return sample_of_leaving(which);
+    if (which >= 29)
+        return sample_of_joining(which);
     if (which >= 26)
         return sample_of_rows(which);
     if (which >= 23)

@@ -24,6 +24,7 @@ MODULES = {
     "lib/survey": ["lib/base", "lib/measures"],
     "lib/fleet": ["lib/base"],
     "lib/rollout": ["lib/base"],
+    "lib/invite": ["lib/base", "lib/topology"],
     "lib/privacy": ["lib/base"],
     "lib/train": ["lib/base", "lib/measures", "lib/privacy", "lib/tensor"],
     "lib/onnx": ["lib/base", "lib/train"],
@@ -40,17 +41,17 @@ MODULES = {
     "daemon/store": ["daemon/setup", "daemon/util", "lib/base", "lib/core", "lib/journal", "lib/privacy", "lib/tensorboard", "lib/topology", "lib/train"],
     "daemon/control": ["daemon/store", "daemon/util", "lib/base", "lib/fleet", "lib/measures", "lib/privacy", "lib/topology", "lib/train", "lib/wire"],
     "daemon/node": ["daemon/attach", "daemon/control", "daemon/net", "daemon/setup", "daemon/store", "daemon/util",
-                    "lib/attach", "lib/base", "lib/core", "lib/fleet", "lib/measures", "lib/perform", "lib/privacy", "lib/survey", "lib/tensor", "lib/tls", "lib/topology",
+                    "lib/attach", "lib/base", "lib/core", "lib/fleet", "lib/invite", "lib/measures", "lib/perform", "lib/privacy", "lib/survey", "lib/tensor", "lib/tls", "lib/topology",
                     "lib/train", "lib/wire"],
     "daemon": ["daemon/attach", "daemon/control", "daemon/net", "daemon/node", "daemon/setup", "daemon/store", "daemon/util",
                "lib/base", "lib/core", "lib/perform", "lib/privacy", "lib/survey", "lib/tensor", "lib/topology", "lib/train", "lib/wire"],
-    "ctl": ["lib/base", "lib/measures", "lib/survey", "lib/rollout", "lib/privacy", "lib/sim", "lib/journal", "lib/tls", "lib/topology", "lib/wire", "lib/onnx", "lib/tensorboard", "lib/train", "lib/tensor"],
+    "ctl": ["lib/base", "lib/invite", "lib/measures", "lib/survey", "lib/rollout", "lib/privacy", "lib/sim", "lib/journal", "lib/tls", "lib/topology", "lib/wire", "lib/onnx", "lib/tensorboard", "lib/train", "lib/tensor"],
 }
 
 # Which module a public header belongs to; a new header has to be entered here. trainer.h declares a table
 # of functions that models fill in and performers call: it belongs to nobody, so to the lowest module.
 HEADER_MODULES = {header: module for module, headers in {
-    "lib/base": "bulletin.h coding.h compressor.h row.h types.h status.h random.h sink.h sketch.h trainer.h version.h",
+    "lib/base": "bulletin.h coding.h compressor.h join.h row.h types.h status.h random.h sink.h sketch.h trainer.h version.h",
     "lib/topology": "topology.h dot.h generate.h analysis.h",
     "lib/core": "message.h method.h node.h driver.h payload.h record.h restart.h",
     "lib/wire": "wire.h",
@@ -59,6 +60,7 @@ HEADER_MODULES = {header: module for module, headers in {
     "lib/measures": "measures.h report.h",
     "lib/survey": "best.h survey.h",
     "lib/fleet": "fleet.h",
+    "lib/invite": "invitation.h",
     "lib/rollout": "manifest.h rollout.h",
     "lib/privacy": "claim.h noise.h privacy.h",
     "lib/train": "attached.h checkpoint.h copy.h dataset.h description.h learner.h loss.h model.h model_file.h optimizer.h outer.h precision.h predictor.h quadratic.h run.h schedule.h shape.h sites.h statistics.h update.h",
@@ -98,7 +100,7 @@ PRIVATE_HEADERS = [
     (r"systemd/", r"daemon/util/"),
     (r"curl/", r"ctl/"),
     (r"gnutls/", r"lib/tls/"),
-    (r"nettle/", r"lib/(tls|privacy|rollout)/"),
+    (r"nettle/", r"lib/(tls|privacy|rollout|invite)/"),
     (r"protobuf-c/", r"lib/(onnx|tensorboard)/"),
     (r"onnx\.pb-c\.h$", r"lib/onnx/"),
     (r"event\.pb-c\.h$|isa-l/", r"lib/tensorboard/"),
@@ -107,13 +109,15 @@ PRIVATE_HEADERS = [
 ]
 
 # What the pure modules may call in libc: they compute. No file, socket, clock, thread or global state.
-PURE_MODULES = ["base", "topology", "core", "measures", "survey", "fleet", "rollout", "privacy"]
+PURE_MODULES = ["base", "topology", "core", "measures", "survey", "fleet", "rollout", "invite", "privacy"]
 PURE_CALLS = set("""
     bcmp memchr memcmp memcpy memmove memset strchr strcmp strlen strncmp strnlen strrchr strstr strspn strcspn
     snprintf vsnprintf strtod strtol strtoul strtoull qsort qsort_r bsearch
     __errno_location __stack_chk_fail __ctype_b_loc
     asinh ceil exp expm1 fabs floor fmax fmin frexp hypot isfinite ldexp log log1p log2 pow sqrt
     XXH3_64bits_withSeed
+    nettle_hmac_sha256_set_key nettle_hmac_sha256_update nettle_hmac_sha256_digest nettle_memeql_sec
+    nettle_sha256_init nettle_sha256_update nettle_sha256_digest
     nettle_aes256_encrypt nettle_aes256_set_encrypt_key nettle_ctr_crypt explicit_bzero
     nettle_sha256_init nettle_sha256_update nettle_sha256_digest
     nettle_base64_decode_init nettle_base64_decode_update nettle_base64_decode_final nettle_base64_encode_raw
@@ -156,7 +160,7 @@ LISTS = {"lib/core": "lib/core/core.h", "lib/sim": "lib/sim/world.h", "daemon/co
 
 LIBRARIES = {
     "base": "lib/base", "topology": "lib/topology", "dot": "lib/topology", "core": "lib/core",
-    "wire": "lib/wire", "tensor": "lib/tensor", "journal": "lib/journal", "measures": "lib/measures", "survey": "lib/survey", "fleet": "lib/fleet", "rollout": "lib/rollout", "privacy": "lib/privacy", "train": "lib/train", "onnx": "lib/onnx", "tensorboard": "lib/tensorboard", "attach": "lib/attach",
+    "wire": "lib/wire", "tensor": "lib/tensor", "journal": "lib/journal", "measures": "lib/measures", "survey": "lib/survey", "fleet": "lib/fleet", "rollout": "lib/rollout", "invite": "lib/invite", "privacy": "lib/privacy", "train": "lib/train", "onnx": "lib/onnx", "tensorboard": "lib/tensorboard", "attach": "lib/attach",
     "tls": "lib/tls", "perform": "lib/perform",
     "sim": "lib/sim",
 }
