@@ -11,6 +11,7 @@
 #include "node/events.h"
 #include "node/fleet_own.h"
 #include "node/fleet_rows.h"
+#include "node/guests.h"
 #include "node/inquiry.h"
 #include "node/inspect.h"
 #include "node/kept.h"
@@ -72,6 +73,7 @@ static void end(struct daemon *daemon)
     inquiry_close(daemon);
     calls_close(daemon);
     bulletins_close(daemon);
+    guests_close(daemon);
     fleet_own_close(daemon);
     colocated_owner_close(daemon);
     edges_close(daemon);
@@ -241,15 +243,21 @@ static int open_sockets(
         .inquire = inquiry_answer,
         .call = calls_on_call,
         .pull = bulletins_on_pull,
+        .guest = guests_has,
+        .join = guests_on_join,
         .tls = trust_listening,
         .expects = trust_expects,
         .pulse = inquiry_pulse};
-    int code = bulletins_open(daemon, error);
+    int code = guests_open(daemon, error);
+    if (code < 0)
+        return code;
+    code = bulletins_open(daemon, error);
     if (code == 0)
         code = listener_open(&daemon->listener, &daemon->loop, daemon->config->listen, &events,
             &daemon->log->sink, error);
     if (code < 0) {
         bulletins_close(daemon);
+        guests_close(daemon);
         return code;
     }
     callers_open(&daemon->callers, &daemon->loop);
@@ -265,6 +273,7 @@ static int open_sockets(
     background_jobs_offer(&actions);
     reports_offer(&actions);
     fleet_rows_offer(&actions);
+    guests_offer(&actions);
     program_offer(prepared, &actions);
     struct view_model model;
     prepared_view_model(prepared, &model);
@@ -281,6 +290,7 @@ static int open_sockets(
         callers_close(&daemon->callers);
         calls_close(daemon);
         bulletins_close(daemon);
+        guests_close(daemon);
     }
     return code;
 }
@@ -352,6 +362,7 @@ static void free_all(struct daemon *daemon)
     edges_finish(daemon);
     callers_finish(&daemon->callers);
     bulletins_finish(daemon);
+    guests_finish(daemon);
     free(daemon->effects.items);
     sgp_node_destroy(daemon->node);
     free(daemon->found.memory);

@@ -27,6 +27,7 @@
  *   privacy.c          what private steps have cost, or a program claims; what must not leave
  *   colocated_owner.c  the owner colocated with a node that trains: a process of its own
  *   trust.c            which nodes the topology file admits, and how their links are ciphered
+ *   guests.c           machines that join by an invitation, and the invitations
  *   notes.c            lines for people: the log, STATUS=, which node is waited for
  *   events.c           the only entrance to the core
  *   edges.c            which connection belongs to which edge of the topology

@@ -332,6 +332,7 @@ const struct endpoint endpoints[] = {
     {"GET", "/v1/model", false, false, serve_model},
     {"GET", "/v1/fleet", false, false, readers_fleet},
     {"GET", "/v1/report", false, false, reports_report},
+    {"GET", "/v1/invitations", false, false, invitations_list},
     {"GET", "/metrics", false, false, readers_metrics},
     {"POST", "/v1/predict", false, true, predict_serve},
     {"POST", "/v1/evaluate", false, false, serve_evaluate},
@@ -343,6 +344,7 @@ const struct endpoint endpoints[] = {
     {"POST", "/v1/stop", true, false, serve_stop},
     {"POST", "/v1/reset", true, false, serve_reset},
     {"POST", "/v1/reset/join", true, false, serve_join},
+    {"POST", "/v1/invite", true, false, invitations_invite},
     {"POST", "/v1/leave", true, false, serve_leave},
     {"POST", "/v1/restore", true, false, serve_restore},
 };

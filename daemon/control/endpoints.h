@@ -13,6 +13,11 @@ extern const size_t endpoint_count;
 /* predict.c: POST /v1/predict. */
 void predict_serve(struct request *request);
 
+/* invitations.c: POST /v1/invite?name=NAME&seconds=S&address=HOST:PORT, 400 for any other query;
+ * GET /v1/invitations. */
+void invitations_invite(struct request *request);
+void invitations_list(struct request *request);
+
 /* reports.c: POST /v1/evaluate/fleet?seconds=S, 400 for any other query; GET /v1/report. */
 void reports_evaluate(struct request *request);
 void reports_report(struct request *request);

@@ -6,6 +6,7 @@
  *   endpoints.c what each path does, as a table that control.c hands down
  *   readers.c   what onlookers read: copied on the loop thread, rendered off it
  *   reports.c   the reports of all nodes, added up off the loop thread
+ *   invitations.c  invitations to other machines: given, and listed
  *   predict.c   rows from a body to the model's outputs
  *   http.c      a request from its first line to its answer; permissions
  *   metrics.c   views as Prometheus text

@@ -37,8 +37,13 @@ static enum sgp_tls tls_of(struct listener *listener, struct sgp_cipher_settings
                : SGP_TLS_OFF;
 }
 
+static bool is_guest(const struct listener *listener, const struct link *link)
+{
+    return listener->events.guest != NULL && listener->events.guest(listener->events.context, link);
+}
+
 /* Where TLS is required, a caller without TLS learns why it is refused, and nothing about this
- * node. */
+ * node. So does a caller whose key nobody has. */
 void listener_refuse(struct listener *listener, struct link *link, enum sgp_reason reason,
     const char *text, const char *told)
 {
@@ -47,7 +52,8 @@ void listener_refuse(struct listener *listener, struct link *link, enum sgp_reas
         .pulse = {.state = SGP_NODE_JOINING, .next_round = SGP_ROUND_NONE, .stop = SGP_ROUND_NONE},
         .goodbye = {.reason = reason, .text = told != NULL ? told : sgp_reason_text(reason)}};
     struct sgp_cipher_settings settings;
-    if (link->cipher != NULL || tls_of(listener, &settings) != SGP_TLS_REQUIRE)
+    if (!is_guest(listener, link) &&
+        (link->cipher != NULL || tls_of(listener, &settings) != SGP_TLS_REQUIRE))
         listener->events.pulse(listener->events.context, &goodbye.pulse);
     link_close(link, &goodbye);
 }
@@ -123,11 +129,26 @@ static void on_first(struct link *link, uint8_t byte)
     }
 }
 
+/* It was let in because a machine may join. */
+static void refuse_guest(struct listener *listener, struct link *link)
+{
+    char text[SGP_TEXT_BYTES];
+    (void)snprintf(text, sizeof text,
+        "its key is %s, which the topology file gives to nobody; such a caller may only join",
+        sgp_cipher_peer(link->cipher));
+    listener_refuse(listener, link, SGP_REASON_PROTOCOL, text,
+        "the listener's topology file gives this node's key to nobody; " LISTENER_REMEDY);
+}
+
 static void on_message(struct link *link, const struct sgp_message *message)
 {
     struct listener *listener = link->context;
     forget(listener, link);
-    if (message->type == SGP_HELLO)
+    if (message->type == SGP_JOIN && listener->events.join != NULL)
+        listener->events.join(listener->events.context, link, message);
+    else if (is_guest(listener, link))
+        refuse_guest(listener, link);
+    else if (message->type == SGP_HELLO)
         listener->events.hello(listener->events.context, link, message);
     else if (message->type == SGP_INQUIRE)
         listener->events.inquire(listener->events.context, link, message);

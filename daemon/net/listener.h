@@ -45,6 +45,11 @@ struct listener_events {
     /* A stranger asks for bulletins (SGP_PULL). Take the link over, or close it. NULL: the caller
      * is refused, since its first message is none that this node expects. */
     void (*pull)(void *context, struct link *link, const struct sgp_message *pull);
+    /* Whether a ciphered caller's key is in no topology file. It may only join. NULL: every caller
+     * has a key of the file. */
+    bool (*guest)(void *context, const struct link *link);
+    /* A caller would join (SGP_JOIN). Take the link over, or close it. NULL: it is refused. */
+    void (*join)(void *context, struct link *link, const struct sgp_message *join);
     /* Whether links are ciphered, and with which settings. NULL: links are plain. */
     enum sgp_tls (*tls)(void *context, struct sgp_cipher_settings *ret_settings);
     /* Whether a neighbour may call from this address. NULL: from every address. */

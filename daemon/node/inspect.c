@@ -5,6 +5,7 @@
 #include "edges.h"
 #include "events.h"
 #include "fleet_rows.h"
+#include "guests.h"
 #include "kept.h"
 #include "privacy.h"
 #include "program.h"
@@ -82,6 +83,7 @@ static void inspect_status(void *context, struct view_status *ret_status)
     program_view(daemon, &ret_status->program);
     kept_view(daemon, &ret_status->best);
     privacy_view(daemon, ret_status);
+    guests_status(daemon, ret_status);
     ret_status->best_exported = daemon->kept_model.ready;
     memcpy(ret_status->last_error, daemon->last_error, sizeof ret_status->last_error);
     ret_status->last_error_seconds =

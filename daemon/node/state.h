@@ -86,6 +86,7 @@ struct fleet_own {
 };
 
 struct reports;    /* what all nodes tell of their models: reports.h */
+struct guests;     /* invitations, and machines that use them: guests.c */
 struct kept;       /* the best model: kept.h */
 struct program;    /* a program that trains through this daemon: program.h */
 struct task;       /* a job with its arguments: task.h */
@@ -183,6 +184,9 @@ struct daemon {
     /* kept.c */
     struct kept *kept;            /* NULL: no best model is kept */
     struct kept_model kept_model; /* background_jobs.c saves and hands out this one */
+
+    /* guests.c */
+    struct guests *guests; /* NULL until guests_open */
 
     /* inquiry.c */
     struct dialer inquirer; /* for the last question */

@@ -6,7 +6,7 @@
 
 #include "state.h"
 
-/* For the listener: accept every key that the file names. */
+/* For the listener: accept every key that the file names, and while a machine may join any key. */
 enum sgp_tls trust_listening(void *context, struct sgp_cipher_settings *ret_settings);
 bool trust_expects(void *context, const struct sockaddr *address);
 

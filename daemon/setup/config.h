@@ -421,6 +421,12 @@ void config_finish(struct config *config);
 int config_colocated(struct config *config, const char *name, uint64_t inputs,
     struct sgp_error *error, struct config *ret_owner);
 
+/* Read FILE, which config_load has taken before, and write the lines that all nodes of a fleet
+ * share: all but names, paths, rows, addresses, threads and logs. A path among them is a comment.
+ * Values are not checked again. The caller frees *ret_text. Returns 0, or negative with *error
+ * filled (config_shared.c). */
+int config_shared(const char *file, struct sgp_error *error, char **ret_text);
+
 /* Report an error that was found in a key after reading. Fill *error with `FILE:LINE: [section]
  * key: ...`, and return code. The message is formatted like printf. A key that is not in the file
  * has no line. */

@@ -99,6 +99,10 @@ struct view_status {
     /* Statements on the end of training that were refused: wrongly signed, or by a key that the
      * file does not name. */
     uint64_t statements_refused;
+    /* Machines that were refused when they asked to join, and those that have joined by an
+     * invitation and are in no topology file yet. */
+    uint64_t joins_refused;
+    uint32_t joins_pending;
     bool hears_nobody; /* has sources and has begun, but receives from none of them */
     char blas[SGP_BLAS_TEXT_BYTES];
     const char *topology_file; /* outlives the call */
@@ -194,6 +198,10 @@ static inline const char *view_direction(enum sgp_direction direction)
         cycles_renewed_total, "Times the node began an exact cycle again.")                        \
     METRIC(statements_refused, count, view->statements_refused, 350, NOTABLE, 200, counter,        \
         statements_refused_total, "Words on the end of training refused: wrongly signed.")         \
+    METRIC(joins_refused, count, view->joins_refused, 352, NOTABLE, 202, counter,                  \
+        joins_refused_total, "Machines refused that asked to join.")                               \
+    METRIC(joins_pending, count, view->joins_pending, 354, NOTABLE, 204, gauge, joins_pending,     \
+        "Machines that have joined and are in no topology file yet.")                              \
     METRIC(starving, flag, view->core.starving, 240, NOTABLE, 210, gauge, starving,                \
         "1 while the node gives less than the file says because it holds too little.")             \
     DERIVED(diverging, text, view->diverging, 120, NOTABLE, 220, gauge, diverging,                 \
@@ -415,6 +423,20 @@ struct view_reload {
     uint32_t warning_count;
 };
 
+/* An invitation to another machine (sgp/invitation.h); also the wish for one, with name, seconds
+ * and address. */
+#define VIEW_INVITATION_BYTES 512u /* as text, with its zero */
+struct view_invitation {
+    const char *state; /* "open", "pending", "admitted" or "expired"; static */
+    double seconds;    /* left */
+    char name[SGP_NAME_BYTES];
+    /* Of the joiner, once it has joined; else "". Of a wish the inviter's, or "" for the one in the
+     * topology file. */
+    char address[SGP_ADDRESS_BYTES];
+    char key[SGP_KEY_BYTES]; /* of the joiner */
+};
+#define VIEW_INVITATIONS_MAX 64u
+
 #define VIEW_MEASURED_OUTPUTS 100u /* an evaluation of more outputs has no measures */
 
 /* The reports of all members of the fleet (sgp/report.h), each with its text, or without. */
@@ -499,6 +521,11 @@ struct view_actions {
     /* Read the topology file again. *error describes each failure except SGP_E_STATE and
      * -ENOMEM. */
     int (*reload)(void *context, struct view_reload *ret_reload, struct sgp_error *error);
+    /* Give an invitation, as text. *error describes each failure. */
+    int (*invite)(void *context, const struct view_invitation *wish,
+        char ret_text[VIEW_INVITATION_BYTES], struct sgp_error *error);
+    /* All that this process has given and not forgotten. Returns their number. */
+    uint32_t (*invitations)(void *context, struct view_invitation *ret_invitations, uint32_t most);
     int (*evaluate)(void *context, view_evaluated done, void *argument, struct sgp_error *error);
     /* All nodes measure their models. `done` comes when all have told, or after these seconds. */
     int (*evaluate_fleet)(

@@ -11,7 +11,7 @@
  *
  * RFC 5802 adds a salt and iterations for passwords that people choose; the secret is random and
  * needs none. The binding is that of the TLS connection (tls-exporter, RFC 9266), so a proof is of
- * no use on another connection. Whoever reads the inviter's memory cannot join by what it keeps.
+ * no use on another connection. A reader of the inviter's memory cannot join by what is kept there.
  *
  * These functions touch no clock and draw no secret: both are passed in. Times are of one monotonic
  * clock, in ns. One thread at a time for a book. */
@@ -85,8 +85,9 @@ struct sgp_invitations {
 };
 
 /* Enter an invitation that is good for `lasts` ns from now on. It replaces one for the same name,
- * which is unknown from then on. If the book is full, it replaces the one that ended first, and
- * otherwise the first that was used. Returns 0, or -EBUSY with *error filled: all are open. */
+ * which is unknown from then on. If the book is full, it takes the place of the invitation that
+ * ended first, or else of the first that was used. Returns 0, or -EBUSY with *error filled: all are
+ * open. */
 int sgp_invitations_add(struct sgp_invitations *book, const struct sgp_invitation *invitation,
     sgp_time now, sgp_time lasts, struct sgp_error *error);
 

@@ -19,7 +19,7 @@ SGPCTL = sys.argv[1]
 STATUS = {
     "schema": 1, "version": "0.1.0", "protocol": 3, "name": "n0", "state": "training",
     "incarnation": "00000000000000ff", "algorithm": "sgp", "round": 7, "rounds": 10,
-    "samples": 224, "parameters": 10, "memory_bytes": 2048, "local": None, "guard": None, "compression": "none", "bytes_spared": 0, "compression_error": None, "jumps": 0, "cycles_renewed": 0, "statements_refused": 0, "starving": False,
+    "samples": 224, "parameters": 10, "memory_bytes": 2048, "local": None, "guard": None, "compression": "none", "bytes_spared": 0, "compression_error": None, "jumps": 0, "cycles_renewed": 0, "statements_refused": 0, "joins_refused": 0, "joins_pending": 0, "starving": False,
     "hears_nobody": False, "unheard": [], "mismatch": [], "same_updates": [], "clipped": [], "slow": [], "overdue": [], "disagrees": [], "program": None,
     "topology": {"file": "fleet.dot", "digest": "0000000000000001", "nodes": 2, "phase": 0,
                  "phases": 1},
