@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Orders to the daemon: pause, resume, stop, leave, checkpoint, reload, restore. */
+/* Orders to the daemon: pause, resume, stop, checkpoint, reload, restore; leave is in leave.c. */
 #include "ctl.h"
 
-/* Give an order and print the daemon's answer. */
-static enum ctl_exit order(struct ctl *ctl, const struct ctl_request *request)
+enum ctl_exit ctl_order(struct ctl *ctl, const struct ctl_request *request)
 {
     json_t *answer;
     enum ctl_exit status = ctl_ask_json(ctl, request, &answer);
@@ -27,7 +26,7 @@ static enum ctl_exit post(struct ctl *ctl, int argc, char **argv, const char *pa
 {
     const struct ctl_request request = {.method = "POST", .path = path, .patient = patient};
     enum ctl_exit status = ctl_options_take(ctl, &argc, argv, NULL, 0, 0, 0);
-    return status == CTL_DONE ? order(ctl, &request) : status;
+    return status == CTL_DONE ? ctl_order(ctl, &request) : status;
 }
 
 static enum ctl_exit pause_daemon(struct ctl *ctl, int argc, char **argv)
@@ -60,22 +59,6 @@ static enum ctl_exit restore(struct ctl *ctl, int argc, char **argv)
     return post(ctl, argc, argv, "/v1/restore", false);
 }
 
-static const struct ctl_option leave_options[] = {
-    {"--timeout", .value = "S",
-        .summary = "end the waiting with 5 after S seconds; the order stands"},
-    {0}};
-
-/* If the time is up, only the waiting ends; the order remains in force. */
-static enum ctl_exit leave(struct ctl *ctl, int argc, char **argv)
-{
-    struct ctl_given timeout = {0};
-    struct ctl_request request = {.method = "POST", .path = "/v1/leave", .patient = true};
-    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, &timeout, 1, 0, 0);
-    if (status == CTL_DONE)
-        status = ctl_option_real(ctl, &timeout, 0.001, 1e6, &request.seconds);
-    return status == CTL_DONE ? order(ctl, &request) : status;
-}
-
 const struct ctl_command ctl_pause_command = {.words = "pause",
     .operands = "",
     .summary = "stop training after this round; neighbours go on without the node",
@@ -93,21 +76,6 @@ const struct ctl_command ctl_stop_command = {.words = "stop",
     .summary = "end the daemon: settle with the neighbours, write the model, exit",
     .help = "The order is given, not awaited. For root and the daemon's own user.\n",
     .run = stop};
-
-const struct ctl_command ctl_leave_command = {.words = "leave",
-    .operands = "",
-    .options = leave_options,
-    .summary = "retire the node: hand its mass to a neighbour, end the daemon for good",
-    .help =
-        "The node accumulates a member's weight (30 s at most), ends its round, gives all its\n"
-        "mass to an out-neighbour that is up, and exits. Prints who has it (heir), how much it\n"
-        "was (weight), and how much more was owed to absent nodes, with whom the heir settles\n"
-        "it (owed). The model stays in the state directory; its ledger and checkpoints are\n"
-        "renamed to *.left, so that a later start is that of a new member. Without a neighbour\n"
-        "that is up it waits, as `status` says, and can be stopped. A node that is joining,\n"
-        "finished or without out-neighbours refuses (1).\n"
-        "For root and the daemon's own user.\n",
-    .run = leave};
 
 const struct ctl_command ctl_checkpoint_command = {.words = "checkpoint",
     .operands = "",

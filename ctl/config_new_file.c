@@ -144,27 +144,6 @@ static enum ctl_exit check_text(const struct ctl_draft *draft, const char *text,
     return CTL_DONE;
 }
 
-/* Write the text under a name beside, then give it the file's name. */
-static int write_file(const struct ctl_draft *draft, const char *text, size_t bytes)
-{
-    char part[PATH_MAX];
-    if ((size_t)snprintf(part, sizeof part, "%s.part", draft->file) >= sizeof part)
-        return -ENAMETOOLONG;
-    FILE *file = fopen(part, "w");
-    if (!file)
-        return -errno;
-    bool whole =
-        fwrite(text, 1, bytes, file) == bytes && fflush(file) == 0 && fsync(fileno(file)) == 0;
-    int code = whole ? 0 : -errno;
-    (void)fclose(file);
-    /* link(2) fails if the name is taken, also by a file that came meanwhile */
-    if (code == 0 &&
-        (draft->given[NEW_FORCE].given ? rename(part, draft->file) : link(part, draft->file)) != 0)
-        code = -errno;
-    (void)unlink(part);
-    return code;
-}
-
 enum ctl_exit ctl_draft_refuse_existing(const struct ctl_draft *draft)
 {
     if (draft->given[NEW_FORCE].given || access(draft->file, F_OK) != 0)
@@ -187,7 +166,9 @@ enum ctl_exit ctl_draft_write(struct ctl_draft *draft)
         status = check_text(draft, text, bytes);
     if (status == CTL_DONE)
         status = make_scale(draft);
-    int code = status == CTL_DONE ? write_file(draft, text, bytes) : 0;
+    int code = status == CTL_DONE
+                   ? ctl_file_write(draft->file, text, bytes, draft->given[NEW_FORCE].given)
+                   : 0;
     free(text);
     if (code == -EEXIST)
         return ctl_draft_refuse_existing(draft);

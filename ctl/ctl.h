@@ -76,7 +76,8 @@ extern const struct ctl_command ctl_status_command, ctl_peers_command, ctl_topol
     ctl_launch_command, ctl_replay_command, ctl_reset_command, ctl_token_restore_command,
     ctl_config_schedule_command, ctl_config_new_command, ctl_data_describe_command,
     ctl_data_statistics_command, ctl_history_command, ctl_fleet_command, ctl_dashboard_command,
-    ctl_plan_privacy_command;
+    ctl_plan_privacy_command, ctl_invite_command, ctl_join_command,
+    ctl_admit_command;
 
 /* ---- arguments (options.c) ---- */
 
@@ -202,6 +203,12 @@ struct sgp_topology;
 enum ctl_exit ctl_read_topology(
     struct ctl *ctl, const char *path, struct sgp_topology **ret_topology);
 
+/* ---- writing files (new_file.c) ---- */
+
+/* Write a file under a name beside it, and give it its name. Returns 0; -EEXIST if it is there and
+ * is not to be replaced; or another -errno. */
+int ctl_file_write(const char *path, const char *text, size_t bytes, bool replace);
+
 /* ---- talking to the daemon (client.c) ---- */
 
 struct ctl_request {
@@ -231,6 +238,9 @@ enum ctl_exit ctl_socket(struct ctl *ctl);
 /* Ask the daemon. CTL_DONE: the daemon answered with success. Else the error was reported. */
 enum ctl_exit ctl_ask(
     struct ctl *ctl, const struct ctl_request *request, struct ctl_reply *ret_reply);
+
+/* Give an order and print the daemon's answer (act.c). */
+enum ctl_exit ctl_order(struct ctl *ctl, const struct ctl_request *request);
 
 /* The NAME of /run/sgpd/NAME/control.sock, once ctl_socket has been called; "" for another path. */
 void ctl_socket_name(const struct ctl *ctl, char name[SGP_NAME_BYTES]);

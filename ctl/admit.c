@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `sgpctl admit`: propose the topology file that admits a node that has joined by an invitation. */
+#include "membership.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { OUTPUT, FORCE, FAMILY, FILE_, KEY, ADDRESS, OPTIONS };
+
+static const struct ctl_option options[] = {
+    {"--output", .value = "FILE", .summary = "write the file there; by default to standard output"},
+    {"--force", .summary = "replace that file if it is there"},
+    {"--family", .value = "FAMILY",
+        .summary = "the edges of this family, with its usual options; by default those of the "
+                   "present file's family"},
+    {"--file", .value = "FILE",
+        .summary = "the present topology file; by default the one of the daemon"},
+    {"--key", .value = "SHA256:...",
+        .summary = "the node's key, as `sgpctl join` prints it; by default what the daemon knows "
+                   "of the pending node"},
+    {"--address", .value = "HOST:PORT", .summary = "the node's address; likewise"}, {0}};
+
+/* What the daemon knows of the pending node. The caller releases *ret_list, from which the texts
+ * are. */
+static enum ctl_exit find_pending(struct ctl *ctl, struct ctl_change *change, json_t **ret_list)
+{
+    const struct ctl_request request = {.method = "GET", .path = "/v1/invitations"};
+    enum ctl_exit status = ctl_ask_json(ctl, &request, ret_list);
+    if (status != CTL_DONE)
+        return status;
+    const json_t *entry, *found = NULL;
+    size_t index;
+    json_array_foreach(json_object_get(*ret_list, "invitations"), index, entry)
+    {
+        if (strcmp(ctl_text_of(entry, "name", ""), change->add) == 0)
+            found = entry;
+    }
+    const char *state = ctl_text_of(found, "state", "");
+    if (found == NULL)
+        return ctl_fail(ctl, CTL_FAILED,
+            "the daemon has not invited %s, or has started again since; give --key and --address, "
+            "which `sgpctl join` has printed",
+            change->add);
+    if (strcmp(state, "pending") != 0)
+        return ctl_fail(ctl, CTL_FAILED, "%s %s", change->add,
+            strcmp(state, "admitted") == 0 ? "is in the daemon's topology file already"
+                                           : "was invited, and has not joined");
+    change->key = change->key != NULL ? change->key : ctl_text_of(found, "key", "");
+    change->address = change->address != NULL ? change->address : ctl_text_of(found, "address", "");
+    return CTL_DONE;
+}
+
+static enum ctl_exit print(struct ctl *ctl, const struct ctl_change *change,
+    const struct ctl_proposal *proposal, const char *output)
+{
+    json_t *answer = json_pack("{s:s, s:s, s:I, s:I, s:o}", "name", change->add, "family",
+        proposal->family, "nodes", (json_int_t)proposal->nodes, "version",
+        (json_int_t)proposal->version, "file", ctl_json_text(output));
+    if (ctl->json)
+        return ctl_print_json(answer);
+    ctl_print_object(ctl, answer);
+    json_decref(answer);
+    return CTL_DONE;
+}
+
+static enum ctl_exit propose(
+    struct ctl *ctl, struct ctl_change *change, const struct ctl_proposal_options *where)
+{
+    struct sgp_topology *topology = NULL;
+    struct ctl_proposal proposal = {.text = NULL};
+    enum ctl_exit status = ctl_read_topology(ctl, change->path, &topology);
+    if (status != CTL_DONE)
+        return status;
+    change->topology = topology;
+    status = ctl_propose(ctl, change, &proposal);
+    if (status == CTL_DONE)
+        status = ctl_proposal_write(ctl, &proposal, where);
+    if (status == CTL_DONE && where->output != NULL)
+        status = print(ctl, change, &proposal, where->output);
+    free(proposal.text);
+    sgp_topology_destroy(topology);
+    return status;
+}
+
+static enum ctl_exit admit(struct ctl *ctl, int argc, char **argv)
+{
+    struct ctl_given given[OPTIONS] = {0};
+    json_t *list = NULL;
+    char *path = NULL;
+    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, given, OPTIONS, 1, 1);
+    if (status != CTL_DONE)
+        return status;
+    if (!sgp_topology_name_is_good(argv[0]))
+        return ctl_usage(ctl, "'%s' is no name of a node", argv[0]);
+    if (ctl->json && !given[OUTPUT].given)
+        return ctl_usage(ctl, "--json goes with --output: standard output gets the file");
+    struct ctl_change change = {.add = argv[0],
+        .family = given[FAMILY].value,
+        .key = given[KEY].value,
+        .address = given[ADDRESS].value};
+    const struct ctl_proposal_options where = {
+        .output = given[OUTPUT].value, .force = given[FORCE].given};
+    status = ctl_proposal_check(ctl, &where);
+    if (status == CTL_DONE && (change.key == NULL || change.address == NULL))
+        status = find_pending(ctl, &change, &list);
+    if (status == CTL_DONE && !given[FILE_].given)
+        status = ctl_topology_path(ctl, &path);
+    change.path = given[FILE_].given ? given[FILE_].value : path;
+    if (status == CTL_DONE)
+        status = propose(ctl, &change, &where);
+    free(path);
+    json_decref(list);
+    return status;
+}
+
+const struct ctl_command ctl_admit_command = {.words = "admit",
+    .operands = "NAME",
+    .options = options,
+    .summary = "propose the topology file that admits node NAME, which has joined",
+    .help =
+        "The new file has one node more and the edges of the present file's family. Addresses, "
+        "keys,\n"
+        "tls and stops of the other nodes stay, and version is one more. Nothing is admitted by\n"
+        "this command: distribute the file, reload the daemons, and start the new node.\n"
+        "With --file, --key and --address no daemon is needed.\n",
+    .run = admit};

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `sgpctl join`: make this machine a pending node of the inviter's fleet: key, topology file and
+ * configuration. What this run has made is removed if it fails. */
+#include "ctl.h"
+#include "join_line.h"
+
+#include "../daemon/setup/config.h"
+
+#include "sgp/dot.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ADDRESS, LISTEN, TRAIN, OUTPUT, TOPOLOGY, KEY, FORCE, OPTIONS };
+
+static const struct ctl_option options[] = {
+    {"--address", .value = "HOST:PORT", .required = true,
+        .summary = "where the other nodes reach this one; none if they cannot dial it"},
+    {"--listen", .value = "HOST:PORT",
+        .summary = "where its daemon listens; by default that address"},
+    {"--train", .value = "FILE", .summary = "its rows; else fill in [data] train before the start"},
+    {"--output", .value = "FILE",
+        .summary = "the configuration to write; by default /etc/sgpd/NAME.conf"},
+    {"--topology", .value = "FILE",
+        .summary = "the topology file to write; by default fleet.dot beside the configuration"},
+    {"--key", .value = "FILE",
+        .summary = "the secret key; made if it is not there; by default NAME.key beside the "
+                   "configuration"},
+    {"--force", .summary = "replace configuration and topology file if they are there"}, {0}};
+
+struct joining {
+    struct ctl *ctl;
+    const struct ctl_given *given;
+    struct sgp_invitation invitation;
+    const char *address, *listen;
+    char conf[PATH_MAX], topology[PATH_MAX], key[PATH_MAX], train[PATH_MAX];
+    struct sgp_key *secret;
+    bool key_made, topology_kept; /* the topology file is there, with the same contents */
+};
+
+/* ---- arguments ---- */
+
+/* "-": the first line of standard input. */
+static enum ctl_exit take_invitation(struct joining *joining, const char *argument)
+{
+    struct sgp_error error = {0};
+    char line[SGP_INVITATION_TEXT_BYTES + 2] = "";
+    if (strcmp(argument, "-") == 0) {
+        if (fgets(line, sizeof line, stdin) == NULL)
+            return ctl_fail(joining->ctl, CTL_INVALID, "standard input has no invitation");
+        line[strcspn(line, "\r\n")] = '\0';
+        argument = line;
+    }
+    const int code = sgp_invitation_read(argument, &error, &joining->invitation);
+    explicit_bzero(line, sizeof line);
+    return code < 0 ? ctl_fail(joining->ctl, CTL_INVALID, "%s", error.text) : CTL_DONE;
+}
+
+/* A path as given, or NAME beside the configuration; absolute. */
+static bool set_path(
+    const struct joining *joining, size_t option, const char *usual, char path[PATH_MAX])
+{
+    const struct ctl_given *given = &joining->given[option];
+    const char *slash = strrchr(joining->conf, '/');
+    char directory[PATH_MAX] = "";
+    int length;
+    if (given->given && given->value[0] != '/' && getcwd(directory, sizeof directory) == NULL)
+        return false;
+    if (given->given && given->value[0] == '/')
+        length = snprintf(path, PATH_MAX, "%s", given->value);
+    else if (given->given)
+        length = snprintf(path, PATH_MAX, "%s/%s", directory, given->value);
+    else
+        length = snprintf(path, PATH_MAX, "%.*s/%s",
+            (int)(slash != NULL ? slash - joining->conf : 0), joining->conf, usual);
+    return length > 0 && length < PATH_MAX;
+}
+
+static enum ctl_exit take_paths(struct joining *joining)
+{
+    char usual[SGP_NAME_BYTES + 16];
+    (void)snprintf(joining->conf, sizeof joining->conf, "/etc/sgpd/");
+    (void)snprintf(usual, sizeof usual, "%s.conf", joining->invitation.name);
+    char conf[PATH_MAX];
+    bool good = set_path(joining, OUTPUT, usual, conf);
+    memcpy(joining->conf, conf, sizeof conf);
+    good = good && set_path(joining, TOPOLOGY, "fleet.dot", joining->topology);
+    (void)snprintf(usual, sizeof usual, "%s.key", joining->invitation.name);
+    good = good && set_path(joining, KEY, usual, joining->key) &&
+           (!joining->given[TRAIN].given || set_path(joining, TRAIN, "", joining->train));
+    return good ? CTL_DONE : ctl_usage(joining->ctl, "a path is too long");
+}
+
+static enum ctl_exit take_addresses(struct joining *joining)
+{
+    struct sgp_error error = {0};
+    char host[SGP_ADDRESS_BYTES];
+    uint16_t port;
+    joining->address = joining->given[ADDRESS].value;
+    joining->listen =
+        joining->given[LISTEN].given ? joining->given[LISTEN].value : joining->address;
+    const char *const texts[] = {joining->address, joining->listen};
+    for (size_t i = 0; i < 2; i++)
+        if (strcmp(texts[i], SGP_ADDRESS_NONE) != 0 &&
+            sgp_address_split(texts[i], &error, host, &port) < 0)
+            return ctl_usage(joining->ctl, "%s", error.text);
+    return strlen(joining->address) < SGP_JOIN_ADDRESS_BYTES
+               ? CTL_DONE
+               : ctl_usage(joining->ctl, "--address is too long");
+}
+
+static enum ctl_exit refuse_existing(const struct joining *joining, const char *path)
+{
+    return ctl_fail(joining->ctl, CTL_FAILED,
+        "%s is there already, and nothing was changed; --force replaces it, another name keeps it",
+        path);
+}
+
+/* ---- the key ---- */
+
+static enum ctl_exit take_key(struct joining *joining)
+{
+    struct sgp_error error = {0};
+    char hash[SGP_KEY_BYTES];
+    joining->key_made = access(joining->key, F_OK) != 0;
+    int code = joining->key_made ? sgp_key_generate(joining->key, &error, hash) : 0;
+    joining->key_made = joining->key_made && code == 0;
+    if (code == 0)
+        code = sgp_key_read(joining->key, &error, &joining->secret);
+    return code < 0 ? ctl_fail(joining->ctl,
+                          code == -EPERM || code == -EACCES ? CTL_NOT_PERMITTED : CTL_FAILED, "%s",
+                          error.text)
+                    : CTL_DONE;
+}
+
+/* ---- the files ---- */
+
+static void put_configuration(const struct joining *joining, const char *settings, FILE *file)
+{
+    char usual[SGP_NAME_BYTES + 32];
+    (void)snprintf(usual, sizeof usual, "/etc/sgpd/%s.key", joining->invitation.name);
+    (void)fprintf(file,
+        "; A node of fleet %s, written by sgpctl join. Below [network] are the settings\n"
+        "; that all nodes share, as the inviter has them.\n"
+        "[node]\nname = %s\n",
+        joining->invitation.fleet, joining->invitation.name);
+    if (strcmp(usual, joining->key) != 0)
+        (void)fprintf(file, "key = %s\n", joining->key);
+    (void)fprintf(file, "[topology]\nfile = %s\n[network]\nlisten = %s\n%s", joining->topology,
+        joining->listen, settings);
+    if (joining->train[0] != '\0')
+        (void)fprintf(file, "[data]\ntrain = %s\n", joining->train);
+    else
+        (void)fputs("; Name this node's rows:\n; [data]\n; train = FILE\n", file);
+}
+
+/* The configuration as text, which a daemon would read. */
+static enum ctl_exit make_configuration(
+    const struct joining *joining, const char *settings, char **ret_text, size_t *ret_bytes)
+{
+    struct sgp_error error = {0};
+    struct config config;
+    FILE *file = open_memstream(ret_text, ret_bytes);
+    if (file == NULL)
+        return ctl_fail(joining->ctl, CTL_FAILED, "out of memory");
+    put_configuration(joining, settings, file);
+    int code = fclose(file) == 0
+                   ? config_parse(joining->conf, *ret_text, *ret_bytes, &error, &config)
+                   : sgp_fail(&error, -ENOMEM, "out of memory");
+    if (code < 0)
+        return ctl_fail(joining->ctl, CTL_INVALID, "the inviter's settings cannot be used here: %s",
+            error.text);
+    config_finish(&config);
+    return CTL_DONE;
+}
+
+/* Whether a file has exactly this text. */
+static bool holds(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "re");
+    bool same = file != NULL;
+    int letter = 0;
+    for (; same && (letter = fgetc(file)) != EOF; text++)
+        same = *text != '\0' && letter == (unsigned char)*text;
+    if (file != NULL)
+        (void)fclose(file);
+    return same && *text == '\0';
+}
+
+static enum ctl_exit write_one(
+    const struct joining *joining, const char *path, const char *text, size_t bytes)
+{
+    const int code = ctl_file_write(path, text, bytes, joining->given[FORCE].given);
+    if (code == -EEXIST)
+        return refuse_existing(joining, path);
+    return code < 0 ? ctl_fail(joining->ctl, code == -EACCES ? CTL_NOT_PERMITTED : CTL_FAILED,
+                          "%s: %s", path, sgp_strerror(code))
+                    : CTL_DONE;
+}
+
+static enum ctl_exit write_files(
+    struct joining *joining, const char *topology, const char *settings)
+{
+    struct sgp_error error = {0};
+    struct sgp_topology *read = NULL;
+    char *conf = NULL;
+    size_t bytes = 0;
+    if (sgp_dot_parse(topology, strlen(topology), "the inviter's topology file", &error, &read) < 0)
+        return ctl_fail(joining->ctl, CTL_INVALID, "%s", error.text);
+    sgp_topology_destroy(read);
+    enum ctl_exit status = make_configuration(joining, settings, &conf, &bytes);
+    joining->topology_kept = holds(joining->topology, topology);
+    if (status == CTL_DONE && !joining->topology_kept)
+        status = write_one(joining, joining->topology, topology, strlen(topology));
+    if (status == CTL_DONE)
+        status = write_one(joining, joining->conf, conf, bytes);
+    free(conf);
+    return status;
+}
+
+/* ---- the whole ---- */
+
+static enum ctl_exit ask(struct joining *joining)
+{
+    struct sgp_error error = {0};
+    char *topology = NULL, *settings = NULL;
+    const int code = ctl_join_line(
+        &joining->invitation, joining->address, joining->secret, &error, &topology, &settings);
+    if (code < 0)
+        return ctl_fail(
+            joining->ctl, code == -ETIMEDOUT ? CTL_TIMED_OUT : CTL_FAILED, "%s", error.text);
+    enum ctl_exit status = write_files(joining, topology, settings);
+    free(topology);
+    free(settings);
+    return status;
+}
+
+static enum ctl_exit print(const struct joining *joining)
+{
+    const char *name = joining->invitation.name, *hash = sgp_key_hash(joining->secret);
+    if (joining->ctl->json)
+        return ctl_print_json(json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o}", "name", name,
+            "state", "pending", "fleet", joining->invitation.fleet, "address", joining->address,
+            "key", hash, "key_file", ctl_json_text(joining->key), "configuration",
+            ctl_json_text(joining->conf), "topology", ctl_json_text(joining->topology)));
+    (void)printf("%s is pending: %s, %s\n"
+                 "the key is in %s, the configuration in %s, the topology file in %s\n",
+        name, joining->address, hash, joining->key, joining->conf, joining->topology);
+    return CTL_DONE;
+}
+
+static enum ctl_exit join(struct ctl *ctl, int argc, char **argv)
+{
+    struct ctl_given given[OPTIONS] = {0};
+    struct joining joining = {.ctl = ctl, .given = given};
+    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, given, OPTIONS, 1, 1);
+    if (status == CTL_DONE)
+        status = take_addresses(&joining);
+    if (status == CTL_DONE)
+        status = take_invitation(&joining, argv[0]);
+    if (status == CTL_DONE)
+        status = take_paths(&joining);
+    if (status == CTL_DONE && !given[FORCE].given && access(joining.conf, F_OK) == 0)
+        status = refuse_existing(&joining, joining.conf);
+    if (status == CTL_DONE)
+        status = take_key(&joining);
+    if (status == CTL_DONE)
+        status = ask(&joining);
+    if (status == CTL_DONE)
+        status = print(&joining);
+    else if (joining.key_made)
+        (void)unlink(joining.key);
+    sgp_key_release(joining.secret);
+    explicit_bzero(&joining.invitation, sizeof joining.invitation);
+    return status;
+}
+
+const struct ctl_command ctl_join_command = {.words = "join",
+    .operands = "INVITATION",
+    .options = options,
+    .summary = "join a fleet by an invitation: make the key, receive topology and settings",
+    .help =
+        "The invitation is the line of `sgpctl invite`; - reads it from standard input, where no\n"
+        "other user sees it. The key is made unless its file is there. The inviter sends its\n"
+        "topology file, and the settings that all nodes share; the configuration is read as a\n"
+        "daemon would before it is written. The node is then pending: start its daemon when the\n"
+        "topology file that `sgpctl admit` proposes has taken the place of the one written here.\n"
+        "If it fails (1), the reason is one line, and no file is left. After a broken connection\n"
+        "join again with the same key. No daemon is needed here.\n",
+    .run = join};
