@@ -1,0 +1,365 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine joins a fleet that trains, by an invitation; and callers that have no invitation, or a wrong one.
+
+The client of the test shares no line with lib/invite: its proof is made by the formula of docs/PROTOCOL.md."""
+import ctypes
+import hashlib
+import hmac
+import json
+import os
+import shutil
+import socket
+import subprocess
+
+import fleet
+import peer
+import tls
+import tls_peer
+from tls import TlsTest
+from tls_peer import CipheredPeer, Refused
+
+ACCEPTED, UNKNOWN, USED, EXPIRED, OTHER_NAME = 1, 2, 3, 4, 5
+EXPORTER = 2  # GNUTLS_CB_TLS_EXPORTER
+WRONG = 10000
+NEUTRAL = [1, False, 0, None, 0, None]  # a pulse that tells nothing: joining, round 0
+
+
+def digest(data):
+    return hashlib.sha256(data).digest()
+
+
+def mac(key, data):
+    return hmac.new(key, data, hashlib.sha256).digest()
+
+
+class Bytes(ctypes.Structure):
+    """A datum of GnuTLS that may have zeros."""
+    _fields_ = [("data", ctypes.c_void_p), ("size", ctypes.c_uint)]
+
+
+class Guest(CipheredPeer):
+    """A caller with a key of its own that says what it likes."""
+
+    def __init__(self, port, key_path, key):
+        self.key = key
+        super().__init__(port, key=key_path)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def binding(self):
+        datum = Bytes()
+        tls_peer.call("gnutls_session_channel_binding", self.session, EXPORTER, ctypes.byref(datum))
+        return ctypes.string_at(datum.data, datum.size)
+
+    def proof(self, invitation, name, address):
+        """(number, proof) of the secret of this invitation, on this connection."""
+        fleet_name, secret = invitation.split(",")[1], bytes.fromhex(invitation.split(",")[5])
+        joiner = mac(secret, b"sgpd joiner")
+        stored = digest(joiner)
+        claim = ("sgpd join\n%s\n%s\n%s\n%s\n" % (fleet_name, name, address, self.key)).encode() + self.binding()
+        signature = mac(stored, claim)
+        number = int.from_bytes(digest(b"sgpd invitation" + stored)[:8], "big")
+        return number, bytes(a ^ b for a, b in zip(joiner, signature)).hex()
+
+    def ask(self, invitation, name="n2", address="127.0.0.1:9", proof=None, first=0):
+        number, proof = proof or self.proof(invitation, name, address)
+        self.send(peer.JOIN, invitation.split(",")[1], name, address, number, proof, first)
+
+    def verdict(self, *arguments, **options):
+        self.ask(*arguments, **options)
+        return self.receive(peer.JOINED)[1][0]
+
+
+class Fleet2(TlsTest):
+    """n0 and n1 are a ring that trains. n2 has a port and rows, and nothing else."""
+
+    MODE = "require"
+
+    def setUp(self):
+        self.f = self.tls_fleet(3, tls=self.MODE, options={"train.epochs": "100000"})
+        self.f.rewire([0, 1], [[(0, 1), (1, 0)]])
+        self.node = self.f.nodes[0]
+        for kept in ("n2.conf", "n2.dot", "n2.key"):
+            os.remove(os.path.join(self.f.directory, kept))
+        self.f.start([0, 1])
+        self.f.wait_round(0, 5)
+
+    def path(self, name):
+        return os.path.join(self.f.directory, name)
+
+    def ctl(self, *arguments, index=None, status=0, data=None):
+        """What sgpctl says: on standard output, or if it is to fail on standard error."""
+        daemon = [] if index is None else ["-s", self.f.nodes[index].socket]
+        result = subprocess.run([tls.SGPCTL, *daemon, *arguments], text=True, input=data, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, timeout=fleet.PATIENCE, check=False)
+        self.assertEqual(result.returncode, status, result.stdout + result.stderr)
+        return result.stderr if status else result.stdout
+
+    def invite(self, name="n2", *more):
+        return self.ctl("invite", name, *more, index=0).strip()
+
+    def join(self, invitation, status=0, suffix="", **options):
+        return self.ctl("join", invitation, "--address", "127.0.0.1:%d" % self.f.ports[2], "--train", self.f.rows,
+                        "--output", self.path("n2.conf" + suffix), "--topology", self.path("n2.dot" + suffix),
+                        "--key", self.path("n2.key" + suffix), status=status, **options)
+
+    def states(self):
+        return {entry["name"]: entry["state"] for entry in self.node.json("/v1/invitations")["invitations"]}
+
+    def guest(self, suffix=".guest"):
+        if not os.path.exists(self.path("n2.key" + suffix)):
+            self.key = self.f.make_key(2, suffix)
+        guest = Guest(self.node.listen, self.path("n2.key" + suffix), self.key)
+        self.addCleanup(guest.close)
+        return guest
+
+    def assert_trains(self):
+        """Whatever came: n0 trains with n1, which it did not lose."""
+        self.f.wait_round(0, self.node.status()["round"] + 10)
+        self.assertEqual(self.node.log().count("event=up peer=n1 direction=in"), 1)
+        self.assert_alive(self.f, [0, 1])
+
+
+class Day(Fleet2):
+    def distribute(self, name, to):
+        for i in to:
+            shutil.copy(self.path(name), self.path("n%d.dot.new" % i))
+            os.replace(self.path("n%d.dot.new" % i), self.path("n%d.dot" % i))
+
+    def test_a_third_machine_joins_trains_and_leaves_for_good(self):
+        invitation = self.invite()
+        self.assertEqual(self.states(), {"n2": "open"})
+        said = self.join("-", data=invitation + "\n")
+        self.assertIn("n2 is pending: 127.0.0.1:%d, SHA256:" % self.f.ports[2], said)
+        self.assertEqual(self.states(), {"n2": "pending"})
+        self.assertEqual(self.node.status()["joins_pending"], 1)
+        self.assertEqual(os.stat(self.path("n2.key")).st_mode & 0o777, 0o600)
+        with open(self.path("n2.conf"), "a", encoding="utf-8") as file:  # of this test alone
+            file.write("[node]\nstate_directory = %s\n[control]\nsocket = %s\n"
+                       % (self.f.nodes[2].directory, self.f.nodes[2].socket))
+        code, text = self.f.check(2)
+        self.assertNotEqual(code, 0)
+        self.assertIn("n2", text)  # which no file names
+
+        self.ctl("admit", "n2", "--output", self.path("new.dot"), index=0)
+        self.assertIn("is there already", self.ctl("admit", "n2", "--output", self.path("new.dot"), index=0, status=1))
+        with open(self.path("new.dot"), encoding="utf-8") as file:
+            text = file.read()
+        self.assertIn("// ring, 3 nodes: n2 joins", text)
+        self.assertIn("version=1", text)
+        self.assertIn("tls=require", text)
+        for edge in ("n0 -> n1;", "n1 -> n2;", "n2 -> n0;"):
+            self.assertIn(edge, text)
+        self.distribute("new.dot", range(3))
+        self.assertEqual(self.f.check(2)[0], 0, self.f.check(2)[1])
+        self.assertEqual(self.f.reload(0)["nodes_added"], 1)
+        self.f.reload(1)
+        self.f.nodes[2].start()
+        self.f.wait_state("training", [2])
+        self.f.wait_round(2, self.f.nodes[2].status()["round"] + 20)
+        self.f.wait("n1 to hear n2's turn", lambda: self.f.links().get((2, "n1", "in"), (None,))[0])
+        self.assertEqual(self.states(), {"n2": "admitted"})
+        self.assertEqual(self.node.status()["joins_pending"], 0)
+        self.assertIn("is in the daemon's topology file already", self.ctl("admit", "n2", index=0, status=1))
+        self.assertIn("is a node of the topology file already", self.ctl("invite", "n2", index=0, status=1))
+
+        answer = json.loads(self.ctl("--json", "leave", "--for-good", "--output", self.path("last.dot"), index=2))
+        self.assertIn(answer["heir"], ("n0", "n1"))
+        self.f.wait("n2 to end", lambda: self.f.nodes[2].process.poll() is not None)
+        with open(self.path("last.dot"), encoding="utf-8") as file:
+            text = file.read()
+        self.assertIn("// ring, 2 nodes: n2 leaves for good", text)
+        self.assertIn("version=2", text)
+        self.assertNotIn("n2 ", text.split("\n", 1)[1])
+        self.distribute("last.dot", range(2))
+        self.assertEqual(self.f.reload(0)["nodes_removed"], 1)
+        self.f.reload(1)
+        self.f.wait_round(0, self.node.status()["round"] + 20)
+        self.assertLessEqual(abs(self.total_of([0, 1]) - 2), 1e-9)  # the heir has dissolved n2's mass
+
+    def total_of(self, indices):
+        nodes = [self.f.nodes[i] for i in indices]
+        for node in nodes:
+            self.assertIn(node.get("/v1/pause", "POST")[0], (200, 202))
+        self.f.wait_state("paused", indices)
+        return sum(s["weight"] for s in self.f.quiet(nodes))
+
+
+class Verdicts(Fleet2):
+    def refused(self, invitation, text, suffix=".other"):
+        self.assertIn(text, self.join(invitation, status=1, suffix=suffix))
+        for name in ("n2.conf", "n2.dot", "n2.key"):
+            self.assertFalse(os.path.exists(self.path(name + suffix)), "nothing is left")
+
+    def test_used_twice(self):
+        invitation = self.invite()
+        self.join(invitation)
+        self.refused(invitation, "the invitation was used already")
+        self.assertEqual(self.node.status()["joins_refused"], 1)
+
+    def test_nothing_is_overwritten_and_the_same_key_may_join_again(self):
+        invitation = self.invite()
+        self.join(invitation)
+        with open(self.path("n2.conf"), encoding="utf-8") as file:
+            before = file.read()
+        self.assertIn("is there already, and nothing was changed", self.join(invitation, status=1))
+        os.remove(self.path("n2.conf"))
+        self.join(invitation)
+        with open(self.path("n2.conf"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), before)
+        self.assertEqual(self.node.status()["joins_refused"], 0)
+
+    def test_expired(self):
+        invitation = self.invite("n2", "--for", "0.05")
+        self.f.wait("it to expire", lambda: self.states() == {"n2": "expired"})
+        self.refused(invitation, "the invitation has expired")
+        self.assertIn("has not joined", self.ctl("admit", "n2", index=0, status=1))
+
+    def test_unknown(self):
+        invitation = self.invite()
+        wrong = invitation[:-1] + ("0" if invitation[-1] != "0" else "1")
+        self.refused(wrong, "the inviter does not know this invitation")
+        self.invite()  # replaces it
+        self.refused(invitation, "the inviter does not know this invitation")
+
+    def test_another_name(self):
+        invitation = self.invite()
+        self.assertEqual(self.guest().verdict(invitation, name="n3"), OTHER_NAME)
+        self.assertEqual(self.guest().verdict(invitation, name="n2"), ACCEPTED)
+
+    def test_the_inviter_has_started_again(self):
+        invitation = self.invite()
+        self.node.end()
+        self.node.start()
+        self.f.wait_state("training", [0])
+        self.refused(invitation, "the inviter awaits no invitation")
+        self.invite("n3")
+        self.refused(invitation, "the inviter does not know this invitation")
+
+    def test_another_machine_answers(self):
+        """The key of the invitation is the inviter's: n1 cannot take its place, and learns no proof."""
+        parts = self.invite().split(",")
+        parts[3] = "127.0.0.1:%d" % self.f.ports[1]
+        self.refused(",".join(parts), "another machine answers")
+
+    def test_without_the_daemon_of_the_invitation(self):
+        self.join(self.invite())
+        key = self.ctl("key", "show", "n2", "--file", self.path("n2.key")).split('"')[1]
+        text = self.ctl("admit", "n2", "--file", self.path("n0.dot"), "--key", key, "--address", "127.0.0.1:9")
+        self.assertIn('n2 [address="127.0.0.1:9", key="%s"];' % key, text)
+        self.assertIn("n2 -> n0;", text)
+        text = self.ctl("admit", "n2", "--file", self.path("n0.dot"), "--key", key, "--address", "127.0.0.1:9",
+                        "--family", "complete")
+        self.assertIn("n0 -> n2;", text)
+
+
+class Plain(Fleet2):
+    MODE = "off"
+
+    def test_a_fleet_without_keys_refuses_with_the_reason(self):
+        self.assertIn("joining needs keys, and the topology file says tls=off", self.ctl("invite", "n2", index=0, status=1))
+        invitation = "sgp1,phase0,n2,127.0.0.1:%d,%s,%s" % (self.node.listen, self.f.keys[0], "00" * 16)
+        self.assertIn("answers without TLS", self.join(invitation, status=1))
+        stranger = peer.Peer(self.node.listen)
+        self.addCleanup(stranger.close)
+        stranger.send(peer.JOIN, "phase0", "n2", "127.0.0.1:9", 1, "0" * 64, 0)
+        kinds, last = stranger.until_closed()
+        self.assertEqual(kinds, [peer.GOODBYE])
+        self.assertIn("joining needs TLS", last[1])
+
+
+class Guests(Fleet2):
+    def messages(self):
+        return {"hello": lambda g: g.hello("n1", "n0", 14, [0, 0, 0, 0, 1, 0, 0.1, 10]),
+                "inquire": lambda g: g.send(peer.INQUIRE, "n1", 1, "n0", 1, 1),
+                "call": lambda g: g.send(peer.CALL, "n0", "n1"),
+                "pull": lambda g: g.send(peer.PULL, "n1", "n0", 0, 1),
+                "beat": lambda g: g.send(peer.BEAT, 0),
+                "joined": lambda g: g.send(peer.JOINED, 1, 0, 0, 0, ""),
+                "row": lambda g: g.send(peer.ROW, "n1", 1, "1 1000 training", "", "")}
+
+    def test_a_guest_that_does_not_join_is_closed_and_learns_nothing(self):
+        self.invite()
+        for name, say in self.messages().items():
+            guest = self.guest()
+            say(guest)
+            self.assertEqual(guest.receive(peer.GOODBYE)[1][0], 12, name)
+            self.assertEqual(guest.heard, NEUTRAL, name)
+            self.assertEqual(guest.until_closed()[0], [], name)
+        self.assert_trains()
+
+    def test_a_guest_that_has_joined_is_closed_too(self):
+        invitation = self.invite()
+        for name, say in self.messages().items():
+            guest = self.guest()
+            self.assertEqual(guest.verdict(invitation), ACCEPTED, name)
+            say(guest)
+            self.assertNotIn(peer.WELCOME, guest.until_closed()[0], name)
+        self.assert_trains()
+
+    def test_without_an_invitation_an_unknown_key_ends_the_handshake(self):
+        guest = self.guest()
+        with self.assertRaises((peer.Closed, Refused)):
+            guest.verdict("sgp1,phase0,n2,a:1,k," + "00" * 16)
+
+    def test_a_proof_is_of_no_use_on_another_connection(self):
+        invitation, guest = self.invite(), self.guest()
+        proof = guest.proof(invitation, "n2", "127.0.0.1:9")
+        self.assertEqual(self.guest().verdict(invitation, proof=proof), UNKNOWN)
+        self.assertEqual(guest.verdict(invitation, proof=proof), ACCEPTED)
+
+    def test_the_texts_come_from_any_byte_on(self):
+        invitation, guest = self.invite(), self.guest()
+        guest.ask(invitation)
+        _, (verdict, count, split, first, text) = guest.receive(peer.JOINED)
+        self.assertEqual((verdict, first), (ACCEPTED, 0))
+        self.assertTrue(text.startswith("digraph%20phase0") or text.startswith("digraph phase0"), text[:40])
+        self.assertLess(split, count)
+        guest.ask(invitation, first=count - 1)
+        while first != count - 1:  # the rest of the first answer comes before
+            _, (verdict, _, _, first, text) = guest.receive(peer.JOINED)
+        self.assertEqual(text, "A")  # of the newline at the end, %0A
+        guest.ask(invitation, first=count)  # nothing is left to say
+        guest.ask(invitation, first=0)
+        self.assertEqual(guest.receive(peer.JOINED)[1][3], 0)
+
+    def test_an_address_that_is_none_is_refused_and_costs_no_invitation(self):
+        invitation, guest = self.invite(), self.guest()
+        guest.ask(invitation, address="no port:x")
+        self.assertEqual(guest.receive(peer.GOODBYE)[1][0], 3)
+        self.assertEqual(self.states(), {"n2": "open"})
+
+    def test_ten_thousand_wrong_secrets(self):
+        invitation = self.invite()
+        guest = self.guest()  # its key is there before memory is measured
+        guest.close()
+        wrong = [invitation[:-4] + "%04x" % (int(invitation[-4:], 16) ^ n) for n in (1, 2, 3)]
+        before = self.peak()
+        for n in range(WRONG):
+            guest = Guest(self.node.listen, self.path("n2.key.guest"), self.key)
+            if n % 2 == 0:  # a secret that was guessed
+                self.assertEqual(guest.verdict(wrong[n % 3]), UNKNOWN)
+            else:  # the number is right, and the proof is wrong
+                number, proof = guest.proof(invitation, "n2", "127.0.0.1:9")
+                self.assertEqual(guest.verdict(invitation, proof=(number, "%064x" % (int(proof, 16) ^ n))), UNKNOWN)
+            guest.close()
+        self.assertEqual(self.node.status()["joins_refused"], WRONG)
+        metrics = self.node.get("/metrics")[1].decode()
+        self.assertIn("joins_refused_total", metrics)
+        self.assertIn(" %d\n" % WRONG, metrics)
+        self.assertLess(self.peak() - before, 4096, "KiB of memory")
+        lines = self.node.log().count("event=refused")
+        self.assertGreater(lines, 0)
+        self.assertLess(lines, WRONG // 4)
+        self.assertIn("lines_dropped=", self.node.log())
+        self.assertEqual(self.states(), {"n2": "open"})
+        self.join(invitation)  # and the right one is as good as before
+        self.assert_trains()
+
+    def peak(self):
+        """Of the daemon's memory, in KiB."""
+        with open("/proc/%d/status" % self.node.process.pid, encoding="utf-8") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
+
+
+if __name__ == "__main__":
+    tls.main()
