@@ -525,6 +525,39 @@ static void expect_every_key(
     free(text);
 }
 
+static char *shared_of(const char *text)
+{
+    char path[] = "/tmp/sgpd-shared-XXXXXX", *shared = NULL;
+    struct sgp_error error = {0};
+    int file = mkstemp(path);
+    cr_assert(eq(int, (int)write(file, text, strlen(text)), (int)strlen(text)));
+    (void)close(file);
+    cr_assert(zero(int, config_shared(path, &error, &shared)), "%s", error.text);
+    (void)unlink(path);
+    return shared;
+}
+
+/* Nothing that is of one machine leaves it: no name, path, address, thread or log. */
+Test(config, a_joiner_gets_what_all_nodes_share)
+{
+    char *shared = shared_of("; ours\n[node]\nname = n0\nkey = /root/key\nstate_directory = /s\n"
+                             "[topology]\nfile = /t\n[train]\nbatch = 10 ; rows\nthreads = 3\n"
+                             "start = now\n[model]\nlayers = dense 4 relu,\n  dense 2\n"
+                             "[data]\ntrain = /rows\nlabel = l\nscale = /scale.json\n"
+                             "[network]\nlisten = 0.0.0.0:1\ncompression = fp16\n"
+                             "[control]\nsocket = /c\n[log]\nevents = /e\nlevel = debug\n");
+    cr_assert(eq(str, shared,
+        (char *)"[train]\nbatch = 10\n[model]\nlayers = dense 4 relu,\n    dense 2\n"
+                "[data]\nlabel = l\n; scale = /scale.json\n[network]\ncompression = fp16\n"));
+    free(shared);
+    shared = shared_of("[data]\nscale = fleet ; by all\n");
+    cr_assert_not_null(strstr(shared, "\nscale = fleet"));
+    free(shared);
+    struct sgp_error error = {0};
+    cr_assert(eq(int, config_shared("/nowhere/n.conf", &error, &shared), -EIO));
+    cr_assert_not_null(strstr(error.text, "/nowhere/n.conf: cannot be read now"));
+}
+
 Test(config, every_document_names_every_key)
 {
     expect_every_key("docs/CONFIGURATION.md", "## ", "\n| `", "` |");
