@@ -97,7 +97,8 @@ int sgp_invitations_add(struct sgp_invitations *book, const struct sgp_invitatio
  * always UNKNOWN. Costs four digests at most, whatever the claim. *ret_record (may be NULL) is the
  * record of an accepted claim. */
 enum sgp_join_verdict sgp_invitations_judge(struct sgp_invitations *book,
-    const struct sgp_join_claim *claim, sgp_time now, const struct sgp_invitation_record **ret_record);
+    const struct sgp_join_claim *claim, sgp_time now,
+    const struct sgp_invitation_record **ret_record);
 
 /* Whether a joiner may come that is to be answered: an invitation is remembered. Forgets those that
  * ended more than SGP_INVITATION_KEPT ago and were not used. */

@@ -67,7 +67,8 @@ static enum sgp_join_verdict judge(
 }
 
 enum sgp_join_verdict sgp_invitations_judge(struct sgp_invitations *book,
-    const struct sgp_join_claim *claim, sgp_time now, const struct sgp_invitation_record **ret_record)
+    const struct sgp_join_claim *claim, sgp_time now,
+    const struct sgp_invitation_record **ret_record)
 {
     struct sgp_invitation_record *record = find(book, claim->number);
     const bool known = record != NULL && strcmp(record->fleet, claim->fleet) == 0 &&

@@ -12,6 +12,7 @@ void sgp_secret_store(const uint8_t secret[SGP_SECRET_BYTES], uint8_t ret_stored
 uint64_t sgp_secret_number(const uint8_t stored[SGP_PROOF_BYTES]);
 
 /* Whether the claim proves the secret of which this is kept, in a time that no proof changes. */
-bool sgp_secret_is_proved(const struct sgp_join_claim *claim, const uint8_t stored[SGP_PROOF_BYTES]);
+bool sgp_secret_is_proved(
+    const struct sgp_join_claim *claim, const uint8_t stored[SGP_PROOF_BYTES]);
 
 #endif

@@ -189,7 +189,8 @@ Test(invitation, it_is_good_once)
     const struct sgp_invitation_record *record = NULL;
     struct sgp_invitation invitation = invitation_of("carol", 0);
     add(&book, &invitation, 0);
-    struct sgp_join_claim first = claim_of(&invitation, KEY_A), second = claim_of(&invitation, KEY_B);
+    struct sgp_join_claim first = claim_of(&invitation, KEY_A),
+                          second = claim_of(&invitation, KEY_B);
     cr_assert(eq(int, (int)sgp_invitations_judge(&book, &first, 1, &record), SGP_JOIN_ACCEPTED));
     cr_assert(eq(str, (char *)(uintptr_t)record->key, (char *)KEY_A));
     cr_assert(eq(str, (char *)(uintptr_t)record->address, (char *)"192.0.2.12:7311"));
