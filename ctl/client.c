@@ -13,7 +13,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -281,25 +280,18 @@ static bool wait_for_place(const char *path, double seconds)
     return code == 0;
 }
 
-static double now(void)
-{
-    struct timespec time;
-    (void)clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
 /* Repeat until the queue has a place. *ret_os_error is the error of connecting; 0: none. */
 static CURLcode perform_in_turn(const struct ctl_request *request, const char *path,
     struct curl_slist *headers, struct answer *answer, long *ret_os_error)
 {
-    double end = now() + fmin(patience(request), ANSWER_SECONDS);
+    double end = ctl_now() + fmin(patience(request), ANSWER_SECONDS);
     CURLcode code;
     do {
         code = perform(request, path, headers, answer);
         *ret_os_error = 0;
         (void)curl_easy_getinfo(answer->curl, CURLINFO_OS_ERRNO, ret_os_error);
-    } while (
-        code == CURLE_COULDNT_CONNECT && *ret_os_error == 0 && wait_for_place(path, end - now()));
+    } while (code == CURLE_COULDNT_CONNECT && *ret_os_error == 0 &&
+             wait_for_place(path, end - ctl_now()));
     return code;
 }
 

@@ -257,6 +257,37 @@ enum ctl_exit ctl_ask_json(struct ctl *ctl, const struct ctl_request *request, j
  * caller owns the descriptor, which does not block. Else the error was reported. */
 enum ctl_exit ctl_listen(struct ctl *ctl, const char *address, int *ret_listener);
 
+/* From the first byte of a request to the last byte of its answer; then the client is closed. */
+#define CTL_CLIENT_SECONDS 10.0
+#define CTL_CLIENTS_MAX 48u /* at one time: others wait in the kernel's queue */
+
+struct ctl_client { /* a connection that is open */
+    int descriptor; /* -1: no client */
+    double since;   /* when it came */
+    bool known;     /* it may keep its place */
+    bool streaming; /* it has a deadline of its own */
+    bool leaving;   /* shut down, but not yet noticed by libmicrohttpd */
+};
+
+/* The clients of one server, for its thread alone. */
+struct ctl_clients {
+    struct ctl_client places[CTL_CLIENTS_MAX];
+};
+
+void ctl_clients_init(struct ctl_clients *clients);
+/* A connection has come: its place, which belongs to `clients` until ctl_clients_remove; NULL: all
+ * are taken. */
+struct ctl_client *ctl_clients_add(struct ctl_clients *clients, int descriptor);
+void ctl_clients_remove(struct ctl_client *client);
+/* Shut down the clients that have been here for too long. A client that sends a byte now and then
+ * is not silent, but is closed in time, too. */
+void ctl_clients_sweep(struct ctl_clients *clients);
+/* If more than `most` clients are not known, shut down the oldest of them. */
+void ctl_clients_limit_strangers(struct ctl_clients *clients, unsigned most);
+
+/* Seconds on the monotonic clock. */
+double ctl_now(void);
+
 /* ---- about a daemon that does not answer (process.c) ---- */
 
 /* The process that listens at this socket. The caller closes the descriptor. -1: unknown. */

@@ -17,27 +17,16 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define CLIENTS_MAX 48u   /* at one time: others wait in the kernel's queue */
-#define STRANGERS_MAX 16u /* of these, without the token so far */
-/* from the first byte of a request to the last byte of its answer; else closed */
-#define CLIENT_SECONDS 10.0
+#define STRANGERS_MAX 16u        /* of these, without the token so far */
 #define SILENCE_SECONDS 5u       /* without a byte in either direction; then closed */
 #define REQUEST_BYTES_MAX 16384u /* line and headers; 414 or 431 beyond */
 #define TELL_SECONDS 1.0         /* between two events */
 #define TICK_MS 250
 
-struct client {
-    int descriptor; /* -1: no client */
-    double since;
-    bool known;     /* has shown the token */
-    bool streaming; /* has a deadline of its own */
-    bool leaving;   /* shut down, but not yet noticed by libmicrohttpd */
-};
-
 struct server {
     struct ctl *ctl;
     struct MHD_Daemon *http;
-    struct client clients[CLIENTS_MAX];
+    struct ctl_clients clients;
     struct dashboard_guard guard;
     struct dashboard_files files;
     struct dashboard_source source;
@@ -56,56 +45,19 @@ static void on_signal(int number)
 
 /* ---- clients ---- */
 
-/* If there are too many strangers, the oldest one has to go. */
-static void limit_strangers(struct server *server)
-{
-    struct client *oldest = NULL;
-    unsigned strangers = 0;
-    for (size_t i = 0; i < CLIENTS_MAX; i++) {
-        struct client *client = &server->clients[i];
-        if (client->descriptor < 0 || client->known || client->leaving)
-            continue;
-        strangers++;
-        if (!oldest || client->since < oldest->since)
-            oldest = client;
-    }
-    if (strangers <= STRANGERS_MAX)
-        return;
-    oldest->leaving = true;
-    (void)shutdown(oldest->descriptor, SHUT_RDWR);
-}
-
 static void on_connection(void *context, struct MHD_Connection *connection, void **socket_context,
     enum MHD_ConnectionNotificationCode code)
 {
     struct server *server = context;
-    struct client *client = *socket_context;
+    struct ctl_client *client = *socket_context;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-        for (size_t i = 0; i < CLIENTS_MAX && !client; i++)
-            if (server->clients[i].descriptor < 0)
-                client = &server->clients[i];
-        if (!client)
-            return; /* cannot happen: there are no more connections than places */
         int descriptor =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-        *client = (struct client){.descriptor = descriptor, .since = dashboard_now()};
-        *socket_context = client;
-        limit_strangers(server);
+        *socket_context = ctl_clients_add(&server->clients, descriptor);
+        ctl_clients_limit_strangers(&server->clients, STRANGERS_MAX);
     } else if (client) {
-        client->descriptor = -1;
+        ctl_clients_remove(client);
     }
-}
-
-/* A client that sends a byte now and then is not silent, but must still be closed in time. */
-static void sweep(struct server *server)
-{
-    double since = dashboard_now() - CLIENT_SECONDS;
-    for (size_t i = 0; i < CLIENTS_MAX; i++) {
-        const struct client *client = &server->clients[i];
-        if (client->descriptor >= 0 && !client->streaming && client->since < since)
-            (void)shutdown(client->descriptor, SHUT_RDWR);
-    }
-    dashboard_streams_sweep(&server->streams);
 }
 
 /* ---- answers ---- */
@@ -169,7 +121,7 @@ static enum MHD_Result answer_log(struct server *server, struct MHD_Connection *
 }
 
 static enum MHD_Result answer_stream(
-    struct server *server, struct MHD_Connection *connection, struct client *client)
+    struct server *server, struct MHD_Connection *connection, struct ctl_client *client)
 {
     struct MHD_Response *response = dashboard_streams_open(&server->streams, connection);
     if (!response)
@@ -202,7 +154,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
     (void)data_bytes;
     (void)request_context;
     struct server *server = context;
-    struct client *client =
+    struct ctl_client *client =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
     unsigned status = 0;
     const char *path = NULL;
@@ -232,7 +184,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 /* Once a second while a page is open. */
 static void tell(struct server *server)
 {
-    double now = dashboard_now();
+    double now = ctl_now();
     size_t bytes = 0;
     if (server->streams.count == 0 || now - server->told < TELL_SECONDS)
         return;
@@ -254,7 +206,8 @@ static void run(struct server *server)
         (void)MHD_run(server->http);
         dashboard_log_take(&server->log);
         tell(server);
-        sweep(server);
+        ctl_clients_sweep(&server->clients);
+        dashboard_streams_sweep(&server->streams);
     }
     /* No connection may be suspended when libmicrohttpd stops; it resumes them in a run. */
     dashboard_streams_close(&server->streams);
@@ -309,11 +262,10 @@ static enum ctl_exit announce(struct server *server, const char *host, int liste
 
 static enum ctl_exit start_server(struct server *server, int listener)
 {
-    for (size_t i = 0; i < CLIENTS_MAX; i++)
-        server->clients[i].descriptor = -1;
+    ctl_clients_init(&server->clients);
     server->http = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
         on_request, server, MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_CONNECTION_LIMIT,
-        CLIENTS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, SILENCE_SECONDS,
+        CTL_CLIENTS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, SILENCE_SECONDS,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES_MAX, MHD_OPTION_NOTIFY_CONNECTION,
         on_connection, server, MHD_OPTION_END);
     return server->http

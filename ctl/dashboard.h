@@ -18,15 +18,6 @@
 #include <microhttpd.h>
 #include <sys/queue.h>
 #include <sys/types.h>
-#include <time.h>
-
-/* Seconds on the monotonic clock. */
-static inline double dashboard_now(void)
-{
-    struct timespec time;
-    (void)clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 /* ---- which requests are answered (dashboard_guard.c) ---- */
 

@@ -25,23 +25,23 @@ static void ask(struct dashboard_source *source, const char *path, struct dashbo
     const struct ctl_request request = {
         .method = "GET", .path = path, .seconds = DASHBOARD_ASK_SECONDS, .quiet = true};
     free(answer->reply.text);
-    *answer = (struct dashboard_answer){.asked = dashboard_now(), .status = 503};
-    if (dashboard_now() < source->silent_until)
+    *answer = (struct dashboard_answer){.asked = ctl_now(), .status = 503};
+    if (ctl_now() < source->silent_until)
         return;
     enum ctl_exit code = ctl_ask(source->ctl, &request, &answer->reply);
-    answer->asked = dashboard_now();
+    answer->asked = ctl_now();
     if (code == CTL_DONE && answer->reply.text)
         answer->status = MHD_HTTP_OK;
     else if (code == CTL_FAILED) /* it answered, and does not have this */
         answer->status = MHD_HTTP_NOT_FOUND;
     else
-        source->silent_until = dashboard_now() + DASHBOARD_SILENT_SECONDS;
+        source->silent_until = ctl_now() + DASHBOARD_SILENT_SECONDS;
 }
 
 static const struct dashboard_answer *fresh(struct dashboard_source *source, size_t path)
 {
     struct dashboard_answer *answer = &source->answers[path];
-    if (answer->asked == 0 || dashboard_now() - answer->asked >= DASHBOARD_FRESH_SECONDS)
+    if (answer->asked == 0 || ctl_now() - answer->asked >= DASHBOARD_FRESH_SECONDS)
         ask(source, paths[path], answer);
     return answer;
 }

@@ -22,7 +22,7 @@ static ssize_t read_stream(void *context, uint64_t position, char *buffer, size_
     (void)position;
     struct dashboard_stream *stream = context;
     struct dashboard_streams *streams = stream->streams;
-    stream->progress = dashboard_now();
+    stream->progress = ctl_now();
     if (streams->closing)
         return MHD_CONTENT_READER_END_OF_STREAM;
     if (!stream->event && streams->latest && stream->told < streams->number) {
@@ -70,7 +70,7 @@ struct MHD_Response *dashboard_streams_open(
     *stream = (struct dashboard_stream){.streams = streams,
         .connection = connection,
         .descriptor = descriptor,
-        .progress = dashboard_now()};
+        .progress = ctl_now()};
     struct MHD_Response *response = MHD_create_response_from_callback(
         MHD_SIZE_UNKNOWN, BLOCK_BYTES, read_stream, stream, end_stream);
     if (!response) {
@@ -89,7 +89,7 @@ static void wake_all(struct dashboard_streams *streams)
         if (!stream->waiting)
             continue;
         stream->waiting = false;
-        stream->progress = dashboard_now();
+        stream->progress = ctl_now();
         MHD_resume_connection(stream->connection);
     }
 }
@@ -111,7 +111,7 @@ void dashboard_streams_tell(struct dashboard_streams *streams, const char *text,
 void dashboard_streams_sweep(struct dashboard_streams *streams)
 {
     struct dashboard_stream *stream;
-    double since = dashboard_now() - DASHBOARD_STALL_SECONDS;
+    double since = ctl_now() - DASHBOARD_STALL_SECONDS;
     LIST_FOREACH (stream, &streams->list, next)
         if (!stream->waiting && stream->progress < since)
             (void)shutdown(stream->descriptor, SHUT_RDWR);

@@ -14,18 +14,14 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #define CLIENTS_MAX 32u            /* at one time: others wait in the kernel's queue */
 #define CLIENTS_PER_ADDRESS_MAX 8u /* more are closed */
-/* from the first byte of a request to the last byte of its answer; else closed */
-#define CLIENT_SECONDS 10.0
-#define SILENCE_SECONDS 5u      /* without a byte in either direction; then closed */
-#define REQUEST_BYTES_MAX 8192u /* line and headers; 414 or 431 beyond */
-#define FRESH_SECONDS 1.0       /* an answer is reused for this time */
-#define ASK_SECONDS 5.0         /* then the daemon counts as silent */
+#define SILENCE_SECONDS 5u         /* without a byte in either direction; then closed */
+#define REQUEST_BYTES_MAX 8192u    /* line and headers; 414 or 431 beyond */
+#define FRESH_SECONDS 1.0          /* an answer is reused for this time */
+#define ASK_SECONDS 5.0            /* then the daemon counts as silent */
 #define TICK_MS 1000
 #define PATH "/metrics"
 #define TEXT "text/plain; version=0.0.4; charset=utf-8" /* Prometheus' text format */
@@ -33,15 +29,10 @@
 static const struct ctl_request scrape = {
     .method = "GET", .path = PATH, .seconds = ASK_SECONDS, .quiet = true};
 
-struct client {
-    int descriptor; /* -1: no client */
-    double since;
-};
-
 struct server {
     struct ctl *ctl;
     struct MHD_Daemon *http;
-    struct client clients[CLIENTS_MAX];
+    struct ctl_clients clients;
     struct ctl_reply latest; /* the daemon's answer, or no text */
     double asked;            /* time of the answer */
 };
@@ -54,54 +45,32 @@ static void on_signal(int number)
     ended = 1;
 }
 
-static double now(void)
-{
-    struct timespec time;
-    (void)clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 /* ---- clients ---- */
 
 static void on_connection(void *context, struct MHD_Connection *connection, void **socket_context,
     enum MHD_ConnectionNotificationCode code)
 {
     struct server *server = context;
-    struct client *client = *socket_context;
+    struct ctl_client *client = *socket_context;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-        for (size_t i = 0; i < CLIENTS_MAX && !client; i++)
-            if (server->clients[i].descriptor < 0)
-                client = &server->clients[i];
-        if (!client)
-            return; /* cannot happen: there are no more connections than places */
         int descriptor =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-        *client = (struct client){.descriptor = descriptor, .since = now()};
-        *socket_context = client;
+        *socket_context = ctl_clients_add(&server->clients, descriptor);
     } else if (client) {
-        client->descriptor = -1;
+        ctl_clients_remove(client);
     }
-}
-
-/* A client that sends a byte now and then is not silent, but must still be closed in time. */
-static void sweep(struct server *server)
-{
-    double since = now() - CLIENT_SECONDS;
-    for (size_t i = 0; i < CLIENTS_MAX; i++)
-        if (server->clients[i].descriptor >= 0 && server->clients[i].since < since)
-            (void)shutdown(server->clients[i].descriptor, SHUT_RDWR);
 }
 
 /* ---- answers ---- */
 
 static void ask(struct server *server)
 {
-    if (server->asked > 0 && now() - server->asked < FRESH_SECONDS)
+    if (server->asked > 0 && ctl_now() - server->asked < FRESH_SECONDS)
         return;
     free(server->latest.text);
     server->latest = (struct ctl_reply){0};
     (void)ctl_ask(server->ctl, &scrape, &server->latest);
-    server->asked = now();
+    server->asked = ctl_now();
 }
 
 static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status, const char *text)
@@ -151,7 +120,7 @@ static void run(struct server *server)
         (void)MHD_run_wait(server->http, TICK_MS);
         /* If clients came while one was closed, 0.9.75 admits them only in the next run. */
         (void)MHD_run(server->http);
-        sweep(server);
+        ctl_clients_sweep(&server->clients);
     }
     MHD_stop_daemon(server->http);
     free(server->latest.text);
@@ -167,8 +136,7 @@ static enum ctl_exit serve(struct ctl *ctl, const char *address)
     if (status != CTL_DONE)
         return status;
     server.ctl = ctl;
-    for (size_t i = 0; i < CLIENTS_MAX; i++)
-        server.clients[i].descriptor = -1;
+    ctl_clients_init(&server.clients);
     server.http = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, on_request, &server,
         MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_CONNECTION_LIMIT, CLIENTS_MAX,
         MHD_OPTION_PER_IP_CONNECTION_LIMIT, CLIENTS_PER_ADDRESS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
