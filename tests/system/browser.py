@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A headless Chromium, for test_dashboard_page.py."""
+"""A headless Chromium, for test_dashboard_page.py and test_cockpit.py.
+
+With SGP_PICTURES=FOLDER what they see is also drawn there, as PNG, for a person to look at."""
 import base64
+import os
 import shutil
 
 from fleet import PATIENCE, poll
 
+PICTURES = os.environ.get("SGP_PICTURES")
+PHONE = 380  # pixels
 CHROMIUM, DRIVER = "/usr/bin/chromium", "/usr/bin/chromedriver"
 
 try:
@@ -46,13 +51,27 @@ class Browser:
         self.cdp("Emulation.setEmulatedMedia",
                  features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
 
-    def picture(self, path):
-        """The whole page, as PNG."""
+    def picture(self, path, end=None):
+        """The page as PNG: the whole of it, or down to where an element begins."""
         size = self.cdp("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        top = "return document.querySelector(arguments[0]).getBoundingClientRect().top + scrollY"
+        height = self.run(top, end) if end else size["height"]
+        clip = {"x": 0, "y": 0, "width": self.run("return innerWidth"), "height": height, "scale": 1}
         data = self.cdp("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)["data"]
         with open(path, "wb") as file:
             file.write(base64.b64decode(data))
+
+    def draw(self, name):
+        """The page light and dark, wide and narrow; a narrow page has nothing beside its edge."""
+        for dark in (False, True):
+            for width in (1400, PHONE):
+                self.look(width, dark)
+                self.wait("the width", lambda width=width: self.run("return innerWidth") == width)
+                found = self.run("return document.documentElement.scrollWidth")
+                assert found <= width, (name, dark, found, width)
+                if PICTURES:
+                    self.picture(os.path.join(PICTURES, f"{name}-{width}-{'dark' if dark else 'light'}.png"))
+        self.look()
 
     def run(self, script, *arguments):
         return self.driver.execute_script(script, *arguments)

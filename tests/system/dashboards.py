@@ -57,10 +57,6 @@ class Dashboard:
         """A caller that has asked for the events, and has read nothing."""
         return self.raw(f"GET {self.path}events HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n\r\n".encode())
 
-    def memory_kb(self):
-        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as file:
-            return next(int(line.split()[1]) for line in file if line.startswith("VmRSS"))
-
     def end(self):
         self.process.terminate()
         rest = self.process.communicate(timeout=PATIENCE)

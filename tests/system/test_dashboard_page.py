@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of `sgpctl dashboard` in Chromium, before real and scripted daemons: test_dashboard_page.py SGPCTL SGPD.
-
-With SGP_PICTURES=FOLDER the page is also drawn there, as PNG, for a person to look at."""
+"""The page of `sgpctl dashboard` in Chromium, before real and scripted daemons: test_dashboard_page.py SGPCTL SGPD."""
 import contextlib
 import functools
 import http.server
@@ -13,14 +11,12 @@ import unittest
 
 import fleet
 import tap
-from browser import MISSING, Browser
+from browser import MISSING, PICTURES, Browser
 from dashboards import Dashboard, serving
 from fleet import FleetTest
 from scripted import PEER, SGPCTL, STATUS, daemon
 
 fleet.SGPD = os.path.abspath(sys.argv[2])
-PICTURES = os.environ.get("SGP_PICTURES")
-PHONE = 380  # pixels
 HEAP_BYTES_MAX = 48 << 20
 ROWS_MAX = 4096  # that the page keeps
 CONTRAST_LEAST = 4.5  # of text (WCAG 2.1, 1.4.3)
@@ -83,17 +79,6 @@ class Case(FleetTest):
             browser.wait("the graph", lambda: browser.rows("#fleet") and browser.text("#graph-note"))
             yield browser, dashboard
 
-    def draw(self, browser, name):
-        """Light and dark, wide and narrow; a narrow page has nothing beside its edge."""
-        for dark in (False, True):
-            for width in (1400, PHONE):
-                browser.look(width, dark)
-                browser.wait("the width", lambda width=width: browser.run("return innerWidth") == width)
-                self.assertLessEqual(browser.run("return document.documentElement.scrollWidth"), width)
-                if PICTURES:
-                    browser.picture(os.path.join(PICTURES, f"{name}-{width}-{'dark' if dark else 'light'}.png"))
-        browser.look()
-
 
 class Daemons(Case):
     def test_four_nodes_that_train_and_one_is_killed(self):
@@ -116,7 +101,7 @@ class Daemons(Case):
         self.assertEqual(browser.text("#graph-note"), "4 nodes; 8 edges.")
         browser.run("document.querySelector('#topology').open = true")
         self.assertIn("n0 -> n1 [fraction=0.5];", browser.text("#topology-text"))
-        self.draw(browser, "training")
+        browser.draw("training")
 
         f.nodes[3].end(9)
         browser.wait("one absent", lambda: [row[1][:8] for row in browser.rows("#fleet")].count("A absent") == 1)
@@ -136,7 +121,11 @@ class Daemons(Case):
         self.assertEqual(len(names["status"]), 1)
         round_before = f.nodes[0].status()["round"]
         f.wait_round(0, round_before + 100)
-        self.draw(browser, "killed")
+        browser.draw("killed")
+        if PICTURES:
+            browser.look(1000)
+            browser.picture(os.path.join(PICTURES, "dashboard.png"), end="#links-title")
+            browser.look()
         self.assertEqual([line for line in browser.complaints() if NO_FLEET not in line], [])
 
         f.nodes[0].end(9)
@@ -217,7 +206,7 @@ class Scripted(Case):
             self.assertEqual([row[0] for row in browser.rows("#fleet")][-2:], ["n2", "n4"])
             browser.find("#fleet thead th:nth-child(3) button").click()
             self.assertEqual(browser.run("return document.querySelector('#fleet [aria-sort]').ariaSort"), "descending")
-            self.draw(browser, "recorded")
+            browser.draw("recorded")
             self.assertEqual(browser.complaints(), [])
 
     def test_64_nodes_and_100000_rounds(self):
@@ -247,11 +236,11 @@ class Scripted(Case):
             self.assertLessEqual(int(note.split()[0].replace(",", "")), ROWS_MAX)
             self.assertLess(browser.run("return Math.max(...[...document.querySelectorAll('.line')]"
                                         ".map(line => line.getAttribute('d').length))"), 40000)
-            self.draw(browser, "many")
+            browser.draw("many")
             browser.cdp("HeapProfiler.collectGarbage")
             heap = {entry["name"]: entry["value"] for entry in browser.metrics()}["JSHeapUsedSize"]
             self.assertLess(heap, HEAP_BYTES_MAX)
-            self.assertLess(dashboard.memory_kb(), 65536)
+            self.assertLess(fleet.memory_kb(dashboard.process), 65536)
 
     def test_a_page_without_a_stream_polls(self):
         with daemon(scripted(4, [[(0, 1)]])) as (path, _), serving(SGPCTL, path) as dashboard:

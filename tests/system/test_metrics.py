@@ -9,7 +9,7 @@ import time
 import unittest
 
 import tap
-from fleet import LONG, PATIENCE, die_with_parent, free_ports, poll
+from fleet import LONG, PATIENCE, die_with_parent, free_ports, memory_kb, poll
 from scripted import SGPCTL, daemon, run
 
 TEXT = b'# HELP sgpd_round x\n# TYPE sgpd_round gauge\nsgpd_round 7\n'
@@ -40,10 +40,6 @@ class Server:
             with contextlib.suppress(OSError):  # it may have heard enough
                 caller.sendall(data)
         return caller
-
-    def memory_kb(self):
-        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as file:
-            return next(int(line.split()[1]) for line in file if line.startswith("VmRSS"))
 
     def end(self):
         self.process.terminate()
@@ -130,7 +126,7 @@ class Metrics(unittest.TestCase):
                     server.raw(garbage).close()
                 self.assertEqual(server.ask(source=OTHER)[:2], (200, TEXT), garbage[:20])
             self.assertEqual({request[0] for request in requests}, {"GET /metrics"})
-            self.assertLess(server.memory_kb(), MEMORY_KB_MAX)
+            self.assertLess(memory_kb(server.process), MEMORY_KB_MAX)
 
     @unittest.skipUnless(LONG, "ten seconds; with scripts/check --long")
     def test_a_caller_who_dawdles_is_cut(self):
