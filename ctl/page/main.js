@@ -61,24 +61,23 @@ function membersOf(status, links) {
   return [...rows.values()];
 }
 
-function onState(state) {
-  if (!state?.status) return tellSilence(state);
-  const { status, peers } = state, links = withRates(peers ?? []);
+function onState({ status, peers, log }) {
+  const links = withRates(peers);
   model = { self: status.name, status, links, members: membersOf(status, links), topology, phase: status.topology?.phase ?? 0,
     whole: fleet !== null, current: () => model };
+  setAttributes(byId("shown"), { hidden: null });
   drawHead(status);
   graph.draw(model);
   drawFleet(model);
   drawLinks(model);
-  if (state.log !== logTotal) readLog(state.log);
+  if (log !== logTotal) readLog(log);
   if (status.topology && status.topology.digest !== wanted) readTopology(status.topology.digest);
 }
 
 // ---- the head of the page ----
 
-function tellSilence(state) {
-  setText(byId("news"), state ? "The daemon does not answer. What is shown is old." :
-    "sgpctl dashboard does not answer. What is shown is old.");
+function onSilence(reason) {
+  setText(byId("news"), model ? `${reason} What is shown is old.` : reason);
   setAttributes(byId("news"), { class: "bad" });
 }
 
@@ -130,5 +129,5 @@ async function readAgain() {
   setTimeout(readAgain, REST_MS);
 }
 
-follow(onState);
+follow(onState, onSilence);
 readAgain();

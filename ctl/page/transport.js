@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the page reaches the daemon: the only module that knows. Another place that shows the page replaces it, with these
-// two functions: an HTTP client on the control socket is enough, since the state is made of /v1/status and /v1/peers.
+// How the page reaches the daemon: by `sgpctl dashboard`, which serves it. Another place that shows the page has a module
+// with the same two functions instead: cockpit/transport.js.
 
 const POLL_MS = 2000;
 const ANSWER_MS = 15000;
@@ -11,19 +11,23 @@ export async function get(path) {
   return answer?.ok ? answer.json().catch(() => null) : null;
 }
 
-/** Call onState({status, peers, log}) about once a second. `status` and `peers` are null while the daemon is silent, and
- *  the whole is null while sgpctl is. */
-export function follow(onState) {
+/** Call onState({status, peers, log}) about once a second: the answers of /v1/status and /v1/peers, and the number of lines of
+ *  the log so far. While there is no answer, call onSilence(reason) instead; the reason is a sentence. */
+export function follow(onState, onSilence) {
+  const take = (state) => {
+    if (state?.status) onState({ ...state, peers: state.peers ?? [] });
+    else onSilence(state ? "The daemon does not answer." : "sgpctl dashboard does not answer.");
+  };
   const stream = new EventSource("events");
-  stream.onmessage = (event) => onState(JSON.parse(event.data));
+  stream.onmessage = (event) => take(JSON.parse(event.data));
   stream.onerror = () => {
-    onState(null);
+    take(null);
     if (stream.readyState !== EventSource.CLOSED) return; // the browser connects again
-    poll(onState); // too many pages are open: there is no stream for this one
+    poll(take); // too many pages are open: there is no stream for this one
   };
 }
 
-async function poll(onState) {
-  onState(await get("state"));
-  setTimeout(poll, POLL_MS, onState);
+async function poll(take) {
+  take(await get("state"));
+  setTimeout(poll, POLL_MS, take);
 }
