@@ -2,6 +2,7 @@
 """The packages of Debian: how they are built, what is in them, and what becomes of a bare host that installs,
 upgrades, downgrades, removes and purges them; and two that train. test_package.py SOURCE [TEST...]"""
 import atexit
+import filecmp
 import functools
 import glob
 import hashlib
@@ -23,7 +24,7 @@ import tap  # noqa: E402
 from container import NAMES  # noqa: E402
 
 SOURCE = sys.argv.pop(1)
-PACKAGES = ["libsgp-dev", "libsgp0", "python3-sgp", "sgpd"]
+PACKAGES = ["cockpit-sgpd", "libsgp-dev", "libsgp0", "python3-sgp", "sgpd"]
 NEXT = "99.0.0"  # a version after this one
 # What is in each, among others.
 CONTENTS = {
@@ -37,6 +38,8 @@ CONTENTS = {
         usr/share/man/man1/sgpctl-dashboard.1.gz usr/share/sgpd/topologies/ring.dot usr/share/doc/sgpd/README.md
         usr/share/doc/sgpd/docs/PACKAGES.md usr/share/doc/sgpd/sgpd.conf.example usr/share/doc/sgpd/docs/rules/mass.md
         usr/share/doc/sgpd/monitoring/sgpd-dashboard.json usr/share/doc/sgpd/systemd/limits.conf etc/sgpd/""",
+    "cockpit-sgpd": """usr/share/cockpit/sgpd/manifest.json usr/share/cockpit/sgpd/index.html usr/share/cockpit/sgpd/main.js
+        usr/share/cockpit/sgpd/transport.js""",
     "libsgp0": "usr/lib/x86_64-linux-gnu/libsgp.so.0",
     "libsgp-dev": "usr/include/sgp/attach.h usr/lib/x86_64-linux-gnu/libsgp.so usr/lib/x86_64-linux-gnu/pkgconfig/sgp.pc",
     "python3-sgp": "usr/lib/python3/dist-packages/sgp/__init__.py usr/lib/python3/dist-packages/sgp/py.typed",
@@ -127,6 +130,15 @@ class Packages(unittest.TestCase):
         for name, path in files("here").items():
             listed = {line.split()[5].removeprefix("./") for line in run("dpkg-deb", "-c", path).splitlines()}
             self.assertEqual([file for file in CONTENTS[name].split() if file not in listed], [], name)
+
+    def test_the_page_inside_cockpit_is_the_same_but_for_its_transport(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("sgpd", "cockpit-sgpd"):
+                run("dpkg-deb", "-x", files("here")[name], folder)
+            page, inside = (os.path.join(folder, "usr/share", path) for path in ("sgpd/page", "cockpit/sgpd"))
+            _, different, unread = filecmp.cmpfiles(page, inside, os.listdir(page), shallow=False)
+            self.assertEqual((different, unread), (["transport.js"], []))
+            self.assertEqual(set(os.listdir(inside)) - set(os.listdir(page)), {"manifest.json"})
 
     def test_the_version_is_that_of_the_programs(self):
         with open(os.path.join(SOURCE, "VERSION"), encoding="utf-8") as file:
@@ -231,6 +243,7 @@ class Host(unittest.TestCase):
         self.assertEqual(self.host.run("systemctl", "list-units", "--all", "--no-legend", "sgpd*@*").stdout, "")
         self.assertEqual(self.host.run("sgpctl", "status", check=False).returncode, 3)
         self.assertIn("warning", self.host.run("sgpd", "--help-config").stdout)
+        self.assertIn("/usr/share/cockpit/sgpd\n", self.host.run("cockpit-bridge", "--packages").stdout)
         self.assertEqual(self.host.run("python3", "-c", "import sgp; print(sgp.attach.__name__)").stdout, "attach\n")
 
     def test_2_runs_once_there_is_a_configuration(self):
