@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#define HOST "127.0.0.1" /* of every node: the fleet is on this machine */
+
 enum { NODES, TOPOLOGY, ALGORITHM, SEED, SET, KEEP, KEEP_GOING, OPTION_COUNT };
 
 static const struct ctl_option options[OPTION_COUNT + 1] = {
@@ -23,41 +25,6 @@ static const struct ctl_option options[OPTION_COUNT + 1] = {
     [KEEP_GOING] = {"--keep-going", .summary = "when a program fails, let the others train on"},
     {0},
 };
-
-/* Each --set; the parser of options keeps only the last one. */
-static enum ctl_exit take_settings(struct ctl *ctl, int argc, char **argv, struct launch_plan *plan)
-{
-    enum ctl_exit status = CTL_DONE;
-    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0 && status == CTL_DONE; i++) {
-        const char *text = NULL;
-        if (strncmp(argv[i], "--set=", 6) == 0)
-            text = argv[i] + 6;
-        else if (strcmp(argv[i], "--set") == 0 && i + 1 < argc)
-            text = argv[++i];
-        if (text == NULL)
-            continue;
-        char label[128], section[64], key[64];
-        const char *dot = strchr(text, '.'), *equals = strchr(text, '=');
-        if (dot == NULL || equals == NULL || dot > equals || dot == text || equals == dot + 1)
-            return ctl_usage(ctl, "--set takes SECTION.KEY=VALUE, not '%.100s'", text);
-        (void)snprintf(label, sizeof label, "--set %.100s", text);
-        (void)snprintf(section, sizeof section, "%.*s", (int)(dot - text), text);
-        (void)snprintf(key, sizeof key, "%.*s", (int)(equals - dot - 1), dot + 1);
-        status = launch_plan_set(ctl, plan, label, section, key, equals + 1);
-    }
-    return status;
-}
-
-/* An option that is a key of [train]. */
-static enum ctl_exit take_key(
-    struct ctl *ctl, const struct ctl_given *option, const char *key, struct launch_plan *plan)
-{
-    char label[128];
-    if (!option->given)
-        return CTL_DONE;
-    (void)snprintf(label, sizeof label, "%s %.100s", option->name, option->value);
-    return launch_plan_set(ctl, plan, label, "train", key, option->value);
-}
 
 /* -n is the name of a daemon in all other commands, and therefore it is already parsed. */
 static enum ctl_exit take_nodes(
@@ -79,7 +46,7 @@ static enum ctl_exit take_nodes(
 static enum ctl_exit take_options(struct ctl *ctl, int argc, char **argv, struct launch_plan *plan)
 {
     struct ctl_given given[OPTION_COUNT] = {0};
-    enum ctl_exit status = take_settings(ctl, argc, argv, plan);
+    enum ctl_exit status = launch_take_settings(ctl, argc, argv, plan);
     if (status == CTL_DONE)
         status = ctl_options_take(ctl, &argc, argv, given, OPTION_COUNT, 0, INT_MAX);
     if (status == CTL_DONE && argc == 0)
@@ -88,35 +55,27 @@ static enum ctl_exit take_options(struct ctl *ctl, int argc, char **argv, struct
     if (status == CTL_DONE)
         status = take_nodes(ctl, &given[NODES], plan);
     if (status == CTL_DONE)
-        status = take_key(ctl, &given[ALGORITHM], "algorithm", plan);
+        status = launch_take_key(ctl, &given[ALGORITHM], "algorithm", plan);
     if (status == CTL_DONE)
-        status = take_key(ctl, &given[SEED], "seed", plan);
+        status = launch_take_key(ctl, &given[SEED], "seed", plan);
     argv[argc] = NULL; /* after the operands, which moved to the front */
     plan->program = argv;
     plan->topology = given[TOPOLOGY].given ? given[TOPOLOGY].value : "base";
     plan->keep = given[KEEP].value;
     plan->keep_going = given[KEEP_GOING].given;
+    plan->listen_host = HOST;
     return status;
 }
 
-/* The directories exist now. The guard removes them, whatever happens from here on. */
-static enum ctl_exit launch_in_place(struct ctl *ctl, struct launch_plan *plan)
+/* The ports are held now. */
+static enum ctl_exit take_addresses(struct ctl *ctl, struct launch_plan *plan)
 {
-    struct launch_guard guard;
-    int code = launch_guard_start(&plan->place, &guard);
-    if (code < 0) {
-        (void)launch_place_remove(&plan->place);
-        return ctl_fail(ctl, CTL_FAILED, "a process cannot be started: %s", sgp_strerror(code));
+    (void)ctl;
+    for (uint32_t i = 0; i < plan->nodes; i++) {
+        struct sgp_topology_node *node = launch_plan_node(plan, i);
+        (void)snprintf(node->address, sizeof node->address, HOST ":%u", plan->ports[i]);
     }
-    enum ctl_exit status = launch_plan_write(ctl, plan);
-    if (status == CTL_DONE)
-        status = launch_run(ctl, plan, &guard);
-    if (!launch_guard_end(&guard)) {
-        enum ctl_exit left = ctl_fail(
-            ctl, CTL_FAILED, "%s and %s cannot be removed", plan->place.files, plan->place.sockets);
-        status = status == CTL_DONE ? left : status;
-    }
-    return status;
+    return CTL_DONE;
 }
 
 static enum ctl_exit run(struct ctl *ctl, int argc, char **argv)
@@ -124,11 +83,11 @@ static enum ctl_exit run(struct ctl *ctl, int argc, char **argv)
     static struct launch_plan plan;
     enum ctl_exit status = take_options(ctl, argc, argv, &plan);
     if (status == CTL_DONE)
-        status = launch_plan_prepare(ctl, &plan);
+        status = launch_plan_find(ctl, &plan);
     if (status == CTL_DONE)
-        status = launch_place_make(ctl, plan.keep, &plan.place);
+        status = launch_plan_graph(ctl, &plan);
     if (status == CTL_DONE)
-        status = launch_in_place(ctl, &plan);
+        status = launch_run(ctl, &plan, take_addresses);
     launch_plan_finish(&plan);
     return status;
 }

@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside `sgpctl launch`: a fleet on this machine, of one daemon and one program for each node.
+/* Inside `sgpctl launch` and `sgpctl up`: one daemon and one program for each node.
+ *
+ * `launch` runs the nodes of one machine. `up` starts a supervisor on each host, over ssh or srun.
+ * A supervisor is a launch whose topology comes on standard input, with --json on standard output
+ * (launch_up.h has the messages).
  *
  * Each file calls only the files below it:
  *
- *   launch.c        the command and its options
- *   launch_run.c    the loop: starts, watches and ends all processes
- *   launch_plan.c   topology, ports and configurations
+ *   launch_up.c     `sgpctl up`, of several hosts, and its options
+ *   launch_hosts.c  the loop of `up`: a supervisor on each host
+ *   launch_reach.c  the command line that starts a supervisor, and its pipes
+ *   launch_list.c   the file of hosts
+ *   launch_supervise.c  `sgpctl supervise`: the part of `up` on one host
+ *   launch.c        `sgpctl launch`, on this machine
+ *   launch_options.c  options that launch and up share
+ *   launch_run.c    the loop of one machine: starts, watches and ends all processes
+ *   launch_plan.c   topology, ports, keys and configurations
  *   launch_lines.c  the output of the programs, and the line of progress
  *   launch_guard.c  a process that cleans up when the launcher is gone
  *   launch_child.c  child processes and their groups
@@ -77,7 +87,8 @@ struct launch_command {
     const char *path; /* absolute */
     char *const *arguments;
     char *const *environment;
-    int output, error; /* descriptors that become 1 and 2; 0 is /dev/null */
+    int input;         /* a descriptor that becomes 0; 0: /dev/null */
+    int output, error; /* descriptors that become 1 and 2 */
 };
 
 /* Start a program as the leader of a process group. The kernel kills the program if the launcher
@@ -120,8 +131,8 @@ bool launch_guard_end(struct launch_guard *guard);
 struct launch_lines {
     bool progress; /* standard error is a terminal */
     bool colour;
-    bool shown;     /* the terminal shows the line of progress */
-    char text[512]; /* of the line; "": none */
+    unsigned shown;  /* the lines of progress that the terminal shows */
+    char text[4096]; /* of these lines, with '\n' between them; "": none */
 };
 
 /* One stream of one program. */
@@ -129,8 +140,11 @@ struct launch_stream {
     struct launch_lines *lines;
     uv_pipe_t pipe;
     FILE *to;
-    char prefix[SGP_NAME_BYTES + 16]; /* "n2| ", perhaps in colour */
-    char *text;                       /* LAUNCH_LINE_BYTES for an unfinished line */
+    const char *name; /* of the node */
+    uint32_t index;
+    /* Takes a line, instead of printing it with the node's name; or NULL. */
+    void (*line)(struct launch_stream *stream, const char *text, size_t bytes);
+    char *text; /* room for an unfinished line */
     size_t used;
     bool returned; /* the last byte was '\r': a '\n' after it ends no further line */
     bool open;
@@ -141,10 +155,14 @@ struct launch_stream {
 void launch_lines_init(const struct ctl *ctl, struct launch_lines *lines);
 /* Clear the line of progress from the terminal, so that another line can be printed. */
 void launch_lines_clear(struct launch_lines *lines);
-/* Print the line of progress anew. */
+/* Print the lines of progress anew. */
 void launch_lines_show(struct launch_lines *lines, const char *text);
+/* Print a line with the name of node `index` in front. */
+void launch_lines_print(struct launch_lines *lines, const char *name, uint32_t index, FILE *to,
+    const char *text, size_t bytes);
 
-/* Read from a descriptor until its end; then call `ended(context)`. The stream takes over the
+/* Read from a descriptor until its end; then call `ended(context)`. `line`, `ended` and `context`
+ * are set before. The stream takes over the
  * descriptor. Whole lines go to `to`, with the prefix. A '\r' ends a line, too, as in a progress
  * bar. Returns 0 or a code of libuv. */
 int launch_stream_open(struct launch_stream *stream, struct launch_lines *lines, uv_loop_t *loop,
@@ -163,30 +181,48 @@ struct launch_setting {
 
 /* The launch as requested. */
 struct launch_plan {
-    uint32_t nodes;       /* 0: as in the topology file */
-    const char *topology; /* a family or a file */
-    const char *keep;     /* a directory, or NULL */
+    uint32_t nodes;           /* on this machine; 0: as in the topology file */
+    const char *topology;     /* a family or a file */
+    const char *hosts;        /* of `up`: the file that says how many nodes there are; or NULL */
+    const char *const *names; /* of the nodes of a family; NULL: n0, n1, ... */
+    const char *keep;         /* a directory, or NULL */
     bool keep_going;
+    bool supervised; /* by a launcher that reads standard output and writes to standard input */
+    bool keyed;      /* each node has a key of its own, in FILES/NAME.key */
+    const char *directory;   /* of `up`: where the programs run on each host */
+    const char *listen_host; /* "127.0.0.1", or another one */
     struct launch_setting settings[LAUNCH_SETTINGS_MAX];
     size_t setting_count;
     char **program; /* its words, ended by NULL */
 
-    /* filled in by launch_plan_prepare */
+    /* filled in by launch_plan_graph and launch_plan_find */
     char program_path[PATH_MAX], sgpd[PATH_MAX];
     char package[PATH_MAX]; /* "" if sgpctl is installed */
     struct launch_place place;
     struct sgp_topology *graph;
-    int ports[LAUNCH_NODES_MAX]; /* sockets that hold the nodes' ports */
+    uint32_t fleet; /* nodes of all machines */
+    uint32_t first; /* of the graph, that is of this machine */
+
+    /* filled in by launch_plan_hold */
+    int held[LAUNCH_NODES_MAX]; /* sockets that hold the ports of this machine's nodes */
+    size_t held_count;
+    unsigned ports[LAUNCH_NODES_MAX];
 };
 
 /* Add a setting to the plan. Settings that launch decides itself are refused. */
 enum ctl_exit launch_plan_set(struct ctl *ctl, struct launch_plan *plan, const char *label,
     const char *section, const char *key, const char *value);
 
-/* Find programs and make the topology. This leaves nothing behind. */
-enum ctl_exit launch_plan_prepare(struct ctl *ctl, struct launch_plan *plan);
-/* Choose ports, write the files into plan->place, and check them with sgpd. */
+/* Make or read the topology. */
+enum ctl_exit launch_plan_graph(struct ctl *ctl, struct launch_plan *plan);
+/* Find the program and sgpd on this machine. */
+enum ctl_exit launch_plan_find(struct ctl *ctl, struct launch_plan *plan);
+/* Choose a free port for each node of this machine. */
+enum ctl_exit launch_plan_hold(struct ctl *ctl, struct launch_plan *plan);
+/* Write the files into plan->place, and check them with sgpd. All addresses are known. */
 enum ctl_exit launch_plan_write(struct ctl *ctl, struct launch_plan *plan);
+/* Node i of this machine. */
+struct sgp_topology_node *launch_plan_node(const struct launch_plan *plan, uint32_t i);
 void launch_plan_finish(struct launch_plan *plan);
 
 /* FILES/NAME.conf and the like, SOCKETS/NAME.attach and the like; "" if the path is too long. */
@@ -195,8 +231,32 @@ void launch_plan_path(
 
 /* ---- launch_run.c ---- */
 
-/* Run the plan to its end; its files are written. Returns the worst exit status of the programs. */
-enum ctl_exit launch_run(
-    struct ctl *ctl, const struct launch_plan *plan, const struct launch_guard *guard);
+/* For how long a supervisor that hears nothing from its launcher keeps running. */
+#define LAUNCH_SILENCE_S 60u
+/* Between two signs of life of the launcher. */
+#define LAUNCH_HEART_S 10u
+/* What a launcher writes to its supervisor, one byte each. */
+#define LAUNCH_ALIVE '\n'
+#define LAUNCH_INTERRUPT 'i' /* as SIGINT */
+#define LAUNCH_TERMINATE 't' /* as SIGTERM */
+#define LAUNCH_RELEASE 'q'   /* all programs of the fleet have ended, so stop the daemons */
+
+/* From now on this process is killed LAUNCH_SILENCE_S after the launcher was last heard of. */
+void launch_expect_launcher(void);
+
+/* Make the directories and their guard, hold the ports, and call `agree`, which fills in all
+ * addresses. Then write the files and run the plan to its end. Returns the worst exit status of the
+ * programs. */
+enum ctl_exit launch_run(struct ctl *ctl, struct launch_plan *plan,
+    enum ctl_exit (*agree)(struct ctl *ctl, struct launch_plan *plan));
+
+/* ---- launch_options.c ---- */
+
+/* Each --set of the command line. */
+enum ctl_exit launch_take_settings(
+    struct ctl *ctl, int argc, char **argv, struct launch_plan *plan);
+/* An option that is a key of [train]. */
+enum ctl_exit launch_take_key(
+    struct ctl *ctl, const struct ctl_given *option, const char *key, struct launch_plan *plan);
 
 #endif

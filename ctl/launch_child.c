@@ -17,7 +17,7 @@
 #define NOT_FOUND 127 /* as in a shell */
 #define NOT_RUN 126
 
-static const int handled[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
+static const int handled[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD, SIGPIPE};
 
 /* In the child: only functions that are safe between fork and exec. */
 static _Noreturn void become(
@@ -27,8 +27,8 @@ static _Noreturn void become(
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) /* the parent died before prctl */
         _exit(NOT_RUN);
-    int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (nothing < 0 || dup2(nothing, 0) < 0 || dup2(command->output, 1) < 0 ||
+    int input = command->input > 0 ? command->input : open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (input < 0 || dup2(input, 0) < 0 || dup2(command->output, 1) < 0 ||
         dup2(command->error, 2) < 0)
         _exit(NOT_RUN);
     for (size_t i = 0; i < sizeof handled / sizeof *handled; i++)

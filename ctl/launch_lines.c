@@ -26,9 +26,11 @@ void launch_lines_init(const struct ctl *ctl, struct launch_lines *lines)
 
 void launch_lines_clear(struct launch_lines *lines)
 {
-    if (lines->shown)
+    if (lines->shown > 0)
         (void)fputs("\r\x1b[K", stderr);
-    lines->shown = false;
+    for (; lines->shown > 1; lines->shown--)
+        (void)fputs("\x1b[A\x1b[K", stderr);
+    lines->shown = 0;
 }
 
 static void draw(struct launch_lines *lines)
@@ -38,8 +40,16 @@ static void draw(struct launch_lines *lines)
         ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : WIDTH_USUAL;
     if (!lines->progress || lines->text[0] == '\0')
         return;
-    (void)fprintf(stderr, "\r\x1b[K%.*s", (int)width - 1, lines->text); /* a full line would wrap */
-    lines->shown = true;
+    launch_lines_clear(lines);
+    for (const char *line = lines->text;; line++) {
+        int length = (int)strcspn(line, "\n"), most = (int)width - 1; /* a full line would wrap */
+        (void)fprintf(stderr, "\r\x1b[K%.*s", length < most ? length : most, line);
+        lines->shown++;
+        line += length;
+        if (*line == '\0')
+            return;
+        (void)putc('\n', stderr);
+    }
 }
 
 void launch_lines_show(struct launch_lines *lines, const char *text)
@@ -50,12 +60,30 @@ void launch_lines_show(struct launch_lines *lines, const char *text)
 
 /* ---- lines ---- */
 
+void launch_lines_print(struct launch_lines *lines, const char *name, uint32_t index, FILE *to,
+    const char *text, size_t bytes)
+{
+    launch_lines_clear(lines);
+    if (lines->colour)
+        (void)fprintf(to, "\x1b[%um%s|\x1b[0m ", FIRST_COLOUR + index % COLOURS, name);
+    else
+        (void)fprintf(to, "%s| ", name);
+    (void)fwrite(text, 1, bytes, to);
+    (void)putc('\n', to);
+}
+
 static void print(struct launch_stream *stream, const char *text, size_t bytes)
 {
-    launch_lines_clear(stream->lines);
-    (void)fputs(stream->prefix, stream->to);
-    (void)fwrite(text, 1, bytes, stream->to);
-    (void)putc('\n', stream->to);
+    if (stream->line)
+        stream->line(stream, text, bytes);
+    else
+        launch_lines_print(stream->lines, stream->name, stream->index, stream->to, text, bytes);
+}
+
+/* A line of another launcher begins with the name of a node. */
+static size_t capacity_of(const struct launch_stream *stream)
+{
+    return LAUNCH_LINE_BYTES + (stream->line ? SGP_NAME_BYTES : 0);
 }
 
 /* Print the lines that end in text[from..used), and keep the rest. A line that fills the buffer is
@@ -74,7 +102,7 @@ static void print_lines(struct launch_stream *stream, size_t from)
             print(stream, stream->text + first, i - first);
         first = i + 1;
     }
-    if (first == 0 && stream->used == LAUNCH_LINE_BYTES) {
+    if (first == 0 && stream->used == capacity_of(stream)) {
         print(stream, stream->text, stream->used);
         first = stream->used;
     }
@@ -90,7 +118,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buffer
     struct launch_stream *stream = handle->data;
     (void)suggested;
     *ret_buffer =
-        uv_buf_init(stream->text + stream->used, (unsigned)(LAUNCH_LINE_BYTES - stream->used));
+        uv_buf_init(stream->text + stream->used, (unsigned)(capacity_of(stream) - stream->used));
 }
 
 static void on_read(uv_stream_t *pipe, ssize_t count, const uv_buf_t *buffer)
@@ -112,12 +140,9 @@ int launch_stream_open(struct launch_stream *stream, struct launch_lines *lines,
 {
     stream->lines = lines;
     stream->to = to;
-    stream->text = malloc(LAUNCH_LINE_BYTES);
-    if (lines->colour)
-        (void)snprintf(stream->prefix, sizeof stream->prefix, "\x1b[%um%s|\x1b[0m ",
-            FIRST_COLOUR + index % COLOURS, name);
-    else
-        (void)snprintf(stream->prefix, sizeof stream->prefix, "%s| ", name);
+    stream->name = name;
+    stream->index = index;
+    stream->text = malloc(capacity_of(stream));
     if (stream->text == NULL)
         return -ENOMEM;
     (void)uv_pipe_init(loop, &stream->pipe, 0);

@@ -15,8 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define HOST "127.0.0.1" /* of every node: the fleet is on this machine */
-#define OWN_KEYS 7u      /* of a configuration, which launch itself writes */
+#define OWN_KEYS 8u /* of a configuration, which launch itself writes; the last is of keyed nodes */
 #define KEYS_MAX (OWN_KEYS + LAUNCH_SETTINGS_MAX)
 
 extern char **environ;
@@ -24,7 +23,7 @@ extern char **environ;
 /* ---- settings ---- */
 
 static const char *const own_keys[OWN_KEYS] = {"node.name", "node.state_directory", "topology.file",
-    "model.kind", "network.listen", "control.socket", "control.attach"};
+    "model.kind", "network.listen", "control.socket", "control.attach", "node.key"};
 
 enum ctl_exit launch_plan_set(struct ctl *ctl, struct launch_plan *plan, const char *label,
     const char *section, const char *key, const char *value)
@@ -37,7 +36,8 @@ enum ctl_exit launch_plan_set(struct ctl *ctl, struct launch_plan *plan, const c
         return ctl_usage(ctl, "%s: no key and value of one line", setting.label);
     for (size_t i = 0; i < OWN_KEYS; i++)
         if (strcmp(own_keys[i], name) == 0)
-            return ctl_usage(ctl, "%s: launch decides %s itself", setting.label, name);
+            return ctl_usage(
+                ctl, "%s: %s decides %s itself", setting.label, ctl->command->words, name);
     (void)snprintf(setting.section, sizeof setting.section, "%s", section);
     (void)snprintf(setting.key, sizeof setting.key, "%s", key);
     for (size_t i = 0; i < plan->setting_count; i++)
@@ -66,9 +66,10 @@ static enum ctl_exit generate(struct ctl *ctl, struct launch_plan *plan)
     struct sgp_error error = {0};
     if (plan->nodes == 0)
         return ctl_usage(ctl, "-n N is missing, the number of nodes");
-    int code =
-        sgp_generate(&(struct sgp_generate_options){.family = plan->topology, .nodes = plan->nodes},
-            &error, &plan->graph);
+    int code = sgp_generate(
+        &(struct sgp_generate_options){
+            .family = plan->topology, .nodes = plan->nodes, .names = plan->names},
+        &error, &plan->graph);
     return code < 0 ? ctl_usage(ctl, "--topology %s: %s", plan->topology,
                           error.text[0] != '\0' ? error.text : sgp_strerror(code))
                     : CTL_DONE;
@@ -87,6 +88,9 @@ static enum ctl_exit read_file(struct ctl *ctl, struct launch_plan *plan)
     uint32_t count = 0;
     while (count < plan->graph->node_count && !plan->graph->nodes[count].colocated)
         count++;
+    if (plan->hosts && plan->nodes != count)
+        return ctl_fail(ctl, CTL_INVALID, "%s has %u nodes, and %s has %u", plan->hosts,
+            plan->nodes, plan->topology, count);
     if (plan->nodes > 0 && plan->nodes != count)
         return ctl_usage(
             ctl, "-n is %u, and %s has %u nodes; leave out -n", plan->nodes, plan->topology, count);
@@ -101,10 +105,15 @@ static enum ctl_exit read_file(struct ctl *ctl, struct launch_plan *plan)
     return CTL_DONE;
 }
 
-enum ctl_exit launch_plan_prepare(struct ctl *ctl, struct launch_plan *plan)
+enum ctl_exit launch_plan_graph(struct ctl *ctl, struct launch_plan *plan)
 {
-    for (size_t i = 0; i < LAUNCH_NODES_MAX; i++)
-        plan->ports[i] = -1;
+    enum ctl_exit status = is_family(plan->topology) ? generate(ctl, plan) : read_file(ctl, plan);
+    plan->fleet = plan->nodes;
+    return status;
+}
+
+enum ctl_exit launch_plan_find(struct ctl *ctl, struct launch_plan *plan)
+{
     if (!launch_find(plan->program[0], plan->program_path))
         return ctl_usage(ctl, "there is no program '%s'", plan->program[0]);
     if (!launch_find_sgpd(plan->sgpd))
@@ -112,7 +121,12 @@ enum ctl_exit launch_plan_prepare(struct ctl *ctl, struct launch_plan *plan)
             "sgpd is neither beside sgpctl nor in PATH; install package sgpd, or build it");
     if (!launch_find_package(plan->package))
         plan->package[0] = '\0';
-    return is_family(plan->topology) ? generate(ctl, plan) : read_file(ctl, plan);
+    return CTL_DONE;
+}
+
+struct sgp_topology_node *launch_plan_node(const struct launch_plan *plan, uint32_t i)
+{
+    return &plan->graph->nodes[plan->first + i];
 }
 
 /* ---- ports ---- */
@@ -120,33 +134,42 @@ enum ctl_exit launch_plan_prepare(struct ctl *ctl, struct launch_plan *plan)
 /* Hold a free port for a node. The socket is bound and does not listen. So the kernel does not
  * assign the port to a process that asks for any port. The daemon sets SO_REUSEADDR as well, and
  * therefore can listen there. */
-static int hold_port(struct sgp_topology_node *node)
+static int hold_port(const char *host, unsigned *ret_port)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t bytes = sizeof address;
-    int yes = 1, descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    (void)inet_pton(AF_INET, HOST, &address.sin_addr);
+    struct sockaddr_storage address = {.ss_family = AF_INET};
+    struct sockaddr_in *four = (struct sockaddr_in *)&address;
+    struct sockaddr_in6 *six = (struct sockaddr_in6 *)&address;
+    socklen_t bytes = sizeof *four;
+    int yes = 1;
+    if (inet_pton(AF_INET, host, &four->sin_addr) != 1) { /* "[v6]" */
+        char inner[SGP_ADDRESS_BYTES];
+        (void)snprintf(inner, sizeof inner, "%.*s", (int)strcspn(host + 1, "]"), host + 1);
+        address = (struct sockaddr_storage){.ss_family = AF_INET6};
+        bytes = sizeof *six;
+        (void)inet_pton(AF_INET6, inner, &six->sin6_addr);
+    }
+    int descriptor = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (descriptor < 0)
         return -errno;
     if (setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) < 0 ||
-        bind(descriptor, (const struct sockaddr *)&address, sizeof address) < 0 ||
+        bind(descriptor, (const struct sockaddr *)&address, bytes) < 0 ||
         getsockname(descriptor, (struct sockaddr *)&address, &bytes) < 0) {
         int code = errno;
         (void)close(descriptor);
         return -code;
     }
-    (void)snprintf(
-        node->address, sizeof node->address, HOST ":%u", (unsigned)ntohs(address.sin_port));
+    *ret_port = ntohs(address.ss_family == AF_INET ? four->sin_port : six->sin6_port);
     return descriptor;
 }
 
-static enum ctl_exit hold_ports(struct ctl *ctl, struct launch_plan *plan)
+enum ctl_exit launch_plan_hold(struct ctl *ctl, struct launch_plan *plan)
 {
     for (uint32_t i = 0; i < plan->nodes; i++) {
-        plan->ports[i] = hold_port(&plan->graph->nodes[i]);
-        if (plan->ports[i] < 0)
-            return ctl_fail(
-                ctl, CTL_FAILED, "no port is free on " HOST ": %s", sgp_strerror(plan->ports[i]));
+        int held = hold_port(plan->listen_host, &plan->ports[i]);
+        if (held < 0)
+            return ctl_fail(ctl, CTL_FAILED, "no port is free on %s: %s", plan->listen_host,
+                sgp_strerror(held));
+        plan->held[plan->held_count++] = held;
     }
     return CTL_DONE;
 }
@@ -192,33 +215,42 @@ static int write_lines(const char *path, struct line *lines, size_t count)
 static int write_configuration(
     const struct launch_plan *plan, uint32_t index, unsigned numbers[LAUNCH_SETTINGS_MAX])
 {
-    const struct sgp_topology_node *node = &plan->graph->nodes[index];
-    char path[PATH_MAX], state[PATH_MAX], control[PATH_MAX], attach[PATH_MAX];
+    const struct sgp_topology_node *node = launch_plan_node(plan, index);
+    char path[PATH_MAX], state[PATH_MAX], control[PATH_MAX], attach[PATH_MAX], key[PATH_MAX];
+    char listen[SGP_ADDRESS_BYTES];
+    size_t own = OWN_KEYS - !plan->keyed;
     launch_plan_path(plan->place.files, node, ".conf", path);
     launch_plan_path(plan->place.files, node, "", state);
     launch_plan_path(plan->place.sockets, node, ".control", control);
     launch_plan_path(plan->place.sockets, node, ".attach", attach);
+    launch_plan_path(plan->place.files, node, ".key", key);
+    (void)snprintf(listen, sizeof listen, "%s:%u", plan->listen_host, plan->ports[index]);
     struct line lines[KEYS_MAX] = {{"node", "name", node->name, 0},
         {"node", "state_directory", state, 0}, {"topology", "file", plan->place.topology, 0},
-        {"model", "kind", "attached", 0}, {"network", "listen", node->address, 0},
-        {"control", "socket", control, 0}, {"control", "attach", attach, 0}};
+        {"model", "kind", "attached", 0}, {"network", "listen", listen, 0},
+        {"control", "socket", control, 0}, {"control", "attach", attach, 0},
+        {"node", "key", key, 0}};
     for (size_t i = 0; i < plan->setting_count; i++)
-        lines[OWN_KEYS + i] = (struct line){.section = plan->settings[i].section,
+        lines[own + i] = (struct line){.section = plan->settings[i].section,
             .key = plan->settings[i].key,
             .value = plan->settings[i].value};
-    int code = write_lines(path, lines, OWN_KEYS + plan->setting_count);
+    int code = write_lines(path, lines, own + plan->setting_count);
     for (size_t i = 0; i < plan->setting_count; i++)
-        numbers[i] = lines[OWN_KEYS + i].number;
+        numbers[i] = lines[own + i].number;
     return code;
 }
 
 static int write_topology(const struct launch_plan *plan)
 {
-    FILE *file = fopen(plan->place.topology, "we");
+    char path[PATH_MAX]; /* renamed when whole: hosts may share the directory of --keep */
+    launch_plan_path(plan->place.files, launch_plan_node(plan, 0), ".dot", path);
+    FILE *file = fopen(path, "we");
     if (file == NULL)
         return -errno;
     int code = sgp_dot_write(file, plan->graph, NULL);
-    return fclose(file) != 0 && code == 0 ? -errno : code;
+    if (fclose(file) != 0 && code == 0)
+        code = -errno;
+    return code == 0 && rename(path, plan->place.topology) < 0 ? -errno : code;
 }
 
 /* ---- the check ---- */
@@ -281,7 +313,7 @@ static enum ctl_exit tell_refusal(struct ctl *ctl, const struct launch_plan *pla
 static enum ctl_exit check(struct ctl *ctl, const struct launch_plan *plan, const unsigned *numbers)
 {
     char file[PATH_MAX], said[SGP_TEXT_BYTES];
-    launch_plan_path(plan->place.files, &plan->graph->nodes[0], ".conf", file);
+    launch_plan_path(plan->place.files, launch_plan_node(plan, 0), ".conf", file);
     int status = run_check(plan, file, said, sizeof said);
     if (status < 0)
         return ctl_fail(ctl, CTL_FAILED, "%s: %s", plan->sgpd, sgp_strerror(status));
@@ -291,9 +323,6 @@ static enum ctl_exit check(struct ctl *ctl, const struct launch_plan *plan, cons
 enum ctl_exit launch_plan_write(struct ctl *ctl, struct launch_plan *plan)
 {
     unsigned numbers[LAUNCH_SETTINGS_MAX] = {0};
-    enum ctl_exit status = hold_ports(ctl, plan);
-    if (status != CTL_DONE)
-        return status;
     int code = write_topology(plan);
     for (uint32_t i = 0; i < plan->nodes && code == 0; i++)
         code = write_configuration(plan, i, numbers);
@@ -304,9 +333,8 @@ enum ctl_exit launch_plan_write(struct ctl *ctl, struct launch_plan *plan)
 
 void launch_plan_finish(struct launch_plan *plan)
 {
-    for (uint32_t i = 0; i < plan->nodes; i++)
-        if (plan->ports[i] >= 0)
-            (void)close(plan->ports[i]);
+    while (plan->held_count > 0)
+        (void)close(plan->held[--plan->held_count]);
     sgp_topology_destroy(plan->graph);
     plan->graph = NULL;
 }

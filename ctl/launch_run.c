@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -60,6 +61,10 @@ struct launch {
     enum stage stage;
     struct node *nodes;
     uint32_t count;
+    uv_pipe_t orders; /* of a launcher, on standard input */
+    char order[64];
+    bool drained;    /* DRAINING: no output is awaited any more */
+    bool released;   /* the daemons may be stopped */
     int interrupted; /* the number of a signal; 0: none */
     int worst;
     uint64_t began; /* uv_hrtime */
@@ -72,10 +77,30 @@ static void step(struct launch *launch);
 #define tell(launch, ...)                                                                          \
     (launch_lines_clear(&(launch)->lines), (void)ctl_fail((launch)->ctl, CTL_FAILED, __VA_ARGS__))
 
+/* What a launcher is told about this host. */
+static void report(const struct launch *launch)
+{
+    uint32_t running = 0;
+    json_t *rounds = json_array(), *losses = json_array();
+    for (uint32_t i = 0; i < launch->count; i++) {
+        const struct node *node = &launch->nodes[i];
+        running += node->program > 0;
+        (void)json_array_append_new(
+            rounds, node->round < 0 ? json_null() : json_integer(node->round));
+        (void)json_array_append_new(losses, ctl_json_real(node->loss));
+    }
+    (void)ctl_print_json(json_pack("{s:i, s:i, s:b, s:o, s:o}", "running", (int)running, "worst",
+        launch->worst, "over", launch->stage == DRAINING && launch->drained, "rounds", rounds,
+        "losses", losses));
+}
+
 static void worsen(struct launch *launch, int status)
 {
-    if (status > launch->worst)
-        launch->worst = status;
+    if (status <= launch->worst)
+        return;
+    launch->worst = status;
+    if (launch->plan->supervised)
+        report(launch);
 }
 
 static void on_show(uv_timer_t *timer)
@@ -111,6 +136,8 @@ static void on_show(uv_timer_t *timer)
         (void)snprintf(text, sizeof text, "%u programs, rounds %lld to %lld%s, %.0f s", running,
             least, most, loss, seconds);
     launch_lines_show(&launch->lines, launch->stage < STOPPING ? text : "");
+    if (launch->plan->supervised)
+        report(launch);
 }
 
 /* The last line of a daemon's log, without its level. */
@@ -118,7 +145,7 @@ static void last_line(const struct node *node, char text[SGP_TEXT_BYTES])
 {
     char path[PATH_MAX], line[SGP_TEXT_BYTES];
     launch_plan_path(node->launch->plan->place.files,
-        &node->launch->plan->graph->nodes[node->index], ".log", path);
+        launch_plan_node(node->launch->plan, node->index), ".log", path);
     FILE *file = fopen(path, "re");
     (void)snprintf(text, SGP_TEXT_BYTES, "its log is empty");
     while (file && fgets(line, sizeof line, file))
@@ -185,9 +212,8 @@ static void fail(struct launch *launch, struct node *node, int status)
     launch_signal(node->daemon, SIGTERM);
 }
 
-static void on_signal(uv_signal_t *handle, int number)
+static void interrupt(struct launch *launch, int number)
 {
-    struct launch *launch = handle->data;
     bool again = launch->interrupted != 0;
     launch->interrupted = number;
     if (again) { /* a second signal: the user is impatient */
@@ -197,6 +223,72 @@ static void on_signal(uv_signal_t *handle, int number)
     }
     end_programs(launch, number == SIGINT ? SIGINT : SIGTERM);
     step(launch);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    interrupt(handle->data, number);
+}
+
+/* ---- orders of a launcher ---- */
+
+static volatile sig_atomic_t unread; /* bytes on standard input at the last SIGALRM */
+
+/* While standard output is full, the loop is blocked and reads no sign of life. The launcher is
+ * alive if more bytes are waiting than before. */
+static void on_silence(int number)
+{
+    int bytes = 0;
+    if (ioctl(STDIN_FILENO, FIONREAD, &bytes) == 0 && bytes != unread) {
+        unread = bytes;
+        (void)alarm(LAUNCH_SILENCE_S);
+        return;
+    }
+    (void)signal(number, SIG_DFL); /* the guard cleans up */
+    (void)raise(number);
+}
+
+void launch_expect_launcher(void)
+{
+    struct sigaction action = {.sa_handler = on_silence, .sa_flags = SA_RESTART};
+    (void)sigaction(SIGALRM, &action, NULL);
+    (void)alarm(LAUNCH_SILENCE_S);
+}
+
+static void on_order_room(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buffer)
+{
+    struct launch *launch = handle->data;
+    (void)suggested;
+    *ret_buffer = uv_buf_init(launch->order, sizeof launch->order);
+}
+
+static void on_orders(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
+{
+    struct launch *launch = stream->data;
+    (void)buffer;
+    if (count < 0) { /* the launcher is gone */
+        (void)uv_read_stop(stream);
+        launch->released = true;
+        interrupt(launch, SIGHUP);
+        return;
+    }
+    unread = 0;
+    (void)alarm(LAUNCH_SILENCE_S);
+    for (ssize_t i = 0; i < count; i++) {
+        if (launch->order[i] == LAUNCH_INTERRUPT || launch->order[i] == LAUNCH_TERMINATE)
+            interrupt(launch, launch->order[i] == LAUNCH_INTERRUPT ? SIGINT : SIGTERM);
+        launch->released |= launch->order[i] == LAUNCH_RELEASE;
+    }
+    step(launch);
+}
+
+static int take_orders(struct launch *launch)
+{
+    (void)uv_pipe_init(&launch->loop, &launch->orders, 0);
+    launch->orders.data = launch;
+    int code = uv_pipe_open(&launch->orders, STDIN_FILENO);
+    return code < 0 ? code
+                    : uv_read_start((uv_stream_t *)&launch->orders, on_order_room, on_orders);
 }
 
 /* ---- messages of daemons ---- */
@@ -225,7 +317,7 @@ static int open_words(struct node *node, char path[PATH_MAX])
 {
     const struct launch_plan *plan = node->launch->plan;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    launch_plan_path(plan->place.sockets, &plan->graph->nodes[node->index], ".notify", path);
+    launch_plan_path(plan->place.sockets, launch_plan_node(plan, node->index), ".notify", path);
     (void)snprintf(address.sun_path, sizeof address.sun_path, "%.107s", path);
     node->words = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (node->words < 0 || bind(node->words, (const struct sockaddr *)&address, sizeof address) < 0)
@@ -247,14 +339,13 @@ static void describe(const struct node *node, struct launch_environment *environ
     uint32_t count = node->launch->count;
     char path[PATH_MAX], packages[2 * PATH_MAX];
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    launch_plan_path(plan->place.sockets, &plan->graph->nodes[node->index], ".attach", path);
+    launch_plan_path(plan->place.sockets, launch_plan_node(plan, node->index), ".attach", path);
     launch_environment_set(environment, "SGP_SOCKET", path);
     launch_environment_set(environment, "SGP_NODE", node->name);
-    launch_environment_set_number(environment, "SGP_NODES", count);
-    launch_environment_set_number(environment, "RANK", node->index);
-    launch_environment_set_number(environment, "WORLD_SIZE", count);
-    launch_environment_set_number(
-        environment, "LOCAL_RANK", node->index); /* all are on this machine */
+    launch_environment_set_number(environment, "SGP_NODES", plan->fleet);
+    launch_environment_set_number(environment, "RANK", plan->first + node->index);
+    launch_environment_set_number(environment, "WORLD_SIZE", plan->fleet);
+    launch_environment_set_number(environment, "LOCAL_RANK", node->index);
     launch_environment_set_number(environment, "LOCAL_WORLD_SIZE", count);
     /* else output arrives in blocks of some thousand lines */
     if (getenv("PYTHONUNBUFFERED") == NULL)
@@ -271,7 +362,7 @@ static void describe(const struct node *node, struct launch_environment *environ
 static int start_daemon(struct node *node)
 {
     struct launch *launch = node->launch;
-    const struct sgp_topology_node *place = &launch->plan->graph->nodes[node->index];
+    const struct sgp_topology_node *place = launch_plan_node(launch->plan, node->index);
     struct launch_environment environment = {.count = 0};
     char name[] = "sgpd", option[] = "-c", file[PATH_MAX], log[PATH_MAX], words[PATH_MAX];
     char *const arguments[] = {name, option, file, NULL};
@@ -473,6 +564,18 @@ static void stop_daemons(struct launch *launch)
     wait_at_most(launch, 2 * GRACE_MS);
 }
 
+/* Nodes of other hosts may still need the daemons. */
+static void drain(struct launch *launch)
+{
+    bool drained = count_of(launch, prints) == 0;
+    if (launch->plan->supervised && drained && !launch->drained) {
+        launch->drained = true;
+        report(launch);
+    }
+    if (drained && (launch->released || !launch->plan->supervised))
+        stop_daemons(launch);
+}
+
 static void close_all(struct launch *launch)
 {
     launch->stage = OVER;
@@ -480,6 +583,8 @@ static void close_all(struct launch *launch)
         uv_close((uv_handle_t *)&launch->signals[i], NULL);
     uv_close((uv_handle_t *)&launch->grace, NULL);
     uv_close((uv_handle_t *)&launch->show, NULL);
+    if (launch->plan->supervised)
+        uv_close((uv_handle_t *)&launch->orders, NULL);
     for (uint32_t i = 0; i < launch->count; i++)
         if (launch->nodes[i].listening.data)
             uv_close((uv_handle_t *)&launch->nodes[i].listening, NULL);
@@ -499,8 +604,7 @@ static void step(struct launch *launch)
     if (launch->stage ==
         DRAINING) { /* also after each of them has ended, because it may leave others */
         end_orphans(launch);
-        if (count_of(launch, prints) == 0)
-            stop_daemons(launch);
+        drain(launch);
     }
     if (launch->stage == STOPPING && count_of(launch, has_daemon) == 0)
         close_all(launch);
@@ -523,13 +627,13 @@ static void init(struct launch *launch)
     }
     for (uint32_t i = 0; i < launch->count; i++)
         launch->nodes[i] = (struct node){.launch = launch,
-            .name = launch->plan->graph->nodes[i].name,
+            .name = launch_plan_node(launch->plan, i)->name,
             .index = i,
             .words = -1,
             .round = -1,
             .loss = NAN};
     launch_lines_init(launch->ctl, &launch->lines);
-    if (launch->lines.progress)
+    if (launch->lines.progress || launch->plan->supervised)
         (void)uv_timer_start(&launch->show, on_show, 0, SHOW_MS);
     launch_adopt();
 }
@@ -563,7 +667,7 @@ static void summarise(const struct launch *launch)
         launch->plan->place.keeps ? ctl_json_text(launch->plan->place.files) : json_null()));
 }
 
-enum ctl_exit launch_run(
+static enum ctl_exit run_loop(
     struct ctl *ctl, const struct launch_plan *plan, const struct launch_guard *guard)
 {
     struct launch launch = {.ctl = ctl,
@@ -575,13 +679,47 @@ enum ctl_exit launch_run(
     if (launch.nodes == NULL)
         return ctl_fail(ctl, CTL_FAILED, "%s", sgp_strerror(-ENOMEM));
     init(&launch);
+    int code = plan->supervised ? take_orders(&launch) : 0;
+    if (code < 0) {
+        tell(&launch, "standard input: %s", sgp_strerror(code));
+        worsen(&launch, CTL_FAILED);
+        end_programs(&launch, SIGTERM);
+    }
     start_all(&launch, start_daemon, "sgpd");
     step(&launch);
     (void)uv_run(&launch.loop, UV_RUN_DEFAULT);
     if (launch.interrupted != 0)
         worsen(&launch, 128 + launch.interrupted);
-    else
+    if (launch.interrupted == 0 || plan->supervised)
         summarise(&launch);
     finish(&launch);
     return (enum ctl_exit)launch.worst; /* a program's status, as in a shell */
+}
+
+enum ctl_exit launch_run(struct ctl *ctl, struct launch_plan *plan,
+    enum ctl_exit (*agree)(struct ctl *ctl, struct launch_plan *plan))
+{
+    struct launch_guard guard;
+    enum ctl_exit status = launch_place_make(ctl, plan->keep, &plan->place);
+    if (status != CTL_DONE)
+        return status;
+    /* The directories exist now. The guard removes them, whatever happens from here on. */
+    int code = launch_guard_start(&plan->place, &guard);
+    if (code < 0) {
+        (void)launch_place_remove(&plan->place);
+        return ctl_fail(ctl, CTL_FAILED, "a process cannot be started: %s", sgp_strerror(code));
+    }
+    status = launch_plan_hold(ctl, plan);
+    if (status == CTL_DONE)
+        status = agree(ctl, plan);
+    if (status == CTL_DONE)
+        status = launch_plan_write(ctl, plan);
+    if (status == CTL_DONE)
+        status = run_loop(ctl, plan, &guard);
+    if (!launch_guard_end(&guard)) {
+        enum ctl_exit left = ctl_fail(
+            ctl, CTL_FAILED, "%s and %s cannot be removed", plan->place.files, plan->place.sockets);
+        status = status == CTL_DONE ? left : status;
+    }
+    return status;
 }

@@ -602,7 +602,7 @@ def test_every_command_has_help():
                 .split("\n\n")[0].splitlines()]
     assert {"status", "peers", "fleet", "history", "topology", "metrics", "dashboard", "wait", "watch", "pause", "resume", "stop", "leave", "reset",
             "checkpoint", "reload", "evaluate", "report", "predict", "export", "card", "topology check", "topology show",
-            "topology generate", "topology sign", "topology verify", "key generate", "key show", "scaling", "scaling show", "scaling export", "simulate", "compare", "run", "launch", "replay", "token restore",
+            "topology generate", "topology sign", "topology verify", "key generate", "key show", "scaling", "scaling show", "scaling export", "simulate", "compare", "run", "launch", "up", "supervise", "replay", "token restore",
             "config new", "config schedule", "plan-privacy", "data describe", "data statistics", "invite", "join", "admit"} == set(commands), commands
     for command in commands:
         out, err = ctl(*command.split(), "--help")

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `sgpctl supervise`: the nodes of one host, for `sgpctl up` on another; see launch_up.h. */
+#include "launch_up.h"
+
+#include "sgp/dot.h"
+#include "sgp/key.h"
+#include "sgp/version.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static json_t *held; /* the plan; its texts are borrowed until the end of the process */
+
+/* The next object on standard input. The stream is not buffered, because what comes after it are
+ * single bytes for the loop. */
+static enum ctl_exit read_object(struct ctl *ctl, json_t **ret_object)
+{
+    char *line = NULL;
+    size_t capacity = 0;
+    ssize_t length;
+    json_error_t error;
+    while ((length = getline(&line, &capacity, stdin)) == 1) /* a sign of life */
+        (void)alarm(LAUNCH_SILENCE_S);
+    (void)alarm(LAUNCH_SILENCE_S);
+    *ret_object = length > 0 ? json_loadb(line, (size_t)length, 0, &error) : NULL;
+    free(line);
+    if (length <= 0)
+        return ctl_fail(
+            ctl, CTL_FAILED, "standard input ended before the plan; sgpctl up writes it");
+    return *ret_object ? CTL_DONE
+                       : ctl_fail(ctl, CTL_INVALID, "standard input is no plan of sgpctl up: %s",
+                             error.text);
+}
+
+/* ---- the plan ---- */
+
+static enum ctl_exit take_graph(struct ctl *ctl, const char *text, struct launch_plan *plan)
+{
+    struct sgp_error error = {0};
+    int code = sgp_dot_parse(text, strlen(text), "topology", &error, &plan->graph);
+    if (code < 0)
+        return ctl_fail(
+            ctl, CTL_INVALID, "%s", error.text[0] != '\0' ? error.text : sgp_strerror(code));
+    while (plan->fleet < plan->graph->node_count && !plan->graph->nodes[plan->fleet].colocated)
+        plan->fleet++;
+    return CTL_DONE;
+}
+
+static enum ctl_exit take_settings(
+    struct ctl *ctl, const json_t *settings, struct launch_plan *plan)
+{
+    enum ctl_exit status = CTL_DONE;
+    for (size_t i = 0; i < json_array_size(settings) && status == CTL_DONE; i++) {
+        const char *label, *section, *key, *value;
+        if (json_unpack(
+                json_array_get(settings, i), "[s, s, s, s!]", &label, &section, &key, &value) < 0)
+            return ctl_fail(ctl, CTL_INVALID, "a setting of the plan has not four texts");
+        status = launch_plan_set(ctl, plan, label, section, key, value);
+    }
+    return status;
+}
+
+static enum ctl_exit take_program(struct ctl *ctl, const json_t *words, struct launch_plan *plan)
+{
+    size_t count = json_array_size(words);
+    plan->program = calloc(count + 1, sizeof *plan->program);
+    if (plan->program == NULL || count == 0)
+        return ctl_fail(ctl, CTL_INVALID, "the plan has no program");
+    for (size_t i = 0; i < count; i++) {
+        const char *word = json_string_value(json_array_get(words, i));
+        if (word == NULL)
+            return ctl_fail(ctl, CTL_INVALID, "a word of the program is no text");
+        plan->program[i] = (char *)(uintptr_t)word;
+    }
+    return CTL_DONE;
+}
+
+static enum ctl_exit take_plan(struct ctl *ctl, const json_t *object, struct launch_plan *plan)
+{
+    int form = 0, first = 0, nodes = 0, keyed = 0, keep_going = 0;
+    const char *directory = NULL, *graph = NULL, *keep = NULL;
+    json_t *settings = NULL, *program = NULL;
+    json_error_t error;
+    if (json_unpack_ex((json_t *)(uintptr_t)object, &error, 0, "{s:i}", "form", &form) < 0 ||
+        form != LAUNCH_FORM)
+        return ctl_fail(ctl, CTL_INVALID,
+            "sgpctl %s is here, and understands plans of form %d alone, not %d; install one "
+            "version",
+            sgp_version(), LAUNCH_FORM, form);
+    if (json_unpack_ex((json_t *)(uintptr_t)object, &error, 0,
+            "{s:s, s:s, s:i, s:i, s:s, s:b, s?s, s:b, s:o, s:o}", "directory", &directory,
+            "topology", &graph, "first", &first, "nodes", &nodes, "listen", &plan->listen_host,
+            "keyed", &keyed, "keep", &keep, "keep_going", &keep_going, "settings", &settings,
+            "program", &program) < 0)
+        return ctl_fail(ctl, CTL_INVALID, "the plan of sgpctl up: %s", error.text);
+    plan->supervised = true;
+    plan->keyed = keyed;
+    plan->keep = keep;
+    plan->keep_going = keep_going;
+    plan->topology = "FILE";
+    enum ctl_exit status = take_graph(ctl, graph, plan);
+    if (status == CTL_DONE && (first < 0 || nodes < 1 || nodes > (int)LAUNCH_NODES_MAX ||
+                                  (uint32_t)first + (uint32_t)nodes > plan->fleet))
+        status = ctl_fail(ctl, CTL_INVALID, "the plan has nodes that its topology lacks");
+    plan->first = (uint32_t)first;
+    plan->nodes = (uint32_t)nodes;
+    if (status == CTL_DONE && chdir(directory) < 0)
+        status = ctl_fail(ctl, CTL_FAILED, "%s: %s; sgpctl up --directory names another", directory,
+            strerror(errno));
+    if (status == CTL_DONE)
+        status = take_settings(ctl, settings, plan);
+    return status == CTL_DONE ? take_program(ctl, program, plan) : status;
+}
+
+/* ---- ports, keys and addresses ---- */
+
+/* Make the keys of this host's nodes. A kept key file stays from the run before. */
+static enum ctl_exit make_keys(struct ctl *ctl, const struct launch_plan *plan, json_t *hashes)
+{
+    for (uint32_t i = 0; i < plan->nodes && plan->keyed; i++) {
+        char path[PATH_MAX], hash[SGP_KEY_BYTES];
+        struct sgp_error error = {0};
+        launch_plan_path(plan->place.files, launch_plan_node(plan, i), ".key", path);
+        if (unlink(path) < 0 && errno != ENOENT)
+            return ctl_fail(ctl, CTL_FAILED, "%s: %s", path, strerror(errno));
+        if (sgp_key_generate(path, &error, hash) < 0)
+            return ctl_fail(ctl, CTL_FAILED, "%s", error.text);
+        (void)json_array_append_new(hashes, json_string(hash));
+    }
+    return CTL_DONE;
+}
+
+static enum ctl_exit answer(struct ctl *ctl, const struct launch_plan *plan)
+{
+    json_t *ports = json_array(), *hashes = json_array();
+    for (uint32_t i = 0; i < plan->nodes; i++)
+        (void)json_array_append_new(ports, json_integer(plan->ports[i]));
+    enum ctl_exit status = make_keys(ctl, plan, hashes);
+    json_t *object = json_pack("{s:i, s:s, s:o, s:o}", "form", LAUNCH_FORM, "version",
+        sgp_version(), "ports", ports, "keys", hashes);
+    if (status == CTL_DONE)
+        return ctl_print_json(object);
+    json_decref(object);
+    return status;
+}
+
+/* Fill in addresses and keys of the fleet. */
+static enum ctl_exit agree(struct ctl *ctl, struct launch_plan *plan)
+{
+    json_t *object = NULL;
+    enum ctl_exit status = answer(ctl, plan);
+    if (status == CTL_DONE)
+        status = read_object(ctl, &object);
+    const json_t *addresses = json_object_get(object, "addresses");
+    const json_t *keys = json_object_get(object, "keys");
+    for (uint32_t i = 0; i < plan->fleet && status == CTL_DONE; i++) {
+        struct sgp_topology_node *node = &plan->graph->nodes[i];
+        const char *address = json_string_value(json_array_get(addresses, i));
+        const char *key = plan->keyed ? json_string_value(json_array_get(keys, i)) : "";
+        if (address == NULL || key == NULL || strlen(address) >= sizeof node->address ||
+            strlen(key) >= sizeof node->keys[0])
+            status = ctl_fail(ctl, CTL_INVALID, "%s has no address, or no key", node->name);
+        else {
+            (void)snprintf(node->address, sizeof node->address, "%s", address);
+            (void)snprintf(node->keys[0], sizeof node->keys[0], "%s", key);
+            node->keys[1][0] = '\0';
+        }
+    }
+    plan->graph->tls = plan->keyed ? SGP_TLS_REQUIRE : SGP_TLS_OFF;
+    json_decref(object);
+    return status;
+}
+
+static enum ctl_exit run(struct ctl *ctl, int argc, char **argv)
+{
+    static struct launch_plan plan;
+    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, NULL, 0, 0, 0);
+    if (status != CTL_DONE)
+        return status;
+    ctl->json = true;               /* the launcher reads it */
+    ctl->command = &ctl_up_command; /* whose options the messages are about */
+    (void)setvbuf(stdin, NULL, _IONBF, 0);
+    (void)setvbuf(stdout, NULL, _IOLBF, 0);
+    launch_expect_launcher();
+    status = read_object(ctl, &held);
+    if (status == CTL_DONE)
+        status = take_plan(ctl, held, &plan);
+    if (status == CTL_DONE)
+        status = launch_plan_find(ctl, &plan);
+    if (status == CTL_DONE)
+        status = launch_run(ctl, &plan, agree);
+    launch_plan_finish(&plan);
+    free(plan.program);
+    json_decref(held);
+    return status;
+}
+
+const struct ctl_command ctl_supervise_command = {.words = "supervise",
+    .operands = "",
+    .summary = "run the nodes of this host for sgpctl up, which starts it",
+    .help = "A person does not call it: sgpctl up starts it on each host, over ssh or srun, and\n"
+            "writes the plan to its standard input. When standard input ends, or when nothing has\n"
+            "come on it for 60 s, supervise ends its daemons and programs and removes its files.\n",
+    .run = run};

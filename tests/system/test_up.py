@@ -1,0 +1,418 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sgpctl up` with real daemons and programs: on "hosts" that a stand-in for ssh reaches, which runs the command on this
+machine. test_up.py SGPCTL. With SGP_LONG=1 also what takes minutes. test_up_reach.py has real servers."""
+import json
+import os
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import unittest
+
+import launched
+import tap
+from launched import PATIENCE, TRAIN, processes
+
+SGPCTL = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 and os.path.exists(sys.argv[1]) else "sgpctl"
+PYTHON = sys.executable
+LONG = os.environ.get("SGP_LONG") == "1"
+
+# Its last word is the command, and the one before is the destination. As sshd, it runs the command apart from itself; what it
+# was called with is kept.
+SSH = """#!/bin/sh
+for word; do destination=$command; command=$word; done
+echo "$@" >> "$UP_CALLS"
+case $destination in
+*refused*) echo "ssh: connect to host $destination port 22: Connection refused" >&2; exit 255;;
+*noisy*) echo "Welcome to $destination"; echo "Warning: a banner" >&2;;
+*hangs*) exec sleep 1000;;
+*bare*) command="PATH=/nowhere; sgpctl";;
+esac
+sh -c "$command"
+"""
+
+
+class UpTest(launched.Case):
+    def setUp(self):
+        super().setUp()
+        self.ssh = self.script(SSH, "ssh")
+        os.chmod(self.ssh, 0o700)
+        self.environment["UP_CALLS"] = os.path.join(self.folder, "calls")
+        self.environment.pop("SLURM_JOB_ID", None)
+
+    def hosts(self, *lines, name="hosts.txt"):
+        return self.script("".join(line + "\n" for line in lines), name)
+
+    def words(self, *arguments):
+        return [SGPCTL, "up", "--ssh", self.ssh, "--sgpctl", SGPCTL, *arguments]
+
+    def start(self, *arguments):
+        return subprocess.Popen(self.words(*arguments), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, env=self.environment, cwd=self.folder)
+
+    def up(self, *arguments, status=0):
+        """Run to the end: what came on standard output and standard error. Nothing is left."""
+        process = self.start(*arguments)
+        output, error = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, status, (output, error))
+        self.expect_nothing_left()
+        return output.decode(errors="replace"), error.decode(errors="replace")
+
+    def expect_one_model(self, output, names, within=0.1):
+        models = dict(re.findall(r"^(\S+)\| model (.*)$", output, re.MULTILINE))
+        self.assertEqual(sorted(models), sorted(names), output)
+        vectors = [[float(value) for value in text.split()] for text in models.values()]
+        for vector in vectors:
+            for value, first, wanted in zip(vector, vectors[0], (1, -2, 3)):
+                self.assertLess(abs(value - first), 1e-3)
+                self.assertLess(abs(value - wanted), within)
+
+    # ---- training
+
+    def test_three_hosts_train_and_agree(self):
+        hosts = self.hosts("# the lab", "", "127.0.0.1", "user@localhost:2222 slots=2  # two", "localhost name=last")
+        output, error = self.up(hosts, "--", PYTHON, self.train, "100", "0")
+        self.expect_one_model(output, ["n0", "n1", "n2", "last"])
+        self.assertEqual(len(output.splitlines()), 8, output)
+        self.assertRegex(error, r"^sgpctl: 4 nodes on 3 hosts, [\d.]+ s\n$")
+        with open(self.environment["UP_CALLS"], encoding="utf-8") as file:
+            calls = sorted(file.read().splitlines())
+        self.assertEqual(len(calls), 3)
+        for call in calls:  # nothing is asked, and no key, program or path of the run is on a command line
+            self.assertRegex(call, "^-T -o BatchMode=yes ")
+            self.assertRegex(call, f"(127.0.0.1|-p 2222 user@localhost|localhost) {SGPCTL} supervise --json$")
+
+    def test_what_a_program_is_told(self):
+        hosts = self.hosts("127.0.0.1 slots=2 name=a", "127.0.0.1")
+        output, _ = self.up(hosts, "--", "sh", "-c",
+                            "echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $SGP_NODE $SGP_NODES; pwd")
+        self.assertEqual(sorted(output.splitlines()), sorted([
+            "a-0| 0 3 0 2 a-0 3", "a-1| 1 3 1 2 a-1 3", "n2| 2 3 0 1 n2 3", *(f"{n}| {self.folder}" for n in ("a-0", "a-1", "n2"))]))
+
+    def test_links_are_encrypted(self):
+        """The keys are made for the run and are gone after it; a stranger is refused. --plain has none of them."""
+        look = "cat $TMPDIR/sgpctl-*/topology.dot; stat -c 'mode %a' $TMPDIR/sgpctl-*/$SGP_NODE.key; sleep 2"
+        hosts = self.hosts("127.0.0.1", "127.0.0.1")
+        output, _ = self.up(hosts, "--", "sh", "-c", look)
+        self.assertRegex(output, r"n0\|\s+tls=require;")
+        self.assertEqual(output.count("| mode 600"), 2, output)
+        keys = set(re.findall(r'key="(SHA256:[^"]+)"', output))
+        self.assertEqual(len(keys), 2, output)
+        again, _ = self.up(hosts, "--", "sh", "-c", look)
+        self.assertEqual(len(keys | set(re.findall(r'key="(SHA256:[^"]+)"', again))), 4)
+        output, _ = self.up(hosts, "--plain", "--", "sh", "-c", "cat $TMPDIR/sgpctl-*/topology.dot $TMPDIR/sgpctl-*/*.conf; sleep 2")
+        self.assertNotRegex(output, "SHA256|require|key *=")
+
+    def test_a_stranger_is_refused(self):
+        """Who has no key of the run does not get through the handshake, by a client that is not ours."""
+        process = self.start(self.hosts("127.0.0.1", "127.0.0.1"), "--", "sh", "-c",
+                             f"grep -h ^listen $TMPDIR/sgpctl-*/$SGP_NODE.conf; exec {PYTHON} {self.train} 100000 0.01")
+        lines = b""
+        while lines.count(b"begins") < 2:  # a daemon listens once it has a model
+            lines += process.stdout.readline()
+        port = int(re.search(rb"listen = 127.0.0.1:(\d+)", lines).group(1))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        said = b""
+        with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as raw:
+            try:
+                with context.wrap_socket(raw) as link:
+                    said = link.recv(4096)
+            except TimeoutError:
+                self.fail("the link stays open")
+            except (ssl.SSLError, ConnectionError):
+                pass
+        self.assertEqual(said, b"")
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 143)
+        self.expect_nothing_left()
+
+    def test_options_reach_the_daemons(self):
+        topology = self.script('digraph { a -> b; b -> a }\n', "two.dot")
+        output, _ = self.up("--topology", topology, "--algorithm", "osgp", "--seed=5", "--set", "train.overlap=2", "--directory",
+                            "/", self.hosts("127.0.0.1 name=a", "127.0.0.1"), "--", "sh", "-c",
+                            "cat $TMPDIR/sgpctl-*/$SGP_NODE.conf; pwd; sleep 1")
+        for text in ("algorithm = osgp", "seed = 5", "overlap = 2", "name = a", "name = b", "/"):
+            self.assertEqual(len(re.findall(rf"^[ab]\| {text}$", output, re.MULTILINE)), 1 if "name" in text else 2, output)
+
+    def test_kept_files_go_on(self):
+        keep = os.path.join(self.folder, "keep")
+        script = self.script('''
+import numpy, sgp
+with sgp.attach({"w": numpy.zeros(3, numpy.float32)}, timeout=60) as node:
+    print(node.resumed)
+    for _ in range(4):
+        node.mix()
+    node.save(__file__ + "." + node.name)
+    node.detach()
+''')
+        for resumed in (False, True):  # two hosts that share a file system
+            output, _ = self.up("--keep", keep, self.hosts("127.0.0.1", "127.0.0.1"), "--", PYTHON, script)
+            self.assertEqual(sorted(output.splitlines()), [f"n0| {resumed}", f"n1| {resumed}"])
+        self.assertTrue({"n0", "n0.conf", "n0.log", "n1", "topology.dot"} <= set(os.listdir(keep)), os.listdir(keep))
+
+    # ---- output
+
+    def test_lines_of_any_kind(self):
+        script = self.script(r"""
+import os
+os.write(1, b"\x00\xff\xfe binary\n\n{\"running\": 0, \"over\": true}\n")
+os.write(1, b"x" * 200000 + b"\n")
+os.write(2, b"to standard error\n")
+os.write(1, b"no end")
+""")
+        process = self.start(self.hosts("noisy"), "--", PYTHON, script)
+        output, error = process.communicate(timeout=PATIENCE)
+        lines = output.split(b"\n")
+        self.assertEqual(lines[:3], [b"n0| \x00\xff\xfe binary", b"n0| ", b'n0| {"running": 0, "over": true}'])
+        self.assertEqual([len(line) for line in lines[3:7]], [65536 + 4] * 3 + [200000 - 3 * 65536 + 4])
+        self.assertEqual(b"".join(line[4:] for line in lines[3:7]), b"x" * 200000)
+        self.assertEqual(lines[7:], [b"n0| no end", b""])
+        self.assertIn(b"n0| to standard error\n", error)
+        self.assertIn(b"noisy| Welcome to noisy\n", error)
+        self.assertEqual(process.returncode, 0)
+        self.expect_nothing_left()
+
+    def terminal(self, *arguments):
+        pid, master = os.forkpty()
+        if pid == 0:
+            os.execve(SGPCTL, self.words(*arguments), self.environment)
+        self.addCleanup(os.close, master)
+        return pid, master
+
+    def test_a_table_on_a_terminal(self):
+        """It stands below the lines, which are whole, and is gone at the end."""
+        pid, master = self.terminal(self.hosts("127.0.0.1 slots=2", "localhost name=b"), "--", PYTHON, self.train, "60", "0.05")
+        text = self.read_all(master).decode()
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0, text)
+        for node, host in (("n0", "127.0.0.1"), ("n1", "127.0.0.1"), ("b", "localhost")):
+            self.assertRegex(text, rf"\x1b\[K{node} +{re.escape(host)} +running +\d+ +[\d.e-]+\r\n")
+        self.assertRegex(text, r"2 of 2 hosts running, \d+ s")
+        self.assertRegex(text, r"\r\x1b\[K(\x1b\[A\x1b\[K){4}sgpctl: 3 nodes on 2 hosts, [\d.]+ s\r\n$")
+        self.expect_nothing_left()
+
+    def test_json(self):
+        output, error = self.up("--json", "--keep-going", self.hosts("127.0.0.1", "127.0.0.1 slots=2"), "--", "sh", "-c",
+                                "exit $RANK", status=2)
+        lines = [json.loads(line) for line in output.splitlines()]
+        self.assertEqual(sorted(line["error"]["message"] for line in lines[:-1]),
+                         ["n1: the program ended with status 1", "n2: the program ended with status 2"])
+        summary = lines[-1]
+        self.assertEqual((summary["nodes"], summary["hosts"], summary["statuses"], summary["kept"]),
+                         (3, 2, {"n0": 0, "n1": 1, "n2": 2}, None))
+        self.assertEqual(error, "")
+
+    # ---- ends
+
+    def test_a_program_that_fails_ends_all(self):
+        _, error = self.up(self.hosts("127.0.0.1", "127.0.0.1", "127.0.0.1"), "--", PYTHON, self.train, "100000", "0.01", "n1",
+                           status=3)
+        self.assertIn("sgpctl: n1: the program ended with status 3; so all are ended\n", error)
+        self.assertEqual(error.count("the program ended"), 1, error)
+
+    def test_keep_going(self):
+        """The others train to the end, and agree."""
+        output, error = self.up("--keep-going", self.hosts(*["127.0.0.1"] * 4), "--", PYTHON, self.train, "40", "0.01", "n2",
+                                status=3)
+        self.expect_one_model(output, ["n0", "n1", "n3"], within=0.2)
+        self.assertIn("sgpctl: n2: the program ended with status 3\n", error)
+
+    def test_daemons_stay_until_all_programs_have_ended(self):
+        """A program that ends long before those of other hosts leaves its daemon to them."""
+        output, _ = self.up(self.hosts("127.0.0.1", "127.0.0.1"), "--", "sh", "-c",
+                            f"test $RANK = 0 || exec sleep 3; {PYTHON} -c 'print(1)'; true; "
+                            "echo $TMPDIR/sgpctl-*/n1.conf | wc -w")
+        self.assertEqual(output, "n0| 1\nn0| 1\n")
+
+    def test_a_host_that_is_lost(self):
+        """Its connection breaks: its own supervisor ends all there, and the launcher all others."""
+        process = self.start(self.hosts("127.0.0.1", "lost"), "--", PYTHON, self.train, "100000", "0.01")
+        self.until("both programs to begin", lambda: len(self.programs("train.py")) == 2)
+        shell = [pid for pid in self.programs(" lost ")]
+        self.assertEqual(len(shell), 1)
+        os.kill(shell[0], signal.SIGKILL)
+        _, error = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 1, error)
+        self.assertRegex(error.decode(), r"hosts.txt:2: lost: \S+ ended with status 137")
+        self.until("all to be gone", lambda: processes(self.marker) == {} and self.left() == [])
+
+    def test_ctrl_c(self):
+        script = self.script(TRAIN.replace("with sgp.attach", "import atexit\natexit.register(print, 'cleaned up')\nwith "
+                                           "sgp.attach"))
+        pid, master = self.terminal(self.hosts("127.0.0.1", "127.0.0.1"), "--", PYTHON, script, "100000", "0.01")
+        text = b""
+        while text.count(b"begins") < 2:
+            text += self.read_all(master, b"begins")
+        os.write(master, b"\x03")
+        text += self.read_all(master)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 130, text)
+        plain = re.sub(r"\x1b\[[\d;]*[mKA]", "", text.decode())
+        self.assertEqual(plain.count("KeyboardInterrupt"), 2, plain)
+        self.assertEqual(plain.count("cleaned up"), 2, plain)
+        self.expect_nothing_left()
+
+    def test_programs_that_do_not_want_to_end(self):
+        """Another signal is enough."""
+        process = self.start(self.hosts("127.0.0.1", "127.0.0.1"), "--", "sh", "-c",
+                             "trap 'echo no' INT TERM; echo begins; while :; do sleep 0.1; done")
+        for _ in range(2):
+            self.assertIn(b"begins", process.stdout.readline())
+        process.send_signal(signal.SIGTERM)
+        self.assertIn(b"no", process.stdout.readline())
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 143)
+        self.expect_nothing_left()
+
+    def test_a_launcher_that_is_killed(self):
+        """Daemons, programs and what these have started end with it, and the directories are removed."""
+        process = self.start(self.hosts("127.0.0.1", "127.0.0.1"), "--", "sh", "-c", f"{PYTHON} {self.train} 100000 0.01; true")
+        for _ in range(2):
+            self.assertIn(b"begins", process.stdout.readline())
+        self.assertGreaterEqual(len(processes(self.marker)), 10)
+        process.kill()
+        process.communicate(timeout=PATIENCE)
+        self.until("all to be gone", lambda: processes(self.marker) == {} and self.left() == [])
+
+    def test_the_reader_goes_away(self):
+        process = self.start(self.hosts("127.0.0.1", "127.0.0.1"), "--", "sh", "-c", "while :; do echo line; sleep 0.05; done")
+        self.assertIn(b"line", process.stdout.readline())
+        process.stdout.close()
+        self.assertEqual(process.wait(PATIENCE), 128 + signal.SIGPIPE)
+        process.stderr.close()
+        self.until("all to be gone", lambda: processes(self.marker) == {} and self.left() == [])
+
+    def test_an_interrupt_while_a_host_hangs(self):
+        process = self.start(self.hosts("127.0.0.1", "hangs"), "--", "true")
+        self.until("both commands to run", lambda: len(self.programs("supervise")) >= 2)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 130)
+        self.expect_nothing_left()
+
+    @unittest.skipUnless(LONG, "takes a minute: SGP_LONG=1")
+    def test_a_silent_launcher(self):
+        """The launcher stands still, as behind a cut of the network: its connection stays open, and the host ends by itself."""
+        process = self.start(self.hosts("127.0.0.1"), "--", PYTHON, self.train, "100000", "0.01")
+        self.assertIn(b"begins", process.stdout.readline())
+        process.send_signal(signal.SIGSTOP)
+        try:
+            for _ in range(3):
+                try:
+                    self.until("the program to end", lambda: self.programs("train.py") == [] and self.left() == [])
+                    break
+                except AssertionError:
+                    continue
+            self.assertEqual(self.programs("train.py"), [])
+            self.assertEqual(self.left(), [])
+        finally:
+            process.send_signal(signal.SIGCONT)
+        process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 1)
+        self.expect_nothing_left()
+
+    @unittest.skipUnless(LONG, "takes two minutes: SGP_LONG=1")
+    def test_a_reader_that_pauses(self):
+        """A full terminal is no silence: the fleet waits for it, longer than it would wait for a launcher."""
+        process = self.start(self.hosts("127.0.0.1"), "--", PYTHON, "-c",
+                             "for i in range(40): print('x' * 60000, flush=True)\nprint('end')")
+        self.assertIn(b"x", process.stdout.read(1000))
+        with self.assertRaises(subprocess.TimeoutExpired):
+            process.wait(150)
+        output, error = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 0, error)
+        self.assertTrue(output.endswith(b"n0| end\n"))
+
+    # ---- the command line, the file of hosts, and the hosts
+
+    def test_bad_hosts(self):
+        """One line each, with the line of the file, before anything is started."""
+        for lines, said in (
+                ([], r"no host; a line is \[user@\]host"),
+                (["a", "b c"], ":2: 'c' is unknown; a line is"),
+                (["a slots=0"], ":1: slots=0: a whole number from 1 to 256 is wanted"),
+                (["a slots=200", "b slots=57"], ":2: more than 256 nodes"),
+                (["a:0"], ":1: the port is a number from 1 to 65535, not '0'"),
+                (["a:ssh"], ":1: the port is a number from 1 to 65535, not 'ssh'"),
+                (["-oProxyCommand=x"], ":1: '-oProxyCommand=x' is no host"),
+                (["-l@host"], ":1: '-l' is no name of a user"),
+                (["$(reboot)"], r":1: '\$\(reboot\)' is no host"),
+                (["[::1"], r":1: '\[::1' lacks its '\]'"),
+                (["a name=x", "# comment", "b name=x"], ":3: another node is called x, too"),
+                (["a name=n1", "b"], ":2: another node is called n1, too"),
+                (["a name=x/y"], ":1: name=x/y: a name has letters"),
+                (["a address=b:7"], ":1: address=b:7: a host name, .* without a port"),
+                (["a address=::1"], ":1: address=::1: "),
+                (["a address="], ":1: address=: ")):
+            with self.subTest(lines=lines):
+                output, error = self.up(self.hosts(*lines), "--", "true", status=6)
+                self.assertEqual(output, "")
+                self.assertRegex(error, rf"^sgpctl: \S+hosts.txt{'' if said[0] == ':' else ': '}{said}.*\n$")
+        self.assertFalse(os.path.exists(self.environment["UP_CALLS"]))
+
+    def test_bad_options(self):
+        two = self.hosts("127.0.0.1", "127.0.0.1")
+        three = self.script("digraph { a -> b; b -> c; c -> a }\n", "three.dot")
+        named = self.script("127.0.0.1 name=a\n127.0.0.1 name=c\n127.0.0.1 name=b\n", "named.txt")
+        for words, said, status in (
+                ([], "the file of hosts is missing", 2),
+                ([two], "a program is missing", 2),
+                ([two, "-n", "2", "--", "true"], "-n and -s name a daemon, and up starts its own", 2),
+                (["none", "--", "true"], "none: No such file or directory", 6),
+                ([two, "--topology", "none-such", "--", "true"], "'none-such' is neither", 2),
+                ([two, "--topology", three, "--", "true"], "hosts.txt has 2 nodes, and .*three.dot has 3", 6),
+                ([named, "--topology", three, "--", "true"], "named.txt:2: name=c, but node 1 of .*three.dot is b", 6),
+                ([two, "--set", "node.key=x", "--", "true"], "--set node.key=x: up decides node.key itself", 2),
+                ([two, "--set", "train.frob=1", "--", "true"], r"127.0.0.1: --set train.frob=1: \[train\] frob: unknown key", 2),
+                ([two, "--algorithm", "frob", "--", "true"], '127.0.0.1: --algorithm frob: .*"frob" does not exist', 2),
+                ([two, "--", "none-such"], "127.0.0.1: there is no program 'none-such'", 2),
+                ([two, "--directory", "/none", "--", "true"],
+                 "127.0.0.1: /none: No such file or directory; sgpctl up --directory names another", 1),
+                ([two, "--keep", "/proc/none/such", "--", "true"], "127.0.0.1: --keep /proc/none/such: No such file", 1),
+                ([two, "--ssh", "", "--", "true"], "--ssh needs a command", 2),
+                ([two, "--ssh", "/none/ssh -v", "--", "true"], "there is no program '/none/ssh'", 2)):
+            with self.subTest(words=words):
+                output, error = self.up(*words, status=status)
+                self.assertEqual(output, "")
+                self.assertRegex(error, f"^sgpctl: .*{said}.*\n$")
+
+    def test_hosts_that_cannot_be_reached(self):
+        for host, said in (("refused", "ended with status 255: ssh: connect to host refused port 22: Connection refused"),
+                           ("bare", "ended with status 127: .*sgpctl.*not found")):
+            with self.subTest(host=host):
+                _, error = self.up(self.hosts("127.0.0.1", host), "--", "true", status=1)
+                self.assertRegex(error, rf"^sgpctl: \S+hosts.txt:2: {host}: \S+ {said}\n$")
+
+    def test_a_job_of_slurm(self):
+        """srun is the command then, and knows no user and no port."""
+        self.environment["SLURM_JOB_ID"] = "1"
+        self.environment["PATH"] = self.folder + ":" + self.environment["PATH"]
+        srun = self.script("#!/bin/sh\necho \"$@\" >> \"$UP_CALLS\"\nwhile [ \"${1#--}\" != \"$1\" ]; do shift; done\n\"$@\"\n", "srun")
+        os.chmod(srun, 0o700)
+        self.words = lambda *words: [SGPCTL, "up", "--sgpctl", SGPCTL, *words]
+        output, _ = self.up(self.hosts("node1 address=127.0.0.1", "node2 address=127.0.0.1"), "--", PYTHON, self.train, "20", "0")
+        self.assertEqual(output.count("model"), 2)
+        with open(self.environment["UP_CALLS"], encoding="utf-8") as file:
+            self.assertEqual(sorted(re.findall("--nodelist=(.*?) ", file.read())), ["node1", "node2"])
+        _, error = self.up(self.hosts("a@node1"), "--", "true", status=6)
+        self.assertRegex(error, "hosts.txt:1: srun takes no user and no port; --ssh ssh reaches the host otherwise\n$")
+
+    def test_a_supervisor_alone(self):
+        """What is not a plan is refused in one line, as JSON."""
+        for text, said in ((b"", "standard input ended before the plan"), (b"\n\nfrob\n", "is no plan of sgpctl up"),
+                           (b'{"form": 99}\n', "plans of form 1 alone, not 99"), (b'{"form": 1}\n', "the plan of sgpctl up: "),
+                           (b'[1, 2]\n', "plans of form 1 alone")):
+            with self.subTest(text=text):
+                done = subprocess.run([SGPCTL, "supervise"], input=text, capture_output=True, env=self.environment, timeout=PATIENCE,
+                                      check=False)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn(said, json.loads(done.stdout)["error"]["message"])
+                self.assertEqual(done.stderr, b"")
+        self.expect_nothing_left()
+
+
+if __name__ == "__main__":
+    tap.run_cases(sys.argv[1:])
