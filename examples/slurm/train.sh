@@ -1,0 +1,18 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# A job of Slurm: a node of the fleet for each task, on all hosts of the allocation.
+#
+#   sbatch --nodes=4 --ntasks-per-node=2 train.sh python3 /home/me/train.py
+#
+# All hosts need sgpd, sgpctl, the module sgp and the script, as on a shared file system.
+#SBATCH --job-name=sgp
+#SBATCH --time=01:00:00
+set -eu
+if [ $# -eq 0 ]; then
+    echo "usage: sbatch train.sh PROGRAM [ARGUMENT ...]" >&2
+    exit 2
+fi
+hosts=$(mktemp)
+trap 'rm -f "$hosts"' EXIT
+scontrol show hostnames "$SLURM_JOB_NODELIST" | sed "s/\$/ slots=${SLURM_NTASKS_PER_NODE:-1}/" > "$hosts"
+sgpctl up ${SGPCTL:+--sgpctl "$SGPCTL"} "$hosts" -- "$@"
