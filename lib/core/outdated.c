@@ -68,12 +68,15 @@ void sgp_core_know_source(
     node->unrecorded = true;
 }
 
+/* A target whose own ledger was old at its first greeting may come back with a later one. So a link
+ * on record may prove to be outdated at any greeting. */
 bool sgp_core_know_target(struct sgp_node *node, struct sgp_core_link *link, uint64_t accepted)
 {
     bool first = !link->memory.met;
     link->memory.met = true;
     bool beyond = accepted > link->memory.number;
-    if (beyond && (!first || accepted > SGP_NUMBER_MAX))
+    bool possible = accepted <= SGP_NUMBER_MAX && (first || link->memory.recorded);
+    if (beyond && !possible)
         return false;
     link->memory.acknowledged = accepted;
     if (!beyond)

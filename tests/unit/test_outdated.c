@@ -115,6 +115,33 @@ Test(outdated, numbers_are_taken_from_a_target_that_has_seen_more)
     close_desk(&desk);
 }
 
+/* Both were restored: n1 from an old ledger at first, and then from a later one. n0 refused n1 at every dial. */
+Test(outdated, a_target_comes_back_with_a_later_record_than_it_greeted_with)
+{
+    struct desk desk;
+    open_restored(&desk);
+    greet_out(&desk, 1, pulse_at(5, SGP_ROUND_NONE), 88, 3);
+    cr_assert_null(find_note(&desk, SGP_NOTE_OUTDATED));
+    lose(&desk, 1, SGP_OUT);
+    greet_out(&desk, 1, pulse_at(20, SGP_ROUND_NONE), 88, 12);
+    cr_assert_null(find(&desk, SGP_EFFECT_HANG_UP));
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_OUTDATED));
+    struct sgp_peer_status peer;
+    sgp_node_link_status(desk.node, 0, &peer);
+    cr_assert(eq(u64, peer.last_number, 12));
+    cr_assert(eq(dbl, status_of(&desk).unknown, 2));
+    lose(&desk, 1, SGP_OUT);
+    greet_out(&desk, 1, pulse_at(20, SGP_ROUND_NONE), 88, 15);
+    cr_assert_null(find(&desk, SGP_EFFECT_HANG_UP));
+    cr_assert_null(find_note(&desk, SGP_NOTE_OUTDATED), "said once");
+    sgp_node_link_status(desk.node, 0, &peer);
+    cr_assert(eq(u64, peer.last_number, 15));
+    lose(&desk, 1, SGP_OUT);
+    greet_out(&desk, 1, pulse_at(20, SGP_ROUND_NONE), 88, SGP_NUMBER_MAX + 1);
+    cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->hang_up.reason, SGP_REASON_RANGE));
+    close_desk(&desk);
+}
+
 /* n1 greets as one that knows of so many acknowledged shares, of this incarnation of n0. */
 static void greet_acknowledged(struct desk *desk, uint64_t target_incarnation, uint64_t number)
 {
