@@ -20,11 +20,13 @@ static void begin_kept(struct sgp_sim *sim, struct sgp_sim_host *host)
         const struct sgp_record_link *link = &record->links[i];
         if (!link->owed_kept)
             continue;
-        const struct sgp_sim_link *out =
-            sgp_sim_link_of(host, host->file->hosts[link->peer], SGP_OUT);
+        struct sgp_sim_link *out = sgp_sim_link_of(host, host->file->hosts[link->peer], SGP_OUT);
+        double fraction = (double)(float)link->owed_fraction;
+        out->snapshot = link->owed_slot; /* what returns if its target forgets it */
+        out->fraction = fraction;
+        out->life = host->life;
         if (sim->links[out->other].accepted >= link->number)
             continue;
-        double fraction = (double)(float)link->owed_fraction;
         const float *given = sgp_sim_given(host, link->owed_slot);
         host->outstanding[link->owed_slot] += fraction;
         for (uint64_t c = 0; c < sim->options.dimension; c++)
@@ -187,7 +189,8 @@ void sgp_sim_check_forget(struct sgp_sim *sim, struct sgp_sim_host *host)
         link->said = 0;
         sgp_sim_add(&sim->weight_unseen, -link->weight_unseen);
         link->weight_unseen = 0;
-        if (i < host->out_count) /* its numbers start again */
+        link->owed_before = 0; /* it owes nothing, and its numbers start again */
+        if (i < host->out_count)
             sim->links[link->other].accepted = sim->links[link->other].former = 0;
     }
     host->handed = false;
@@ -302,6 +305,7 @@ void sgp_sim_check_rejoin(
     for (uint32_t i = 0; i < host->link_count; i++) {
         struct sgp_sim_link *link = &sim->links[host->link_first + i];
         link->said = 0;
+        link->owed_before = 0; /* it owes nothing, and its numbers start again */
         if (i >= host->out_count) {
             link->before = link->accepted;
             link->before_incarnation = former_incarnation;
