@@ -76,8 +76,8 @@ extern const struct ctl_command ctl_status_command, ctl_peers_command, ctl_topol
     ctl_launch_command, ctl_replay_command, ctl_reset_command, ctl_token_restore_command,
     ctl_config_schedule_command, ctl_config_new_command, ctl_data_describe_command,
     ctl_data_statistics_command, ctl_history_command, ctl_fleet_command, ctl_dashboard_command,
-    ctl_plan_privacy_command, ctl_invite_command, ctl_join_command,
-    ctl_admit_command, ctl_up_command, ctl_supervise_command;
+    ctl_plan_privacy_command, ctl_invite_command, ctl_join_command, ctl_admit_command,
+    ctl_up_command, ctl_supervise_command;
 
 /* ---- arguments (options.c) ---- */
 

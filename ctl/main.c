@@ -25,9 +25,10 @@ static const struct ctl_command *const commands[] = {&ctl_status_command, &ctl_p
     &ctl_topology_verify_command, &ctl_key_generate_command, &ctl_key_show_command,
     &ctl_scaling_command, &ctl_scaling_show_command, &ctl_scaling_export_command,
     &ctl_simulate_command, &ctl_compare_command, &ctl_run_command, &ctl_launch_command,
-    &ctl_up_command, &ctl_supervise_command, &ctl_replay_command,
-    &ctl_token_restore_command, &ctl_config_new_command, &ctl_config_schedule_command,
-    &ctl_plan_privacy_command, &ctl_data_describe_command, &ctl_data_statistics_command, &ctl_invite_command, &ctl_join_command, &ctl_admit_command};
+    &ctl_up_command, &ctl_supervise_command, &ctl_replay_command, &ctl_token_restore_command,
+    &ctl_config_new_command, &ctl_config_schedule_command, &ctl_plan_privacy_command,
+    &ctl_data_describe_command, &ctl_data_statistics_command, &ctl_invite_command,
+    &ctl_join_command, &ctl_admit_command};
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)
 
 static enum ctl_exit print_version(const struct ctl *ctl)
