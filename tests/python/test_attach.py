@@ -156,7 +156,7 @@ class AttachTest(unittest.TestCase):
     def test_a_claim_needs_a_model_and_alone_it_needs_nobody(self):
         daemon = self.daemon()
         with self.assertRaisesRegex(sgp.Error, "no model is attached yet"):
-            sgp.join(daemon.path).privacy(3, 1e-5)
+            sgp.join(name=daemon.path).privacy(3, 1e-5)
         with sgp.attach(arrays(), name="/none-such.sock", required=False) as node:
             node.privacy(3, 1e-5)
             with self.assertRaises(ValueError):

@@ -151,7 +151,7 @@ Test(wire_damage, limits_of_a_header_are_kept)
         uint32_t value;
         char *text;
     } bad[] = {
-        {4, 0x00150003, "frame type 21 is not known"},
+        {4, 0x00170003, "frame type 23 is not known"},
         {4, 0x00000003, "frame type 0 is not known"},
         {8, 1, "a body of 1 bytes; a message has 1 to 1024, a chunk none"},
         {4, 0x00030003, "a body of 0 bytes; a message has 1 to 1024, a chunk none"},
