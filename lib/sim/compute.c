@@ -256,7 +256,7 @@ static void after_publish(struct sgp_sim_host *host, const struct sgp_sim_job *j
 }
 
 /* Check the reported distance of a share's estimate from the node's own, in double precision. Only
- * where that is cheap, and where the squares, which kernels have in float32, do not underflow. */
+ * where that is cheap, and where float32, in which kernels have the squares, holds them. */
 #define COMPARED_MOST 64u
 #define NORM_LEAST (COMPARED_MOST * (double)FLT_MIN / (double)FLT_EPSILON)
 static void check_distance(struct sgp_sim_host *host, const struct sgp_work *work)
@@ -275,7 +275,7 @@ static void check_distance(struct sgp_sim_host *host, const struct sgp_work *wor
         difference += apart * apart;
         norm += z * z;
     }
-    if (norm < NORM_LEAST)
+    if (norm < NORM_LEAST || fmax(norm, difference) > (double)FLT_MAX)
         return;
     double expected = sqrt(difference / norm);
     if (isfinite(expected) && fabs(told - expected) > 1e-3 * expected + 1e-5)
