@@ -5,15 +5,23 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* In files with owners a worker without a step gives no update, and its owner would wait. */
+/* In files with owners a worker without a step gives no update, and its owner would wait. Where no
+ * node waits for others, one without steps would run ahead of all, and step_by_rate would raise the
+ * learning rates of the others. */
 static int check_place(const struct prepared *p, struct sgp_error *error)
 {
-    return p->topology->owner == SGP_NODE_NONE
+    if (p->topology->owner != SGP_NODE_NONE)
+        return config_fail(p->config, CONFIG_ID_PRIVACY_EPSILON, error, SGP_E_CONFIG,
+            "%s has owners, and private steps are for nodes that mix; take a file "
+            "without owners, or remove the section",
+            p->config->topology);
+    return sgp_method_waits(p->method)
                ? 0
                : config_fail(p->config, CONFIG_ID_PRIVACY_EPSILON, error, SGP_E_CONFIG,
-                     "%s has owners, and private steps are for nodes that mix; take a file "
-                     "without owners, or remove the section",
-                     p->config->topology);
+                     "with algorithm %s each node keeps its own pace, and one whose epsilon is "
+                     "spent would run ahead of all; choose " SGP_METHODS_THAT_WAIT
+                     ", or remove the section",
+                     p->method->name);
 }
 
 /* The noise of the configuration, or the least with which epsilon is enough for all steps. */

@@ -62,6 +62,7 @@ SGP_API const struct sgp_method *sgp_method_find(const char *name);
 
 /* Whether a node that trains waits for others' shares; only then may there be backup neighbours. */
 bool sgp_method_waits(const struct sgp_method *method);
+#define SGP_METHODS_THAT_WAIT "sgp, osgp or dpsgd" /* those that do, in files without owners */
 
 /* Whether a share may come some rounds late (sgp_node_config.overlap) before its target waits for
  * it. */

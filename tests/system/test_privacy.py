@@ -67,6 +67,19 @@ class Refusals(FleetTest):
         self.refused("which rows are its own", data__shards="dirichlet:0.5")
         self.refused("noise", privacy__noise="0.2")
 
+    def test_nodes_at_their_own_pace_are_refused(self):
+        """A node without steps would pass through rounds at once. The methods of the message are accepted."""
+        for algorithm in ("agp", "adpsgd"):
+            f = self.fleet(2, options=private(train__algorithm=algorithm))
+            status, said = f.check()
+            self.assertNotEqual(status, 0, said)
+            self.assertRegex(said, r"^sgpd: \S+n0.conf:\d+: \[privacy\] epsilon: with algorithm %s each node keeps its own pace, "
+                             r"and one whose epsilon is spent would run ahead of all; choose sgp, osgp or dpsgd, or remove the "
+                             r"section\n$" % algorithm)
+        for algorithm in ("sgp", "osgp", "dpsgd"):
+            f = self.fleet(2, options=private(train__algorithm=algorithm))
+            self.assertEqual(f.check()[0], 0, algorithm)
+
     def test_files_with_owners_are_refused(self):
         f = self.fleet(2, options=private(train__algorithm="backup"))
         with open(os.path.join(f.directory, "n0.dot"), "w", encoding="utf-8") as file:

@@ -36,6 +36,18 @@ Test(method, a_best_model_is_kept_by_the_methods_that_messages_name)
     cr_assert(eq(str, names, SGP_METHODS_WITH_BEST));
 }
 
+Test(method, nodes_wait_by_the_methods_that_messages_name)
+{
+    for (uint32_t i = 0; sgp_method_at(i) != NULL; i++) {
+        const struct sgp_method *method = sgp_method_at(i);
+        const char *found = strstr(" " SGP_METHODS_THAT_WAIT ",", method->name);
+        const bool named =
+            found != NULL && found[-1] == ' ' && strchr(" ,", found[strlen(method->name)]) != NULL;
+        const bool owned = method->wants == SGP_WANTS_OWNER || method->wants == SGP_WANTS_TOKEN;
+        cr_expect(named == (sgp_method_waits(method) && !owned), "%s", method->name);
+    }
+}
+
 Test(method, what_follows_from_each)
 {
     static const struct {
