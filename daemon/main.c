@@ -402,6 +402,8 @@ static int run_or_check(const struct options *options, struct config *config, ch
     state_directory_hand_over(false);
     if (!brief)
         early_stop_begin(true);
+    if (code == 0 && options->tune != NULL) /* its steps are not private */
+        code = privacy_account_check_absent(config->state_directory, &error);
     if (code == 0 && options->tune != NULL)
         code = tune(&prepared, options->tune, options->output, &error);
     if (code == 0 && options->states)

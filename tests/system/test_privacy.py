@@ -177,14 +177,15 @@ class Private(FleetTest):
         self.assertIn("--privacy-spent", f.check()[1])
 
     def test_plain_steps_between_private_ones_are_refused(self):
-        """An account does not know of plain steps, so a node that has one takes none, also for a program."""
-        f = self.fleet(2, options=private())
+        """An account does not know of plain steps, so a node that has one takes none, also for a program or to tune."""
+        layers = "dense 4 relu, dense 2"
+        f = self.fleet(2, options=private(model__layers=layers))
         f.start()
         f.wait_state("finished")
         for node in f.nodes:
             node.end()
         account = os.path.join(f.nodes[0].directory, "privacy")
-        plain = {**PRIVATE, "privacy.epsilon": None}
+        plain = {**PRIVATE, "privacy.epsilon": None, "model.layers": layers}
         for options in (plain, {**plain, "data.scale": "fleet"}, {**plain, **ATTACHED}):
             f.write_configuration(0, options, {})
             status, said = f.check()
@@ -195,8 +196,16 @@ class Private(FleetTest):
             f.nodes[0].start()
             self.assertNotEqual(f.nodes[0].process.wait(fleet.PATIENCE), 0)
         self.assertEqual(f.nodes[0].log().count("this node has counted private steps"), 2)
+        f.write_configuration(0, {**plain, "model.local": "head"}, {})
+        tuned = os.path.join(f.directory, "tuned.safetensors")
+        model = os.path.join(f.nodes[1].directory, "model.safetensors")
+        result = subprocess.run([*f.command(f.nodes[0]), "--tune", model, "--output", tuned], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True, check=False)
+        self.assertNotEqual(result.returncode, 0, result.stdout)
+        self.assertIn("this node has counted private steps", result.stderr)
+        self.assertFalse(os.path.exists(tuned))
         self.assertNotIn("scale.json", os.listdir(f.nodes[0].directory))
-        f.write_configuration(0, private(), {})
+        f.write_configuration(0, private(model__layers=layers), {})
         self.assertIn("counted    60 steps so far", f.check()[1])
         os.rename(account, account + ".old")
         self.assertIn("--privacy-spent", f.check()[1])
