@@ -2,6 +2,8 @@
 /* The mapped file of what private steps have cost; see privacy_account.h. */
 #include "privacy_account.h"
 
+#include "train/atomic_file.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -131,8 +133,8 @@ static int read_slot(
  * were told for a common scaling. */
 static bool has_trained(const char *directory)
 {
-    static const char *const names[] = {
-        "ledger", "checkpoint", "checkpoint.1", "model.safetensors", "history.csv", "scale.json"};
+    static const char *const names[] = {"ledger", "checkpoint", "checkpoint.1", "model.safetensors",
+        "history.csv", "scale.json", PRIVACY_TOLD_FILE};
     bool found = false;
     DIR *stream = opendir(directory);
     struct dirent *entry;
@@ -171,6 +173,17 @@ int privacy_account_check_absent(const char *directory, struct sgp_error *error)
 }
 
 /* ---- writing ---- */
+
+int privacy_account_note_told(const char *directory, struct sgp_error *error)
+{
+    char path[PATH_BYTES];
+    struct sgp_atomic_file file;
+    (void)snprintf(path, PATH_BYTES, "%s/" PRIVACY_TOLD_FILE, directory);
+    if (access(path, F_OK) == 0)
+        return 0;
+    const int code = sgp_atomic_open(&file, path, SGP_ATOMIC_PRIVATE, error);
+    return code < 0 ? code : sgp_atomic_commit(&file, error);
+}
 
 /* One slot is always whole: the older one is filled, and its checksum is set last. */
 static void write_slot(struct privacy_account *account)

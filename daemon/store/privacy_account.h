@@ -21,6 +21,7 @@
 #include "sgp/types.h"
 
 #define PRIVACY_ACCOUNT_FILE "privacy"
+#define PRIVACY_TOLD_FILE "told"
 
 struct privacy_sum {
     uint64_t steps;
@@ -45,6 +46,10 @@ int privacy_account_open(struct privacy_account *account, const char *directory,
 /* Before this node does anything with its rows that is not counted. Returns 0, or SGP_E_STATE if
  * the directory has an account, sound or not: it would not know of that. */
 int privacy_account_check_absent(const char *directory, struct sgp_error *error);
+
+/* Before statistics of the rows of this node leave: remember for good that they were told, in the
+ * empty file DIRECTORY/told. The directory is locked by the caller. Returns 0 or -errno. */
+int privacy_account_note_told(const char *directory, struct sgp_error *error);
 
 /* Charge for so many steps of this cost each, unless the sum would be above epsilon at delta.
  * Returns whether the steps may be taken. They may not either if they would have to be set aside on

@@ -213,6 +213,24 @@ class Private(FleetTest):
         self.assertEqual(f.check()[0], 0)
 
 
+    def test_statistics_that_were_told_are_not_forgotten(self):
+        """The nodes have not agreed on a scaling, because n2 is absent. What n0 told has left all the same."""
+        plain = {**PRIVATE, "privacy.epsilon": None, "data.scale": "fleet"}
+        f = self.fleet(3, phases=[[(0, 1), (1, 2), (2, 0)]], options=plain)
+        f.start([0, 1])
+        f.wait("n1 to have the figures of n0 and lack those of n2 alone",
+               lambda: waits_for(f.nodes[1], "n2"))
+        f.nodes[0].end()
+        self.assertNotIn("scale.json", os.listdir(f.nodes[0].directory))
+        f.write_configuration(0, private(), {})
+        status, said = f.check()
+        self.assertNotEqual(status, 0, said)
+        self.assertIn("--privacy-spent", said)
+        f.nodes[0].start()
+        self.assertNotEqual(f.nodes[0].process.wait(fleet.PATIENCE), 0)
+        subprocess.run([*f.command(f.nodes[0]), "--privacy-spent", "0"], stdout=subprocess.DEVNULL, check=True)
+        self.assertEqual(f.check()[0], 0)
+
 class Reload(FleetTest):
     def test_a_file_with_owners_is_refused(self):
         """A worker that has spent its epsilon would block its owner. The algorithm is that of the start, so it refuses owners."""
@@ -227,6 +245,11 @@ class Reload(FleetTest):
         self.assertIn("owns the vector, which algorithm sgp has no use for", said.decode())
         number = f.nodes[0].status()["round"]
         f.wait_round(0, number + 3)
+
+
+def waits_for(node, name):
+    status = node.status()
+    return status and (status["waiting"] or {}).get("peer") == name
 
 
 def steps(status):
