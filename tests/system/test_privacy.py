@@ -15,6 +15,7 @@ from fleet import FleetTest
 PRIVATE = {"train.epochs": None, "train.rounds": "60", "train.batch": "20", "privacy.epsilon": "4",
            "train.checkpoint_seconds": "0", "optimizer.kind": "sgd", "optimizer.learning_rate": "4",
            "data.shards": "none"}
+REPORT, NO_ROWS = 4, "2"  # a kind of bulletin; the state of a report, as its word
 
 
 def private(**more):
@@ -23,14 +24,15 @@ def private(**more):
 
 
 class Recorder(Between):
-    """Keeps what the source says: a stream for each connection."""
+    """Keeps what the source says (`of` is 0), or the target (1): a stream for each connection."""
 
-    def __init__(self):
+    def __init__(self, of):
         super().__init__(None)  # the port of the target is known later
+        self.of = of
         self.streams = []
 
     def carry(self, one, other, which, kept):
-        if which == 0:
+        if which == self.of:
             self.streams.append(kept[which])
         while data := one.recv(65536):
             kept[which].extend(data)
@@ -258,13 +260,15 @@ def steps(status):
 
 class Wire(FleetTest):
     def test_only_noisy_parameters_leave(self):
-        """All that node 0 says to node 1 is of kinds that tell nothing of its rows; its fingerprint names no rows; a report,
-        asked for by another node, has no measures; and its metrics have no figure of rows."""
-        line = Recorder()
-        self.addCleanup(line.close)
-        f = self.fleet(2, phases=[[(0, 1), (1, 0)]], dial={(0, 1): line.port},
+        """All that node 0 says to node 1, whoever has dialled, is of kinds that tell nothing of its rows; its fingerprint names
+        no rows; a report, asked for by another node, has no measures; and its metrics have no figure of rows."""
+        lines = [Recorder(0), Recorder(1)]  # n0 dials n1, and is dialled by it
+        for line in lines:
+            self.addCleanup(line.close)
+        f = self.fleet(2, phases=[[(0, 1), (1, 0)]], dial={(0, 1): lines[0].port, (1, 0): lines[1].port},
                        options=private(data__holdout="0.3", data__shards="round-robin"))
-        line.target_port = f.ports[1]
+        for line, target in zip(lines, (1, 0)):
+            line.target_port = f.ports[target]
         f.start()
         f.wait_state("finished")
         self.assertIsNotNone(f.nodes[0].status()["test_accuracy"], "the node measures for itself")
@@ -278,14 +282,20 @@ class Wire(FleetTest):
         header = f.nodes[0].get("/v1/model")[1][:4096].decode("latin-1")
         for tag in ("test_rows", "test_loss", "test_accuracy", "train_loss", "epoch"):
             self.assertNotIn('"%s"' % tag, header)
-        said = [frame for stream in line.streams for frame in frames(stream)]
-        hellos = [peer.meant(kind, body) for kind, body in said if kind == peer.HELLO]
-        self.assertTrue(hellos)
-        for hello in hellos:
-            self.assertEqual(hello[12], 0, "the digest of the data")
-        bulletins = [peer.meant(kind, body) for kind, body in said if kind == peer.BULLETIN]
-        for bulletin in bulletins:
-            self.assertNotRegex(bulletin[6], "measured|loss|accuracy|matrix")
+        said = [frame for line in lines for stream in line.streams for frame in frames(stream)]
+        for greeting, place in ((peer.HELLO, 12), (peer.WELCOME, 11)):
+            greetings = [peer.meant(kind, body) for kind, body in said if kind == greeting]
+            self.assertTrue(greetings)
+            for fields in greetings:
+                self.assertEqual(fields[place], 0, "the digest of the data")
+        told = [bulletin for bulletin in (peer.meant(kind, body) for kind, body in said if kind == peer.BULLETIN) if bulletin[6]]
+        self.assertIn("n0", [bulletin[1] for bulletin in told], "n0 has told a report of its own")
+        for kind, _, _, _, size, first, text in told:
+            self.assertEqual((kind, first, size), (REPORT, 0, len(text)), "all of a report")
+            words = text.split()
+            after_wishes = words[2 + int(words[1]):]
+            self.assertEqual(len(after_wishes), 4, "run, label, whether it is final, state; and no measures: " + text)
+            self.assertEqual(after_wishes[3], NO_ROWS, text)
         row = next(node for node in f.nodes[1].json("/v1/fleet")["nodes"] if node["name"] == "n0")
         self.assertEqual(row["state"], "finished", "n1 has heard of n0's end")
         for name in ("loss", "test_loss", "test_accuracy", "epoch", "samples_per_second"):
@@ -293,8 +303,8 @@ class Wire(FleetTest):
         self.assertEqual([row[name] for name in ("promised", "promised_epsilon", "promised_delta")], ["counted", 4, 1e-5])
         self.assertEqual(f.nodes[1].status()["unlike_privacy"], [])
         kinds = {kind for kind, _ in said}
-        self.assertLessEqual(kinds, {peer.HELLO, peer.BEAT, peer.SHARE, peer.GOODBYE, peer.CHUNK, peer.PULL, peer.BULLETIN,
-                                     peer.SUMMARY, peer.ROW})
+        self.assertLessEqual(kinds, {peer.HELLO, peer.WELCOME, peer.BEAT, peer.CREDIT, peer.SHARE, peer.ACK, peer.GOODBYE, peer.CHUNK,
+                                     peer.PULL, peer.BULLETIN, peer.SUMMARY, peer.ROW})
 
 
 if __name__ == "__main__":
