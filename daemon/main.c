@@ -150,7 +150,31 @@ static int refuse(const struct sgp_error *error, bool check)
                                     : EXIT_STATUS_CONFIG;
 }
 
-/* What private steps have cost, and how many may follow; or that there must be no account. */
+/* What private steps have cost, and how many may follow. Of a run that goes on, the counted steps
+ * were taken already. */
+static void print_account(
+    const struct config *config, const struct prepared *prepared, const struct privacy_sum *spent)
+{
+    const struct prepared_privacy *privacy = &prepared->privacy;
+    const uint64_t counted = runs_goes_on(prepared) ? spent->steps : 0;
+    const uint64_t steps = counted < privacy->steps ? privacy->steps - counted : 0;
+    char text[SGP_TEXT_BYTES];
+    (void)printf("counted    %llu steps so far, epsilon %.4g\n"
+                 "left       %llu more steps within epsilon\n",
+        (unsigned long long)spent->steps, sgp_privacy_epsilon(&spent->cost, config->privacy_delta),
+        (unsigned long long)sgp_privacy_steps_left(
+            &spent->cost, &privacy->step, config->privacy_epsilon, config->privacy_delta));
+    if (spent->steps > 0 && steps > 0) {
+        struct sgp_privacy_cost all = spent->cost;
+        sgp_privacy_add(&all, &privacy->step, steps);
+        (void)printf("           epsilon %.4g after the %llu steps to come\n",
+            sgp_privacy_epsilon(&all, config->privacy_delta), (unsigned long long)steps);
+    }
+    if (prepared_lacks_epsilon(prepared, &spent->cost, steps, text))
+        (void)printf("warning: %s\n", text);
+}
+
+/* Show the account, or report that there must be none. */
 static int check_account(
     const struct config *config, const struct prepared *prepared, struct sgp_error *error)
 {
@@ -161,14 +185,9 @@ static int check_account(
     if (!privacy->on)
         return privacy_account_check_absent(config->state_directory, error);
     int code = privacy_account_read(config->state_directory, config->name, error, &spent);
-    if (code < 0)
-        return code;
-    (void)printf("counted    %llu steps so far, epsilon %.4g\n"
-                 "left       %llu more steps within epsilon\n",
-        (unsigned long long)spent.steps, sgp_privacy_epsilon(&spent.cost, config->privacy_delta),
-        (unsigned long long)sgp_privacy_steps_left(
-            &spent.cost, &privacy->step, config->privacy_epsilon, config->privacy_delta));
-    return 0;
+    if (code == 0)
+        print_account(config, prepared, &spent);
+    return code;
 }
 
 /* Print what would run, and where. *prepared is the caller's. */

@@ -116,6 +116,17 @@ void privacy_tell(const struct daemon *daemon, struct sgp_fleet_row *row)
 
 /* ---- counted steps ---- */
 
+void privacy_forecast(const struct daemon *daemon)
+{
+    const struct prepared *prepared = daemon->prepared;
+    const sgp_round left = prepared->rounds - sgp_node_round(daemon->node);
+    const uint64_t steps = left > 0 ? (uint64_t)left * daemon->config->local_steps : 0;
+    char text[SGP_TEXT_BYTES];
+    if (prepared->privacy.on &&
+        prepared_lacks_epsilon(prepared, &daemon->privacy.counted.cost, steps, text))
+        sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING, "event=warning text=\"%s\"", text);
+}
+
 static double epsilon_now(const struct daemon *daemon)
 {
     return sgp_privacy_epsilon(&daemon->privacy.counted.cost, daemon->config->privacy_delta);

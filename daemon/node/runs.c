@@ -73,6 +73,15 @@ int runs_end(struct daemon *daemon, struct sgp_error *error)
     return code;
 }
 
+bool runs_goes_on(const struct prepared *prepared)
+{
+    const struct sgp_run model = model_of(prepared);
+    struct sgp_run_plan plan;
+    struct sgp_error unused = {0}; /* runs_print tells it */
+    return sgp_run_plan(prepared->config->state_directory, &model, &unused, &plan) == 0 &&
+           plan.run.begun;
+}
+
 int runs_print(FILE *stream, const struct prepared *prepared, struct sgp_error *error)
 {
     const char *directory = prepared->config->state_directory;

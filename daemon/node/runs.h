@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The node's run (sgp/run.h): continued, or set aside. Thread: the loop thread. runs_print: before
- * the loop. */
+/* The node's run (sgp/run.h): continued, or set aside. Thread: the loop thread. runs_print and
+ * runs_goes_on: before the loop. */
 #ifndef SGPD_RUNS_H
 #define SGPD_RUNS_H
 
@@ -18,6 +18,9 @@ void runs_settle(struct daemon *daemon);
 /* At the end, if a reset was ordered: set the files of the run aside. 0, or negative with
  * *error. */
 int runs_end(struct daemon *daemon, struct sgp_error *error);
+
+/* For `sgpd --check`: whether a start would go on with a run that has begun. */
+bool runs_goes_on(const struct prepared *prepared);
 
 /* For `sgpd --check`: report what a start would do. 0, or negative with *error. */
 int runs_print(FILE *stream, const struct prepared *prepared, struct sgp_error *error);

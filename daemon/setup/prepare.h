@@ -32,12 +32,11 @@ struct prepare_term { /* one term of a node's memory */
 };
 
 struct prepared_privacy {
-    bool on;             /* the steps of this node are private */
-    double chance;       /* of each row to be in a step */
-    double noise;        /* as a multiple of the clipping length */
-    uint64_t steps;      /* of all rounds */
-    uint64_t affordable; /* as many steps as epsilon allows, if nothing was spent before */
-    double epsilon;      /* of the steps of all rounds */
+    bool on;        /* the steps of this node are private */
+    double chance;  /* of each row to be in a step */
+    double noise;   /* as a multiple of the clipping length */
+    uint64_t steps; /* of all rounds */
+    double epsilon; /* of the steps of all rounds, if nothing was spent before */
     struct sgp_privacy_cost step;
 };
 
@@ -166,6 +165,11 @@ bool prepared_takes_outer_steps(const struct prepared *prepared);
 bool prepared_codes_copies(const struct prepared *prepared);
 /* Whether the node keeps a copy: that of its owner, or that of its workers. */
 bool prepared_keeps_copy(const struct prepared *prepared);
+
+/* Whether epsilon ends before so many private steps, with what was spent before; then `text` is the
+ * warning. */
+bool prepared_lacks_epsilon(const struct prepared *prepared, const struct sgp_privacy_cost *spent,
+    uint64_t steps, char text[SGP_TEXT_BYTES]);
 
 /* One more warning. */
 void prepared_warn(struct prepared *prepared, const char *format, ...) SGP_PRINTF(2, 3);

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
 /* In files with owners a worker without a step gives no update, and its owner would wait. Where no
  * node waits for others, one without steps would run ahead of all, and step_by_rate would raise the
@@ -42,15 +43,7 @@ static int find_noise(struct prepared *p, struct sgp_error *error)
 static void warn(struct prepared *p)
 {
     const struct config *config = p->config;
-    const struct prepared_privacy *privacy = &p->privacy;
     const uint64_t rows = p->data.train->rows;
-    if (privacy->affordable < privacy->steps)
-        prepared_warn(p,
-            "%s:%u: [privacy] epsilon is spent after %" PRIu64 " of %" PRIu64
-            " steps; from then on this node mixes without steps: give more noise, fewer rounds or "
-            "a smaller batch",
-            config->file, config->lines[CONFIG_ID_PRIVACY_EPSILON], privacy->affordable,
-            privacy->steps);
     if (config->privacy_delta * (double)rows >= 1)
         prepared_warn(p,
             "%s:%u: [privacy] delta is 1 / rows or more: telling a whole row at random would be "
@@ -76,12 +69,26 @@ int prepare_privacy(struct prepared *p, struct sgp_error *error)
         return code;
     privacy->on = true;
     sgp_privacy_step(privacy->chance, privacy->noise, &privacy->step);
-    privacy->affordable = sgp_privacy_steps_left(
-        &all, &privacy->step, config->privacy_epsilon, config->privacy_delta);
     sgp_privacy_add(&all, &privacy->step, privacy->steps);
     privacy->epsilon = sgp_privacy_epsilon(&all, config->privacy_delta);
     p->settings.privacy =
         (struct sgp_learner_privacy){.clip = config->privacy_clip, .noise = privacy->noise};
     warn(p);
     return 0;
+}
+
+bool prepared_lacks_epsilon(const struct prepared *p, const struct sgp_privacy_cost *spent,
+    uint64_t steps, char text[SGP_TEXT_BYTES])
+{
+    const struct config *config = p->config;
+    const uint64_t left = sgp_privacy_steps_left(
+        spent, &p->privacy.step, config->privacy_epsilon, config->privacy_delta);
+    if (left >= steps)
+        return false;
+    (void)snprintf(text, SGP_TEXT_BYTES,
+        "%s:%u: [privacy] epsilon is spent after %" PRIu64 " of the %" PRIu64
+        " steps to come; from then on this node mixes without steps: give more noise, fewer rounds "
+        "or a smaller batch",
+        config->file, config->lines[CONFIG_ID_PRIVACY_EPSILON], left, steps);
+    return true;
 }

@@ -2,6 +2,7 @@
 """Private steps with real daemons: test_privacy.py SGPD. What they cost, what ends them, and what must not leave."""
 import os
 import random
+import re
 import signal
 import struct
 import subprocess
@@ -232,6 +233,34 @@ class Private(FleetTest):
         self.assertNotEqual(f.nodes[0].process.wait(fleet.PATIENCE), 0)
         subprocess.run([*f.command(f.nodes[0]), "--privacy-spent", "0"], stdout=subprocess.DEVNULL, check=True)
         self.assertEqual(f.check()[0], 0)
+
+    def test_the_forecast_knows_what_was_spent(self):
+        """Epsilon is enough for 60 steps, and for a second run of 60 it is not. A run that is done has no steps to come."""
+        options = private(privacy__epsilon="1.5", privacy__noise="2")
+        f = self.fleet(2, options=options)
+        self.assertNotIn("warning", f.check()[1])
+        for _ in range(2):
+            f.start()
+            f.wait_state("finished")
+            for node in f.nodes:
+                node.end()
+        self.assertNotIn("mixes without steps", f.check()[1] + f.nodes[0].log())
+        for i in range(2):
+            f.write_configuration(i, {**options, "model.layers": "dense 4 relu, dense 2"}, {})
+        said = f.check()[1]
+        left = int(re.search(r"left +(\d+) more steps", said)[1])
+        self.assertEqual(left, 32)  # this and the epsilon of 120 steps: by the reference
+        warning = (r"n0.conf:\d+: \[privacy\] epsilon is spent after %d of the 60 steps to come; from then on this node mixes "
+                   "without steps: give more noise, fewer rounds or a smaller batch" % left)
+        self.assertRegex(said, "warning: .*" + warning)
+        epsilon = float(re.search(r"epsilon (\S+) after the 60 steps to come", said)[1])
+        self.assertEqual(epsilon, 1.701)
+        f.start()
+        for status in f.wait_state("finished"):
+            self.assertTrue(status["privacy_spent"])
+            self.assertEqual(steps(status), 60 + left)
+        self.assertRegex(f.nodes[0].log(), 'event=warning text="\\S*' + warning)
+
 
 class Reload(FleetTest):
     def test_a_file_with_owners_is_refused(self):
