@@ -31,7 +31,7 @@ def read_page():
         count = int(last or first) - int(first) + 1
         values += [peer.ZEROS[form] for form in peer.PRINT] if field == "fingerprint" else [ZERO[form]] * count
         assert len(values) == int(first) + count, (kind, field)
-    assert len(known) == 20 and len(behind) == 4, (sorted(known), behind)
+    assert len(known) == 22 and len(behind) == 4, (sorted(known), behind)
     last = {peer.WELCOME: [False]} # `rows`, which came later
     return {kind: values + behind + last.get(kind, []) for kind, values in known.items()}
 
