@@ -49,13 +49,15 @@ static void add(struct extremes *extremes, const struct view_node *node)
         return;
     }
     extremes->age = fmax(extremes->age, node->age);
-    if (node->stale) {
+    if (node->stale && !view_has_ended(&row)) {
         extremes->stale++;
         return;
     }
     for (int state = SGP_NODE_JOINING; state <= SGP_NODE_DRAINING; state++)
         extremes->in_state[state] +=
             strcmp(row.state, sgp_node_state_name((enum sgp_node_state)state)) == 0;
+    if (node->stale)
+        return;
     for (size_t i = 0; i < FIGURES; i++) { /* fmin and fmax leave out NaN */
         extremes->least[i] = fmin(extremes->least[i], figure_of(&row, i));
         extremes->greatest[i] = fmax(extremes->greatest[i], figure_of(&row, i));
@@ -80,7 +82,9 @@ static void print_value(
 static void print_nodes(FILE *stream, const struct extremes *extremes)
 {
     print_head(stream, "sgpd_fleet_nodes", "gauge",
-        "Nodes of the topology file by state; stale: their row is old; unknown: none has come.");
+        "Nodes of the topology file by state; stale: not ended, and their row is old; unknown: "
+        "none "
+        "has come.");
     for (int state = SGP_NODE_JOINING; state <= SGP_NODE_DRAINING; state++)
         (void)fprintf(stream, "sgpd_fleet_nodes{state=\"%s\"} %" PRIu64 "\n",
             sgp_node_state_name((enum sgp_node_state)state), extremes->in_state[state]);

@@ -110,13 +110,6 @@ static void publish(struct daemon *daemon)
     own->withheld = withholds(daemon);
 }
 
-/* A node whose last row says that it ends is expected to be unheard-of. */
-static bool has_ended(const struct sgp_fleet_row *row)
-{
-    return strcmp(row->state, sgp_node_state_name(SGP_NODE_FINISHED)) == 0 ||
-           strcmp(row->state, sgp_node_state_name(SGP_NODE_DRAINING)) == 0;
-}
-
 static void tell_change(const struct daemon *daemon, uint32_t index, bool stale)
 {
     const struct sgp_fleet_view view = sgp_fleet_look(daemon->fleet, index, events_now());
@@ -124,7 +117,7 @@ static void tell_change(const struct daemon *daemon, uint32_t index, bool stale)
     if (sgp_fleet_row_read(view.text, &row) < 0)
         return;
     if (stale)
-        sgp_log(&daemon->log->sink, has_ended(&row) ? SGP_LEVEL_INFO : SGP_LEVEL_WARNING,
+        sgp_log(&daemon->log->sink, view_has_ended(&row) ? SGP_LEVEL_INFO : SGP_LEVEL_WARNING,
             "event=unheard_of peer=%s state=%s round=%" PRId64
             " age=%.1f reason=\"no node has a fresh row of it\"",
             view.name, row.state, row.round, seconds_between(0, view.age));

@@ -22,6 +22,7 @@
 #include "sgp/trainer.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* What is needed to predict, or to export the model. Borrowed; outlives the server. */
 struct view_model {
@@ -453,6 +454,13 @@ struct view_reports {
 };
 
 /* Any thread; NULL is fine. */
+/* Whether the row says that its node has finished or drains: it is expected to be unheard-of. */
+static inline bool view_has_ended(const struct sgp_fleet_row *row)
+{
+    return strcmp(row->state, sgp_node_state_name(SGP_NODE_FINISHED)) == 0 ||
+           strcmp(row->state, sgp_node_state_name(SGP_NODE_DRAINING)) == 0;
+}
+
 static inline void view_reports_free(struct view_reports *reports)
 {
     for (uint32_t i = 0; reports != NULL && i < reports->count; i++)

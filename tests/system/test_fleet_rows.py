@@ -89,6 +89,17 @@ class Fleet(fleet.FleetTest):
         for index in (0, 2):
             f.wait_log(index, "event=heard_of peer=n1")
 
+    def test_a_node_that_has_finished_and_stopped_is_finished(self):
+        f = self.fleet(2, phases=[[(0, 1), (1, 0)]], options={"train.epochs": None, "train.rounds": "20"})
+        f.start()
+        self.all_say(f, "n1", lambda row: row["state"] == "finished")
+        f.nodes[1].end()
+        self.all_say(f, "n1", lambda row: row["stale"], [f.nodes[0]])
+        metrics = f.nodes[0].get("/metrics")[1].decode()
+        self.assertIn('sgpd_fleet_nodes{state="stale"} 0\n', metrics)
+        ended = [int(n) for n in re.findall(r'sgpd_fleet_nodes{state="(?:finished|draining)"} (\d+)\n', metrics)]
+        self.assertEqual(sum(ended), 2)
+
     def test_a_node_that_starts_again_is_not_shown_by_its_old_row(self):
         f = self.fleet(3, phases=[[(0, 1), (1, 0), (1, 2), (2, 1)]], options=FOREVER)
         f.start()
