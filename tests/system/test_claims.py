@@ -284,12 +284,13 @@ class Wire(AttachTest):
     LOSS, TEST_LOSS, ACCURACY, EPOCH, ROWS = 0.123456789, 0.345678912, 0.876543219, 17.6543219, 3123456789
 
     def spoken(self, claim):
-        line = Recorder()
-        self.addCleanup(line.close)
-        f = self.fleet(2, phases=PAIR, dial={(0, 1): line.port}, own={i: {"control.attach": "n%d.attach" % i} for i in range(2)}, options={
+        lines = [Recorder(0), Recorder(1)]  # n0 dials n1, and is dialled by it
+        for line in lines:
+            self.addCleanup(line.close)
+        f = self.fleet(2, phases=PAIR, dial={(0, 1): lines[0].port, (1, 0): lines[1].port}, own={i: {"control.attach": "n%d.attach" % i} for i in range(2)}, options={
             "model.kind": "attached", "model.layers": None, "data.train": None, "data.label": None, "data.classes": None,
             "data.holdout": None, "train.epochs": None, "train.batch": None, "optimizer.learning_rate": None, "train.rounds": "12"})
-        line.target_port = f.ports[1]
+        lines[0].target_port, lines[1].target_port = f.ports[1], f.ports[0]
         f.start()
         raw = [Program(self.path(f, i), [0.5, 0.25]) for i in range(2)]
         for program in raw:
@@ -319,7 +320,8 @@ class Wire(AttachTest):
                          (self.LOSS, self.TEST_LOSS, self.ACCURACY, 12 * self.ROWS))
         for node in f.nodes:
             node.end()
-        return b"".join(bytes(stream) for stream in line.streams), [frame for stream in line.streams for frame in frames(stream)]
+        streams = [stream for line in lines for stream in line.streams]
+        return b"".join(bytes(stream) for stream in streams), [frame for stream in streams for frame in frames(stream)]
 
     def needles(self):
         """Each figure as text, and as each kind of number that a message may have."""
@@ -337,7 +339,7 @@ class Wire(AttachTest):
         said, all_frames = self.spoken(claim=True)
         self.assertEqual([what for what, needle in self.needles().items() if needle in said], [])
         kinds = {kind for kind, _ in all_frames}
-        self.assertLessEqual(kinds, {peer.HELLO, peer.BEAT, peer.SHARE, peer.ESTIMATE, peer.GOODBYE, peer.CHUNK, peer.PULL, peer.BULLETIN,
+        self.assertLessEqual(kinds, {peer.HELLO, peer.WELCOME, peer.BEAT, peer.CREDIT, peer.ACK, peer.SHARE, peer.ESTIMATE, peer.GOODBYE, peer.CHUNK, peer.PULL, peer.BULLETIN,
                                      peer.SUMMARY, peer.ROW})
         told = [words for words in (peer.meant(kind, body)[2].split() for kind, body in all_frames if kind == peer.ROW
                                     and peer.meant(kind, body)[0] == "n0")]
