@@ -175,12 +175,14 @@ static void add_disagreement(json_t *reasons, const json_t *status)
 {
     size_t index;
     json_t *other;
+    const bool models = ctl_real_of(status, "weight") > 0;
     json_array_foreach(json_object_get(status, "disagrees"), index, other)
     {
         add(reasons,
-            "it has ended with another model than %s: %.3g apart; start both again to mix once "
+            "%s has ended with another model than %s: %.3g apart; start both again to mix once "
             "more, or give more [train] final_cycles",
-            ctl_text_of(other, "peer", "?"), json_number_value(json_object_get(other, "distance")));
+            ctl_text_of(other, "peer", "?"), models ? "this node" : "another neighbour",
+            json_number_value(json_object_get(other, "distance")));
     }
 }
 

@@ -117,7 +117,7 @@ static const struct sgp_sketch *reference(const struct sgp_node *node)
     if (!node->ending.empty)
         return &node->ending.sketch;
     SGP_EACH_LINK (link, node) {
-        if (has_said_sketch(link) && sgp_core_is_up(link))
+        if (has_said_sketch(link) && sgp_core_has_ended(node, link) && sgp_core_is_up(link))
             return &link->end.ended.sketch;
     }
     return NULL;
