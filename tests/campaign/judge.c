@@ -85,7 +85,7 @@ static int judge_agreement(
             sgp_sim_estimate(sim, peer.peer, other);
             const float most = apart_at_most(own, (uint32_t)campaign->options.dimension);
             for (uint32_t c = 0; c < campaign->options.dimension; c++)
-                if (!(fabsf(own[c] - other[c]) <= most))
+                if (!isfinite(most) || !(fabsf(own[c] - other[c]) <= most))
                     return sgp_fail(error, SGP_E_STATE,
                         "%s and %s have finished, and their models differ by %.3g",
                         campaign->topology->nodes[i].name,
