@@ -20,7 +20,7 @@ from tls_peer import CipheredPeer, Refused
 
 ACCEPTED, UNKNOWN, USED, EXPIRED, OTHER_NAME = 1, 2, 3, 4, 5
 EXPORTER = 2  # GNUTLS_CB_TLS_EXPORTER
-WRONG = 10000
+WRONG = 10000 if "SGP_LONG" in os.environ else 300
 NEUTRAL = [1, False, 0, None, 0, None]  # a pulse that tells nothing: joining, round 0
 
 
@@ -328,7 +328,7 @@ class Guests(Fleet2):
         self.assertEqual(guest.receive(peer.GOODBYE)[1][0], 3)
         self.assertEqual(self.states(), {"n2": "open"})
 
-    def test_ten_thousand_wrong_secrets(self):
+    def test_wrong_secrets_cost_bounded_work(self):
         invitation = self.invite()
         guest = self.guest()  # its key is there before memory is measured
         guest.close()
@@ -350,7 +350,8 @@ class Guests(Fleet2):
         lines = self.node.log().count("event=refused")
         self.assertGreater(lines, 0)
         self.assertLess(lines, WRONG // 4)
-        self.assertIn("lines_dropped=", self.node.log())
+        if "SGP_LONG" in os.environ:  # beyond the interval of the limit, with the first line of the next one
+            self.assertIn("lines_dropped=", self.node.log())
         self.assertEqual(self.states(), {"n2": "open"})
         self.join(invitation)  # and the right one is as good as before
         self.assert_trains()
