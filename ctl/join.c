@@ -157,17 +157,21 @@ static void put_configuration(const struct joining *joining, const char *setting
         (void)fputs("; Name this node's rows:\n; [data]\n; train = FILE\n", file);
 }
 
-/* The configuration as text, which a daemon would read. */
+/* The configuration as text, which a daemon would read. The inviter may lie: of what is for this
+ * machine to set, its settings must have nothing. */
 static enum ctl_exit make_configuration(
     const struct joining *joining, const char *settings, char **ret_text, size_t *ret_bytes)
 {
     struct sgp_error error = {0};
     struct config config;
-    FILE *file = open_memstream(ret_text, ret_bytes);
-    if (file == NULL)
-        return ctl_fail(joining->ctl, CTL_FAILED, "out of memory");
-    put_configuration(joining, settings, file);
-    int code = fclose(file) == 0
+    int code = config_shared_check(settings, &error);
+    FILE *file = code == 0 ? open_memstream(ret_text, ret_bytes) : NULL;
+    if (code == 0 && file == NULL)
+        code = sgp_fail(&error, -ENOMEM, "out of memory");
+    if (file != NULL)
+        put_configuration(joining, settings, file);
+    if (file != NULL)
+        code = fclose(file) == 0
                    ? config_parse(joining->conf, *ret_text, *ret_bytes, &error, &config)
                    : sgp_fail(&error, -ENOMEM, "out of memory");
     if (code < 0)

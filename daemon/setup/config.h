@@ -427,6 +427,11 @@ int config_colocated(struct config *config, const char *name, uint64_t inputs,
  * filled (config_shared.c). */
 int config_shared(const char *file, struct sgp_error *error, char **ret_text);
 
+/* Whether a text, which may be hostile, has only what config_shared writes: whole lines, the first
+ * of them a section, without a key of one machine and without a path. Values and unknown keys are
+ * for config_parse to judge. Returns 0, SGP_E_CONFIG with what must not be there, or -ENOMEM. */
+int config_shared_check(const char *text, struct sgp_error *error);
+
 /* Report an error that was found in a key after reading. Fill *error with `FILE:LINE: [section]
  * key: ...`, and return code. The message is formatted like printf. A key that is not in the file
  * has no line. */

@@ -25,22 +25,27 @@ static bool is_shared(const char *section, const char *key)
     return true;
 }
 
+/* Whether a value is a file of one machine. */
+static bool is_file(const char *section, const char *key, const char *value)
+{
+    const size_t length = strcspn(value, " \t");
+    const char *rest = value + length + strspn(value + length, " \t"); /* a comment, or nothing */
+    const bool word = (length == 4 && strncmp(value, "none", length) == 0) ||
+                      (length == 5 && strncmp(value, "fleet", length) == 0);
+    return strcmp(section, "data") == 0 && strcmp(key, "scale") == 0 &&
+           !(word && (*rest == '\0' || *rest == '#' || *rest == ';'));
+}
+
+/* ---- what is sent ---- */
+
 struct copying {
     FILE *into;
     char section[SGP_NAME_BYTES], key[SGP_NAME_BYTES]; /* of the line before */
 };
 
-/* A value that is a file of this machine is copied as a comment: the joiner has another path. */
-static bool is_file(const char *section, const char *key, const char *value)
-{
-    const size_t length = strcspn(value, " \t"); /* a comment may follow */
-    return strcmp(section, "data") == 0 && strcmp(key, "scale") == 0 &&
-           !(length == 4 && strncmp(value, "none", length) == 0) &&
-           !(length == 5 && strncmp(value, "fleet", length) == 0);
-}
-
-/* inih's handler. The same key again is a line that continues its value, since a reader of
- * configurations refuses a key that is given twice. */
+/* inih's handler. A file of this machine is copied as a comment, since the joiner has another path.
+ * The same key again is a line that continues its value, since a reader of configurations
+ * refuses a key that is given twice. */
 static int on_pair(void *user, const char *section, const char *key, const char *value)
 {
     struct copying *copying = user;
@@ -81,4 +86,47 @@ int config_shared(const char *file, struct sgp_error *error, char **ret_text)
         "%s: cannot be read now; the joiner gets its "
         "settings from it",
         file);
+}
+
+/* ---- what has come ---- */
+
+struct judging {
+    struct sgp_error *error;
+    int code;
+};
+
+/* inih's handler. */
+static int judge_pair(void *user, const char *section, const char *key, const char *value)
+{
+    struct judging *judging = user;
+    if (judging->code < 0)
+        return 0;
+    if (section[0] == '\0' || !is_shared(section, key))
+        judging->code = sgp_fail(judging->error, SGP_E_CONFIG,
+            "[%s] %s is for each node to set, and must not be sent", section, key);
+    else if (is_file(section, key, value))
+        judging->code = sgp_fail(judging->error, SGP_E_CONFIG,
+            "[%s] %s is a file of another machine; only none and fleet can be sent", section, key);
+    return judging->code == 0;
+}
+
+int config_shared_check(const char *text, struct sgp_error *error)
+{
+    struct judging judging = {.error = error};
+    const size_t bytes = strlen(text);
+    if (bytes == 0)
+        return 0;
+    if (text[0] != '[' || text[bytes - 1] != '\n')
+        return sgp_fail(
+            error, SGP_E_CONFIG, "they must begin with a [section], and end with a whole line");
+    FILE *file = fmemopen((char *)(uintptr_t)text, bytes, "r");
+    if (file == NULL)
+        return sgp_fail(error, -ENOMEM, "out of memory");
+    const int line = ini_parse_file(file, judge_pair, &judging);
+    (void)fclose(file);
+    if (judging.code < 0)
+        return judging.code;
+    return line == 0 ? 0
+                     : sgp_fail(error, line < 0 ? -ENOMEM : SGP_E_CONFIG,
+                           "line %d is not a line of a configuration", line);
 }

@@ -552,10 +552,59 @@ Test(config, a_joiner_gets_what_all_nodes_share)
     free(shared);
     shared = shared_of("[data]\nscale = fleet ; by all\n");
     cr_assert_not_null(strstr(shared, "\nscale = fleet"));
+    cr_assert(zero(int, config_shared_check(shared, NULL)));
     free(shared);
     struct sgp_error error = {0};
     cr_assert(eq(int, config_shared("/nowhere/n.conf", &error, &shared), -EIO));
     cr_assert_not_null(strstr(error.text, "/nowhere/n.conf: cannot be read now"));
+}
+
+static int check_shared(const char *section, const char *key, const char *value)
+{
+    char text[512];
+    struct sgp_error error = {0};
+    (void)snprintf(text, sizeof text, "[%s]\n%s = %s\n", section, key, value);
+    const int code = config_shared_check(text, &error);
+    (void)snprintf(text, sizeof text, "[%s] %s is ", section, key);
+    cr_assert(code == 0 || strstr(error.text, text) == error.text, "%s", error.text);
+    return code;
+}
+
+/* A lying inviter: the keys of one machine are written here a second time, one by one. */
+Test(config, a_joiner_takes_no_key_of_its_own_machine)
+{
+    static const char *const own[][2] = {{"node", "name"}, {"node", "state_directory"},
+        {"node", "key"}, {"topology", "file"}, {"train", "start"}, {"train", "threads"},
+        {"train", "checkpoint_seconds"}, {"train", "when_done"}, {"data", "train"},
+        {"data", "labels"}, {"data", "test"}, {"data", "test_labels"}, {"network", "listen"},
+        {"control", "socket"}, {"control", "attach"}, {"log", "level"}, {"log", "events"},
+        {"log", "trace"}, {"log", "tensorboard"}};
+    const size_t count = sizeof own / sizeof *own;
+    size_t refused = 0;
+    for (size_t i = 0; i < count; i++)
+        cr_assert(eq(int, check_shared(own[i][0], own[i][1], "/x"), SGP_E_CONFIG));
+    for (unsigned i = 0; i < CONFIG_KEY_COUNT; i++)
+        refused += check_shared(config_keys[i].section, config_keys[i].key, "none") < 0;
+    cr_assert(eq(sz, refused, count));
+    for (unsigned i = 0; i < CONFIG_KEY_COUNT; i++) /* every path, but scale, is of one machine */
+        cr_assert(config_keys[i].type != CONFIG_PATH || i == CONFIG_ID_SCALE ||
+                  check_shared(config_keys[i].section, config_keys[i].key, "none") < 0);
+}
+
+Test(config, a_joiner_takes_no_path_and_no_part_of_a_line)
+{
+    static const char *const good[] = {"", "[data]\nscale = none\n",
+        "[data]\nscale = fleet ; all\n", "[train]\nbatch = 10\n[data]\n; scale = /etc/x\n"};
+    static const char *const hostile[] = {"[data]\nscale = /etc/x\n", "[data]\nscale = none /x\n",
+        "[data]\nscale = fleet\n    /etc/x\n", "[data]\nscale =\n", "[train]\nbatch = 1",
+        "listen = 0.0.0.0:1\n", "    more\n", "; c\n[train]\n", "\n[train]\n",
+        "\xef\xbb\xbf[train]\nbatch = 1\n", "[train\nbatch = 1\n", "[]\nlisten = 1:1\n",
+        "[train]\nbatch = 1\n[data]\ntrain = /etc/shadow\n", "[ log ]\nevents\n",
+        "[log]\nevents: /x\n", "[log]\n  events = /x\n"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        cr_assert(zero(int, config_shared_check(good[i], NULL)), "%s", good[i]);
+    for (size_t i = 0; i < sizeof hostile / sizeof *hostile; i++)
+        cr_assert(eq(int, config_shared_check(hostile[i], NULL), SGP_E_CONFIG), "%s", hostile[i]);
 }
 
 Test(config, every_document_names_every_key)
