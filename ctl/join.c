@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `sgpctl join`: make this machine a pending node of the inviter's fleet: key, topology file and
- * configuration. What this run has made is removed if it fails. */
+ * configuration. What this run has made is removed if it fails; but not the key once the inviter
+ * was asked, since the invitation may then be used by that key alone. */
 #include "ctl.h"
 #include "join_line.h"
 
@@ -12,6 +13,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { ADDRESS, LISTEN, TRAIN, OUTPUT, TOPOLOGY, KEY, FORCE, OPTIONS };
@@ -38,7 +40,7 @@ struct joining {
     const char *address, *listen;
     char conf[PATH_MAX], topology[PATH_MAX], key[PATH_MAX], train[PATH_MAX];
     struct sgp_key *secret;
-    bool key_made, topology_kept; /* the topology file is there, with the same contents */
+    bool key_made, asked; /* the inviter */
 };
 
 /* ---- arguments ---- */
@@ -112,11 +114,42 @@ static enum ctl_exit take_addresses(struct joining *joining)
                : ctl_usage(joining->ctl, "--address is too long");
 }
 
+/* A directory in which files are made. */
+static enum ctl_exit check_directory(const struct joining *joining, const char *path)
+{
+    char directory[PATH_MAX];
+    (void)snprintf(directory, sizeof directory, "%s", path);
+    directory[strrchr(directory, '/') - directory + 1] = '\0';
+    return access(directory, W_OK | X_OK) == 0
+               ? CTL_DONE
+               : ctl_fail(joining->ctl, errno == EACCES ? CTL_NOT_PERMITTED : CTL_FAILED,
+                     "%s: no file can be made there: %s; nothing was changed", directory,
+                     strerror(errno));
+}
+
 static enum ctl_exit refuse_existing(const struct joining *joining, const char *path)
 {
     return ctl_fail(joining->ctl, CTL_FAILED,
         "%s is there already, and nothing was changed; --force replaces it, another name keeps it",
         path);
+}
+
+/* What can be known before the invitation is used. */
+static enum ctl_exit check_paths(const struct joining *joining)
+{
+    const char *conf = joining->conf, *topology = joining->topology, *key = joining->key;
+    if (strcmp(conf, topology) == 0 || strcmp(conf, key) == 0 || strcmp(topology, key) == 0)
+        return ctl_usage(joining->ctl,
+            "configuration, topology file and key are three files; give each a name of its own");
+    struct stat what;
+    for (size_t i = 0; i < 2; i++)
+        if (stat(i == 0 ? conf : topology, &what) == 0 && !S_ISREG(what.st_mode))
+            return ctl_fail(joining->ctl, CTL_FAILED,
+                "%s is there, and is no file; give another name", i == 0 ? conf : topology);
+    if (!joining->given[FORCE].given && access(conf, F_OK) == 0)
+        return refuse_existing(joining, conf);
+    const enum ctl_exit status = check_directory(joining, conf);
+    return status == CTL_DONE ? check_directory(joining, topology) : status;
 }
 
 /* ---- the key ---- */
@@ -216,11 +249,14 @@ static enum ctl_exit write_files(
         return ctl_fail(joining->ctl, CTL_INVALID, "%s", error.text);
     sgp_topology_destroy(read);
     enum ctl_exit status = make_configuration(joining, settings, &conf, &bytes);
-    joining->topology_kept = holds(joining->topology, topology);
-    if (status == CTL_DONE && !joining->topology_kept)
+    const bool there = access(joining->topology, F_OK) == 0;
+    if (status == CTL_DONE && !holds(joining->topology, topology))
         status = write_one(joining, joining->topology, topology, strlen(topology));
+    const bool made = status == CTL_DONE && !there;
     if (status == CTL_DONE)
         status = write_one(joining, joining->conf, conf, bytes);
+    if (status != CTL_DONE && made)
+        (void)unlink(joining->topology);
     free(conf);
     return status;
 }
@@ -231,8 +267,8 @@ static enum ctl_exit ask(struct joining *joining)
 {
     struct sgp_error error = {0};
     char *topology = NULL, *settings = NULL;
-    const int code = ctl_join_line(
-        &joining->invitation, joining->address, joining->secret, &error, &topology, &settings);
+    const int code = ctl_join_line(&joining->invitation, joining->address, joining->secret, &error,
+        &joining->asked, &topology, &settings);
     if (code < 0)
         return ctl_fail(
             joining->ctl, code == -ETIMEDOUT ? CTL_TIMED_OUT : CTL_FAILED, "%s", error.text);
@@ -267,14 +303,16 @@ static enum ctl_exit join(struct ctl *ctl, int argc, char **argv)
         status = take_invitation(&joining, argv[0]);
     if (status == CTL_DONE)
         status = take_paths(&joining);
-    if (status == CTL_DONE && !given[FORCE].given && access(joining.conf, F_OK) == 0)
-        status = refuse_existing(&joining, joining.conf);
+    if (status == CTL_DONE)
+        status = check_paths(&joining);
     if (status == CTL_DONE)
         status = take_key(&joining);
     if (status == CTL_DONE)
         status = ask(&joining);
     if (status == CTL_DONE)
         status = print(&joining);
+    else if (joining.asked)
+        (void)fprintf(stderr, "the key stays in %s; join again with it\n", joining.key);
     else if (joining.key_made)
         (void)unlink(joining.key);
     sgp_key_release(joining.secret);
@@ -292,6 +330,7 @@ const struct ctl_command ctl_join_command = {.words = "join",
         "topology file, and the settings that all nodes share; the configuration is read as a\n"
         "daemon would before it is written. The node is then pending: start its daemon when the\n"
         "topology file that `sgpctl admit` proposes has taken the place of the one written here.\n"
-        "If it fails (1), the reason is one line, and no file is left. After a broken connection\n"
-        "join again with the same key. No daemon is needed here.\n",
+        "If it fails, neither of these files is left. Once the inviter was asked, the key stays,\n"
+        "and a second line says where: the invitation may be used by this key alone, so join\n"
+        "again with it. No daemon is needed here.\n",
     .run = join};

@@ -24,6 +24,7 @@ struct line {
     struct sgp_cipher *cipher;
     int socket;
     sgp_time until;
+    bool asked; /* SGP_JOIN may have reached the inviter */
     bool heard; /* a byte of the inviter's, within TLS */
     uint8_t came[16384];
     char text[SGP_TEXT_BYTES]; /* the objection */
@@ -188,6 +189,7 @@ static int say(struct line *line, const struct sgp_join *join)
     uint8_t frame[SGP_WIRE_FRAME_MAX];
     size_t bytes;
     int code = sgp_wire_encode(&message, frame, sizeof frame, &bytes);
+    line->asked = true;
     if (code == 0)
         code = sgp_cipher_seal(line->cipher, frame, bytes);
     return code < 0 ? fail(line, code, sgp_strerror(code)) : flush(line);
@@ -283,7 +285,7 @@ static int ask(struct line *line, const char *address, struct sgp_key *key, char
 }
 
 int ctl_join_line(const struct sgp_invitation *invitation, const char *address, struct sgp_key *key,
-    struct sgp_error *error, char **ret_topology, char **ret_settings)
+    struct sgp_error *error, bool *ret_asked, char **ret_topology, char **ret_settings)
 {
     struct line line = {.invitation = invitation,
         .error = error,
@@ -292,6 +294,7 @@ int ctl_join_line(const struct sgp_invitation *invitation, const char *address, 
     char *texts = NULL;
     uint32_t split = 0;
     int code = ask(&line, address, key, &texts, &split);
+    *ret_asked = line.asked;
     sgp_cipher_destroy(line.cipher);
     if (line.socket >= 0)
         (void)close(line.socket);

@@ -11,8 +11,9 @@
 
 /* Join with this key, as the invitation says, and receive the two texts, unescaped, which the
  * caller frees. Returns 0; SGP_E_CLOSED: the inviter refuses, with the reason in *error; or another
- * negative code, with *error filled. */
+ * negative code, with *error filled. *ret_asked, also after a failure: whether the inviter was
+ * asked, so that the invitation may be used by this key. */
 int ctl_join_line(const struct sgp_invitation *invitation, const char *address, struct sgp_key *key,
-    struct sgp_error *error, char **ret_topology, char **ret_settings);
+    struct sgp_error *error, bool *ret_asked, char **ret_topology, char **ret_settings);
 
 #endif

@@ -7,9 +7,11 @@ import hashlib
 import hmac
 import json
 import os
+import select
 import shutil
 import socket
 import subprocess
+import threading
 
 import fleet
 import peer
@@ -185,10 +187,63 @@ class Day(Fleet2):
 
 
 class Verdicts(Fleet2):
-    def refused(self, invitation, text, suffix=".other"):
-        self.assertIn(text, self.join(invitation, status=1, suffix=suffix))
-        for name in ("n2.conf", "n2.dot", "n2.key"):
+    def refused(self, invitation, text, suffix=".other", asked=True, **options):
+        """Nothing is left, but the key once the inviter was asked."""
+        said = self.join(invitation, status=1, suffix=suffix, **options)
+        self.assertIn(text, said)
+        for name in ("n2.conf", "n2.dot"):
             self.assertFalse(os.path.exists(self.path(name + suffix)), "nothing is left")
+        self.assertEqual(os.path.exists(self.path("n2.key" + suffix)), asked)
+        self.assertEqual("the key stays in %s; join again" % self.path("n2.key" + suffix) in said, asked, said)
+
+    def cut(self, listener):
+        """Pass a joiner on to the inviter, and end its connection when JOIN has come there."""
+        client, _ = listener.accept()
+        server = socket.create_connection(("127.0.0.1", self.node.listen))
+        flights = 0
+        with client, server:
+            client.setblocking(False)
+            server.setblocking(False)
+            while self.states() != {"n2": "pending"}:
+                for source in select.select([client, server], [], [], 0.05)[0]:
+                    data = source.recv(65536)
+                    flights += source is client
+                    if not data:
+                        return
+                    if source is client:
+                        server.sendall(data)
+                    elif flights == 1:  # its part of the handshake; nothing of what follows
+                        client.sendall(data)
+
+    def test_a_line_that_is_cut_after_the_question(self):
+        invitation = self.invite()
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            parts = invitation.split(",")
+            parts[3] = "127.0.0.1:%d" % listener.getsockname()[1]
+            cutter = threading.Thread(target=self.cut, args=(listener,))
+            cutter.start()
+            self.refused(",".join(parts), "the inviter closed the connection", suffix="")
+            cutter.join()
+        self.assertEqual(self.states(), {"n2": "pending"})
+        self.join(invitation)
+        self.assertEqual(self.node.status()["joins_refused"], 0)
+
+    def test_a_file_that_cannot_be_written(self):
+        """What can be known is told before the invitation is used; later the key stays."""
+        invitation = self.invite()
+        self.refused(invitation, "no file can be made there: No such file", suffix=".d/none", asked=False)
+        os.mkdir(self.path("n2.dot.here"))
+        self.assertIn("is there, and is no file", self.join(invitation, status=1, suffix=".here"))
+        self.assertFalse(os.path.exists(self.path("n2.key.here")))
+        one = self.path("one")
+        self.assertIn("three files", self.ctl("join", invitation, "--address", "127.0.0.1:9", "--output", one, "--key", one,
+                                              status=2))
+        self.assertEqual(self.states(), {"n2": "open"})
+        os.mkdir(self.path("n2.conf.part"))  # in the way, also for root
+        self.refused(invitation, "n2.conf: Is a directory", suffix="")
+        self.assertEqual(self.states(), {"n2": "pending"})
+        os.rmdir(self.path("n2.conf.part"))
+        self.join(invitation)
 
     def test_used_twice(self):
         invitation = self.invite()
@@ -239,7 +294,7 @@ class Verdicts(Fleet2):
         """The key of the invitation is the inviter's: n1 cannot take its place, and learns no proof."""
         parts = self.invite().split(",")
         parts[3] = "127.0.0.1:%d" % self.f.ports[1]
-        self.refused(",".join(parts), "another machine answers")
+        self.refused(",".join(parts), "another machine answers", asked=False)
 
     def test_without_the_daemon_of_the_invitation(self):
         self.join(self.invite())
