@@ -35,16 +35,13 @@ static enum ctl_exit find_pending(struct ctl *ctl, struct ctl_change *change, js
         if (strcmp(ctl_text_of(entry, "name", ""), change->add) == 0)
             found = entry;
     }
-    const char *state = ctl_text_of(found, "state", "");
     if (found == NULL)
         return ctl_fail(ctl, CTL_FAILED,
-            "the daemon has not invited %s, or has started again since; give --key and --address, "
-            "which `sgpctl join` has printed",
-            change->add);
-    if (strcmp(state, "pending") != 0)
-        return ctl_fail(ctl, CTL_FAILED, "%s %s", change->add,
-            strcmp(state, "admitted") == 0 ? "is in the daemon's topology file already"
-                                           : "was invited, and has not joined");
+            "the daemon has not invited %s, or has started again since, or its topology file names "
+            "%s already; otherwise give --key and --address, which `sgpctl join` has printed",
+            change->add, change->add);
+    if (strcmp(ctl_text_of(found, "state", ""), "pending") != 0)
+        return ctl_fail(ctl, CTL_FAILED, "%s was invited, and has not joined", change->add);
     change->key = change->key != NULL ? change->key : ctl_text_of(found, "key", "");
     change->address = change->address != NULL ? change->address : ctl_text_of(found, "address", "");
     return CTL_DONE;

@@ -86,6 +86,6 @@ const struct ctl_command ctl_invite_command = {.words = "invite",
         "daemon forgets it. The topology file must say tls=require or tls=offer.\n"
         "\n"
         "Without NAME it lists: open; pending (NAME has joined, and `sgpctl admit` proposes the\n"
-        "file that admits it); admitted; expired.\n"
+        "file that admits it); expired. A node that is in the topology file is not listed.\n"
         "To invite is for root and the daemon's own user.\n",
     .run = invite};

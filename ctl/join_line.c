@@ -160,7 +160,8 @@ static int fail_unheard(const struct line *line, const char *why)
                ? fail(line, SGP_E_PROTOCOL, why)
                : fail(line, SGP_E_CLOSED,
                      "the inviter awaits no invitation: its daemon has started again since it gave "
-                     "this one, or it ended more than a day ago; ask for a new one");
+                     "this one, a topology file has named its node, or it ended more than a day "
+                     "ago; ask for a new one");
 }
 
 static int take(struct line *line, uint8_t *into, size_t count)

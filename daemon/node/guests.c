@@ -326,10 +326,8 @@ static int invite(void *context, const struct view_invitation *wish,
     return code;
 }
 
-static const char *state_of(const struct daemon *daemon, const struct sgp_invitation_record *record)
+static const char *state_of(const struct sgp_invitation_record *record)
 {
-    if (record->used && sgp_topology_find(daemon->prepared->topology, record->name) >= 0)
-        return "admitted";
     if (record->used)
         return "pending";
     return now() < record->until ? "open" : "expired";
@@ -345,8 +343,8 @@ static uint32_t invitations(void *context, struct view_invitation *ret_invitatio
             continue;
         struct view_invitation *view = &ret_invitations[count++];
         const sgp_time left = record->until - now();
-        *view = (struct view_invitation){.state = state_of(daemon, record),
-            .seconds = left > 0 ? (double)left / (double)SGP_SECOND : 0};
+        *view = (struct view_invitation){
+            .state = state_of(record), .seconds = left > 0 ? (double)left / (double)SGP_SECOND : 0};
         (void)snprintf(view->name, sizeof view->name, "%s", record->name);
         (void)snprintf(view->key, sizeof view->key, "%s", record->key);
         (void)snprintf(view->address, sizeof view->address, "%s", record->address);
@@ -359,10 +357,15 @@ void guests_status(const struct daemon *daemon, struct view_status *status)
     status->joins_refused = daemon->guests->book.refused;
     for (size_t i = 0; i < SGP_INVITATIONS_MAX; i++) {
         const struct sgp_invitation_record *record = &daemon->guests->book.records[i];
-        if (record->given && record->used &&
-            sgp_topology_find(daemon->prepared->topology, record->name) < 0)
-            status->joins_pending++;
+        status->joins_pending += record->given && record->used;
     }
+}
+
+void guests_reloaded(struct daemon *daemon)
+{
+    const struct sgp_topology *topology = daemon->prepared->topology;
+    for (uint32_t i = 0; i < topology->node_count; i++)
+        sgp_invitations_forget(&daemon->guests->book, topology->nodes[i].name);
 }
 
 void guests_offer(struct view_actions *actions)

@@ -30,6 +30,10 @@ bool guests_are_awaited(const struct daemon *daemon);
 bool guests_has(void *context, const struct link *link);
 void guests_on_join(void *context, struct link *link, const struct sgp_message *message);
 
+/* A topology file has taken the place of the former: the invitations of its nodes have ended, so
+ * that a node which a later file strikes is not pending again. */
+void guests_reloaded(struct daemon *daemon);
+
 /* What the status shows. */
 void guests_status(const struct daemon *daemon, struct view_status *status);
 

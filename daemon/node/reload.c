@@ -19,6 +19,7 @@
 #include "notes.h"
 #include "facts.h"
 #include "fleet_rows.h"
+#include "guests.h"
 #include "kept.h"
 #include "setup/signed_file.h"
 #include "reports.h"
@@ -254,6 +255,7 @@ int reload_topology(struct daemon *daemon, struct view_reload *ret_reload, struc
         statements_reloaded(daemon);
         facts_reloaded(daemon);
         fleet_rows_reloaded(daemon);
+        guests_reloaded(daemon);
         calls_reload(daemon);
         reports_reload(daemon);
         kept_reload(daemon);

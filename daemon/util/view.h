@@ -428,7 +428,7 @@ struct view_reload {
  * and address. */
 #define VIEW_INVITATION_BYTES 512u /* as text, with its zero */
 struct view_invitation {
-    const char *state; /* "open", "pending", "admitted" or "expired"; static */
+    const char *state; /* "open", "pending" or "expired"; static */
     double seconds;    /* left */
     char name[SGP_NAME_BYTES];
     /* Of the joiner, once it has joined; else "". Of a wish the inviter's, or "" for the one in the

@@ -104,6 +104,9 @@ enum sgp_join_verdict sgp_invitations_judge(struct sgp_invitations *book,
  * ended more than SGP_INVITATION_KEPT ago and were not used. */
 bool sgp_invitations_await(struct sgp_invitations *book, sgp_time now);
 
+/* Forget each invitation to this name, whether it was used or not: a node has it now. */
+void sgp_invitations_forget(struct sgp_invitations *book, const char *name);
+
 /* The texts that a joiner receives (sgp/join.h) as strings of messages, and back: every byte but
  * printable ASCII, and "%", is %XX. The caller frees an escaped text; NULL: no memory. Unescaping
  * is in place, and false if the text, which may be hostile, is none; it is then unusable. */

@@ -99,14 +99,21 @@ bool sgp_invitations_await(struct sgp_invitations *book, sgp_time now)
     return awaits;
 }
 
+void sgp_invitations_forget(struct sgp_invitations *book, const char *name)
+{
+    for (size_t i = 0; i < SGP_INVITATIONS_MAX; i++)
+        if (strcmp(book->records[i].name, name) == 0)
+            book->records[i] = (struct sgp_invitation_record){.given = false};
+}
+
 const char *sgp_join_verdict_text(enum sgp_join_verdict verdict)
 {
     switch (verdict) {
     case SGP_JOIN_ACCEPTED:
         return "the invitation is accepted";
     case SGP_JOIN_UNKNOWN:
-        return "the inviter does not know this invitation: it was replaced, or the inviter has "
-               "started again since; ask for a new one";
+        return "the inviter does not know this invitation: it was replaced, a topology file has "
+               "named its node, or the inviter has started again since; ask for a new one";
     case SGP_JOIN_USED:
         return "the invitation was used already, by another key; ask for a new one, and say so if "
                "you did not use it";

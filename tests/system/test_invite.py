@@ -159,9 +159,9 @@ class Day(Fleet2):
         self.f.wait_state("training", [2])
         self.f.wait_round(2, self.f.nodes[2].status()["round"] + 20)
         self.f.wait("n1 to hear n2's turn", lambda: self.f.links().get((2, "n1", "in"), (None,))[0])
-        self.assertEqual(self.states(), {"n2": "admitted"})
+        self.assertEqual(self.states(), {})
         self.assertEqual(self.node.status()["joins_pending"], 0)
-        self.assertIn("is in the daemon's topology file already", self.ctl("admit", "n2", index=0, status=1))
+        self.assertIn("its topology file names n2 already", self.ctl("admit", "n2", index=0, status=1))
         self.assertIn("is a node of the topology file already", self.ctl("invite", "n2", index=0, status=1))
 
         answer = json.loads(self.ctl("--json", "leave", "--for-good", "--output", self.path("last.dot"), index=2))
@@ -175,6 +175,11 @@ class Day(Fleet2):
         self.distribute("last.dot", range(2))
         self.assertEqual(self.f.reload(0)["nodes_removed"], 1)
         self.f.reload(1)
+        self.assertEqual(self.states(), {})  # it is not pending again,
+        self.assertEqual(self.node.status()["joins_pending"], 0)
+        os.remove(self.path("n2.conf"))
+        os.remove(self.path("n2.dot"))
+        self.assertIn("the inviter awaits no invitation", self.join(invitation, status=1))  # and its key is of no use
         self.f.wait_round(0, self.node.status()["round"] + 20)
         self.assertLessEqual(abs(self.total_of([0, 1]) - 2), 1e-9)  # the heir has dissolved n2's mass
 

@@ -292,6 +292,28 @@ Test(invitation, a_used_one_stays_and_is_not_awaited)
     cr_assert(book.records[0].used);
 }
 
+/* A node that a file names, and a later file strikes, does not come back by the old invitation. */
+Test(invitation, one_is_forgotten_by_its_name_alone)
+{
+    struct sgp_invitations book = {.refused = 0};
+    struct sgp_invitation used = invitation_of("carol", 0), open = invitation_of("dave", 1),
+                          other = invitation_of("caro", 2);
+    add(&book, &used, 0);
+    add(&book, &open, 0);
+    add(&book, &other, 0);
+    struct sgp_join_claim claim = claim_of(&used, KEY_A), late = claim_of(&open, KEY_B),
+                          stays = claim_of(&other, KEY_B);
+    JUDGED(&book, &claim, 1, SGP_JOIN_ACCEPTED);
+    sgp_invitations_forget(&book, "carol");
+    sgp_invitations_forget(&book, "dave");
+    sgp_invitations_forget(&book, "erin");
+    JUDGED(&book, &claim, 2, SGP_JOIN_UNKNOWN);
+    JUDGED(&book, &late, 2, SGP_JOIN_UNKNOWN);
+    JUDGED(&book, &stays, 2, SGP_JOIN_ACCEPTED);
+    for (size_t i = 0; i < SGP_INVITATIONS_MAX; i++)
+        cr_assert(eq(int, book.records[i].given, strcmp(book.records[i].name, "caro") == 0));
+}
+
 /* ---- the texts that a joiner receives ---- */
 
 Test(invitation, texts_of_lines_are_escaped_and_back)
