@@ -240,6 +240,11 @@ void guests_on_join(void *context, struct link *link, const struct sgp_message *
             "a machine would join with an address that is none", NULL);
         return;
     }
+    if (!sgp_topology_name_is_good(join->fleet) || !sgp_topology_name_is_good(join->name)) {
+        listener_refuse(&daemon->listener, link, SGP_REASON_RANGE,
+            "a machine would join with a name that is none", NULL);
+        return;
+    }
     const struct sgp_message answer = {.type = SGP_JOINED,
         .pulse = pulse,
         .joined = {.verdict = judge(daemon, link, join), .text = ""}};

@@ -361,6 +361,19 @@ class Guests(Fleet2):
         with self.assertRaises((peer.Closed, Refused)):
             guest.verdict("sgp1,phase0,n2,a:1,k," + "00" * 16)
 
+    def test_a_name_that_is_none_is_refused_and_is_not_in_the_log(self):
+        """A stranger cannot forge words of a line."""
+        invitation = self.invite()
+        forged = 'n2" event=pending name=evil'
+        parts = invitation.split(",")
+        for changed, name in ((invitation, forged), (",".join([parts[0], forged, *parts[2:]]), "n2")):
+            guest = self.guest()
+            guest.ask(changed, name=name)
+            self.assertEqual(guest.until_closed()[0], [peer.GOODBYE], name)
+        self.f.wait("lines of the refusals", lambda: self.node.log().count("would join with a name that is none") == 2)
+        self.assertNotIn("evil", self.node.log())
+        self.assertEqual(self.states(), {"n2": "open"})
+
     def test_a_proof_is_of_no_use_on_another_connection(self):
         invitation, guest = self.invite(), self.guest()
         proof = guest.proof(invitation, "n2", "127.0.0.1:9")
