@@ -284,6 +284,11 @@ static enum ctl_exit verify(struct ctl *ctl, int argc, char **argv)
         status = read_document(ctl, argv[0], &document);
     if (status != CTL_DONE)
         return status;
+    if (document.manifest.signature_count == 0) {
+        sgp_document_finish(&document);
+        return ctl_fail(ctl, CTL_INVALID,
+            "%s: nobody has signed it; `sgpctl topology sign` adds a signature", argv[0]);
+    }
     json_t *names = signers(ctl, argv[0], &document.manifest);
     json_t *json = names != NULL ? document_json(&document, names) : NULL;
     if (json == NULL) {
@@ -335,6 +340,7 @@ const struct ctl_command ctl_topology_verify_command = {.words = "topology verif
         "signers               the keys that have signed, as sgpctl key show prints them; whether\n"
         "                      they are administrators of the fleet is for the reader to judge\n"
         "\n"
-        "Ends with 6 if a signature is wrong, or if the file is not the one that was signed.\n",
+        "Ends with 6 if nobody has signed, if a signature is wrong, or if the file is not the one\n"
+        "that was signed.\n",
     .options = verify_options,
     .run = verify};

@@ -369,7 +369,13 @@ def test_a_signed_document_that_was_changed_is_refused():
                 (document.split(" content=")[0], "has no file")):
             err = ctl("topology", "verify", "-", text=changed, status=6)[1]
             assert reason in err and err.count("\n") == 1, (reason, err)
-        assert document.replace(" signatures=", "  signatures=") != document
+        # nobody has signed: what is left of a document without its signatures
+        signatures = document.split(" signatures=")[1].split(" content=")[0]
+        for nobody in ("", "none"):
+            for options in ((), ("--file",)):
+                out, err = ctl("topology", "verify", *options, "-", text=document.replace(signatures, nobody), status=6)
+                assert out == "" and err.count("\n") == 1, (nobody, out, err)
+                assert nobody == "" or "nobody has signed it" in err, err
 
 
 def test_what_cannot_be_signed_is_told():
