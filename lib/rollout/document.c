@@ -12,7 +12,7 @@
 
 static int fail(struct sgp_error *error, const char *what)
 {
-    return sgp_fail(error, SGP_E_DATA, "the document %s; sgpctl topology push makes one", what);
+    return sgp_fail(error, SGP_E_DATA, "the document %s; sgpctl topology sign makes one", what);
 }
 
 /* The file behind a manifest. */
@@ -110,7 +110,7 @@ int sgp_document_name_file(
 {
     if (bytes == 0 || bytes > SGP_MANIFEST_FILE_MAX)
         return sgp_fail(error, SGP_E_LIMIT,
-            "the topology file has %zu bytes; it must have 1 to %u to be pushed", bytes,
+            "the topology file has %zu bytes; it must have 1 to %u to be signed", bytes,
             SGP_MANIFEST_FILE_MAX);
     sgp_manifest_hash(file, bytes, manifest->file);
     manifest->file_bytes = (uint32_t)bytes;

@@ -232,13 +232,13 @@ void sgp_rollout_look(const struct sgp_rollout *rollout, struct sgp_rollout_view
         sgp_manifest_identify(&proposed->document.rival, rival);
         view.vote = SGP_VOTE_FORKED;
         (void)snprintf(view.why, sizeof view.why,
-            "two files have version %" PRIu64 ", %.16s and %.16s; push one with a higher version",
+            "two files have version %" PRIu64 ", %.16s and %.16s; sign one with a higher version",
             view.proposed, identity_of(proposed), rival);
     } else if (proposed->text != NULL && !follows_active(rollout)) {
         view.vote = SGP_VOTE_REFUSED;
         (void)snprintf(view.why, sizeof view.why,
             "version %" PRIu64 " is not made for version %" PRIu64
-            ", which is in use; push it again with a higher version",
+            ", which is in use; sign it again with a higher version",
             view.proposed, view.active);
     }
     *ret_view = view;

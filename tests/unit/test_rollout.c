@@ -176,7 +176,7 @@ Test(rollout, a_file_that_was_made_for_another_version_is_refused)
     cr_assert(sgp_rollout_due(rollout, &file) == SGP_ROLLOUT_NOTHING);
     cr_assert(look(rollout).vote == SGP_VOTE_REFUSED);
     cr_assert(strcmp(look(rollout).why, "version 5 is not made for version 4, which is in use; "
-                                        "push it again with a higher version") == 0);
+                                        "sign it again with a higher version") == 0);
     sgp_rollout_destroy(rollout);
 }
 
