@@ -11,7 +11,7 @@
  *
  * RFC 5802 adds a salt and iterations for passwords that people choose; the secret is random and
  * needs none. The binding is that of the TLS connection (tls-exporter, RFC 9266), so a proof is of
- * no use on another connection. A reader of the inviter's memory cannot join by what is kept there.
+ * no use on another connection. What the book keeps is of no use to join.
  *
  * These functions touch no clock and draw no secret: both are passed in. Times are of one monotonic
  * clock, in ns. One thread at a time for a book. */
