@@ -132,6 +132,19 @@ class SignedFile(FleetTest):
         f.nodes[0].end(9)
         self.refused(first, "it is version 1, and this node has used version 7")
 
+    def test_half_a_document_of_a_node_that_died_is_swept(self):
+        """Also if its files are not signed any more, so that nothing replaces it."""
+        f = self.fleet(2, options=FOREVER)
+        f.start()
+        f.wait_round(0, 5)
+        f.nodes[0].end(9)
+        part = os.path.join(f.nodes[0].directory, "rollout.new")
+        with open(part, "w", encoding="ascii") as file:
+            file.write("half a")
+        f.nodes[0].start()
+        f.wait_state("training", [0])
+        self.assertFalse(os.path.exists(part))
+
     def test_a_section_that_cannot_be_is_told_by_its_line(self):
         self.signed_fleet(2)
         self.write(self.sign("ab", "--fleet", "mill"))
