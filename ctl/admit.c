@@ -65,7 +65,7 @@ static enum ctl_exit propose(
 {
     struct sgp_topology *topology = NULL;
     struct ctl_proposal proposal = {.text = NULL};
-    enum ctl_exit status = ctl_read_topology(ctl, change->path, &topology);
+    enum ctl_exit status = ctl_present_topology(ctl, change->path, &topology);
     if (status != CTL_DONE)
         return status;
     change->topology = topology;
@@ -118,6 +118,7 @@ const struct ctl_command ctl_admit_command = {.words = "admit",
         "The new file has one node more and the edges of the present file's family. Addresses, "
         "keys,\n"
         "tls and stops of the other nodes stay, and version is one more. Nothing is admitted by\n"
-        "this command: distribute the file, reload the daemons, and start the new node.\n"
+        "this command: distribute the file, reload the daemons, and start the new node. If the\n"
+        "present file is a signed document, sign the new one first, with --after.\n"
         "With --file, --key and --address no daemon is needed.\n",
     .run = admit};

@@ -45,7 +45,7 @@ static enum ctl_exit propose(struct ctl *ctl, const struct ctl_given given[OPTIO
     if (status == CTL_DONE)
         status = find_name(ctl, &name);
     if (status == CTL_DONE)
-        status = ctl_read_topology(ctl, path, &topology);
+        status = ctl_present_topology(ctl, path, &topology);
     if (status == CTL_DONE) {
         const struct ctl_change change = {
             .topology = topology, .path = path, .family = given[FAMILY].value, .remove = name};
@@ -94,6 +94,7 @@ const struct ctl_command ctl_leave_command = {.words = "leave",
         "\n"
         "With --for-good it proposes the topology file without this node, as `sgpctl admit` does\n"
         "for a new one. It refuses to leave if there is none. The file is written before the node\n"
-        "leaves; distribute it then, and reload the other daemons.\n"
+        "leaves; distribute it then, and reload the other daemons. If the present file is a\n"
+        "signed document, sign the new one first, with `sgpctl topology sign --after`.\n"
         "For root and the daemon's own user.\n",
     .run = leave};

@@ -308,3 +308,10 @@ enum ctl_exit ctl_topology_path(struct ctl *ctl, char **ret_path)
     json_decref(answer);
     return *ret_path != NULL ? CTL_DONE : ctl_fail(ctl, CTL_FAILED, "out of memory");
 }
+
+enum ctl_exit ctl_present_topology(
+    struct ctl *ctl, const char *path, struct sgp_topology **ret_topology)
+{
+    return ctl_is_document(path) ? ctl_read_signed_topology(ctl, path, ret_topology)
+                                 : ctl_read_topology(ctl, path, ret_topology);
+}

@@ -43,4 +43,8 @@ enum ctl_exit ctl_proposal_check(struct ctl *ctl, const struct ctl_proposal_opti
 /* The topology file that the daemon uses. The caller frees *ret_path. */
 enum ctl_exit ctl_topology_path(struct ctl *ctl, char **ret_path);
 
+/* Read it: a topology file, or a signed document. The caller destroys *ret_topology. */
+enum ctl_exit ctl_present_topology(
+    struct ctl *ctl, const char *path, struct sgp_topology **ret_topology);
+
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `sgpctl topology sign` and `topology verify`: the signed document of a topology file, without a
  * daemon. */
-#include "ctl.h"
+#include "topology.h"
 
 #include "sgp/dot.h"
 #include "sgp/key.h"
@@ -256,6 +256,47 @@ static json_t *signers(struct ctl *ctl, const char *path, const struct sgp_manif
     return names;
 }
 
+/* What holds of a document that somebody has signed: its signers. NULL: it does not, which was
+ * reported. */
+static json_t *hold(struct ctl *ctl, const char *path, const struct sgp_document *document)
+{
+    if (document->manifest.signature_count > 0)
+        return signers(ctl, path, &document->manifest);
+    (void)ctl_fail(ctl, CTL_INVALID,
+        "%s: nobody has signed it; `sgpctl topology sign` adds a signature", path);
+    return NULL;
+}
+
+bool ctl_is_document(const char *path)
+{
+    char begin[sizeof DOCUMENT_BEGINS] = "";
+    FILE *file = strcmp(path, "-") != 0 ? fopen(path, "re") : NULL;
+    if (file == NULL)
+        return false;
+    begin[fread(begin, 1, sizeof begin - 1, file)] = '\0';
+    (void)fclose(file);
+    return is_document(begin);
+}
+
+enum ctl_exit ctl_read_signed_topology(
+    struct ctl *ctl, const char *path, struct sgp_topology **ret_topology)
+{
+    struct sgp_document document = {.file = NULL};
+    struct sgp_error error = {0};
+    enum ctl_exit status = read_document(ctl, path, &document);
+    if (status != CTL_DONE)
+        return status;
+    json_t *names = hold(ctl, path, &document);
+    if (names == NULL)
+        status = CTL_INVALID;
+    else if (sgp_dot_parse(
+                 document.file, document.manifest.file_bytes, path, &error, ret_topology) < 0)
+        status = ctl_fail(ctl, CTL_INVALID, "%s", error.text);
+    json_decref(names);
+    sgp_document_finish(&document);
+    return status;
+}
+
 static json_t *text_or_null(const char *text)
 {
     return text[0] != '\0' ? json_string(text) : json_null();
@@ -284,12 +325,7 @@ static enum ctl_exit verify(struct ctl *ctl, int argc, char **argv)
         status = read_document(ctl, argv[0], &document);
     if (status != CTL_DONE)
         return status;
-    if (document.manifest.signature_count == 0) {
-        sgp_document_finish(&document);
-        return ctl_fail(ctl, CTL_INVALID,
-            "%s: nobody has signed it; `sgpctl topology sign` adds a signature", argv[0]);
-    }
-    json_t *names = signers(ctl, argv[0], &document.manifest);
+    json_t *names = hold(ctl, argv[0], &document);
     json_t *json = names != NULL ? document_json(&document, names) : NULL;
     if (json == NULL) {
         status = CTL_INVALID;

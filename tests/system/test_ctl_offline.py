@@ -379,6 +379,29 @@ def test_a_signed_document_that_was_changed_is_refused():
                 assert nobody == "" or "nobody has signed it" in err, err
 
 
+def test_a_machine_is_admitted_to_a_signed_file():
+    """What admit proposes is the same as for the plain file, and has to be signed."""
+    with tempfile.TemporaryDirectory() as directory:
+        files, (_, joiner) = signing(directory, "a", "n9")
+        plain, signed, new = (os.path.join(directory, name) for name in ("1.dot", "1.signed", "2.dot"))
+        ring = generate("ring", 3, "--address", "192.0.2.1:7000+")
+        document = ctl("topology", "sign", "-", "--fleet", "mill", "--key", files[0], text=ring)[0]
+        pathlib.Path(plain).write_text(ring, encoding="ascii")
+        pathlib.Path(signed).write_text(document, encoding="ascii")
+        admit = ("admit", "n9", "--key", joiner, "--address", "192.0.2.9:7000", "--file")
+        proposal = ctl(*admit, signed)[0]
+        assert proposal == ctl(*admit, plain)[0] and "n9 -> " in proposal, proposal
+        pathlib.Path(new).write_text(proposal, encoding="ascii")
+        second = ctl("topology", "sign", new, "--after", signed, "--key", files[0])[0]
+        assert json.loads(ctl("topology", "verify", "-", "--json", text=second)[0])["version"] == 2
+        signatures = document.split(" signatures=")[1].split(" content=")[0]
+        for changed, reason in ((document.replace(signatures, "none"), "nobody has signed it"),
+                                (document.replace("version=1", "version=2"), "somebody has changed the document")):
+            pathlib.Path(signed).write_text(changed, encoding="ascii")
+            out, err = ctl(*admit, signed, status=6)
+            assert out == "" and reason in err and err.count("\n") == 1, err
+
+
 def test_what_cannot_be_signed_is_told():
     with tempfile.TemporaryDirectory() as directory:
         (key,), _ = signing(directory, "a")

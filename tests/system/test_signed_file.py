@@ -132,6 +132,27 @@ class SignedFile(FleetTest):
         f.nodes[0].end(9)
         self.refused(first, "it is version 1, and this node has used version 7")
 
+    def test_a_node_leaves_for_good_from_a_signed_file(self):
+        f = self.signed_fleet(3)
+        first = self.sign("ab", "--fleet", "mill")
+        self.write(first)
+        f.start()
+        f.wait_round(0, 5)
+        ctl("-s", f.nodes[2].socket, "leave", "--for-good", "--output", self.path("last.dot"))
+        f.wait("n2 to end", lambda: f.nodes[2].process.poll() is not None)
+        with open(self.path("last.dot"), encoding="ascii") as file:
+            text = file.read()
+        self.write(text)
+        code, answer = self.reload(0)
+        self.assertGreaterEqual(code, 400, answer)
+        self.assertIn("it is not signed", str(answer))
+        self.write(first, "1.signed")
+        self.write(self.sign("ab", "--after", self.path("1.signed"), text=text))
+        for i in range(2):
+            code, answer = self.reload(i)
+            self.assertEqual((code, answer["nodes"], answer["nodes_removed"]), (200, 2, 1), answer)
+        f.wait_round(0, f.nodes[0].status()["round"] + 20)
+
     def test_half_a_document_of_a_node_that_died_is_swept(self):
         """Also if its files are not signed any more, so that nothing replaces it."""
         f = self.fleet(2, options=FOREVER)
