@@ -111,15 +111,16 @@ unsigned launch_kill_adopted(const pid_t *known, size_t count);
 
 /* ---- launch_guard.c ---- */
 
-/* A process of its own that outlives a killed launcher. It ends the groups that it knows, and
- * removes the directories. Only the guard removes them. */
+/* A process of its own that outlives a killed launcher. It makes the directories, ends the groups
+ * that it knows, and removes the directories. Nothing else makes or removes them. */
 struct launch_guard {
     pid_t pid;
     int pipe; /* end of file tells the guard that the launcher is gone */
 };
 
-/* Returns 0 or -errno. */
-int launch_guard_start(const struct launch_place *place, struct launch_guard *ret_guard);
+/* Start the guard, which makes the directories; see launch_place_make. A failure is reported. */
+enum ctl_exit launch_guard_start(struct ctl *ctl, const char *keep, struct launch_place *ret_place,
+    struct launch_guard *ret_guard);
 void launch_guard_add(const struct launch_guard *guard, pid_t leader);
 void launch_guard_drop(const struct launch_guard *guard, pid_t leader);
 /* Let the guard clean up, and wait for it. Returns whether nothing is left. */

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -49,47 +48,103 @@ static bool clean_up(const struct groups *groups, const struct launch_place *pla
     return gone;
 }
 
-/* The launcher writes a number for each group: its leader when the group starts, and a negative
- * number when it has ended. */
-static _Noreturn void guard(int pipe, const struct launch_place *place)
+/* What the launcher and the guard say to each other. */
+struct pipes {
+    int answer[2]; /* the guard writes the place, once it is made */
+    int groups[2]; /* the launcher writes a number for each group: its leader when the group starts,
+                      and a negative number when it has ended */
+};
+
+/* The guard makes the place itself. So it knows of it in time, whenever the launcher is killed, and
+ * no signal to the launcher's group reaches the guard after that. */
+static _Noreturn void guard(struct ctl *ctl, const char *keep, const struct pipes *pipes)
 {
     static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
     struct groups groups = {.count = 0};
+    struct launch_place place;
     pid_t word;
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
         (void)signal(ignored[i], SIG_IGN);
     (void)setsid();
     (void)prctl(PR_SET_NAME, "sgpctl-guard");
+    enum ctl_exit status = launch_place_make(ctl, keep, &place);
+    (void)fflush(stdout);
+    if (status != CTL_DONE)
+        _exit((int)status);
+    (void)!write(pipes->answer[1], &place, sizeof place); /* less than a pipe takes */
+    (void)close(pipes->answer[1]);
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int descriptor = 0; descriptor < 3 && nothing >= 0; descriptor++)
         (void)dup2(nothing, descriptor);
     ssize_t count;
-    while ((count = read(pipe, &word, sizeof word)) != 0)
+    while ((count = read(pipes->groups[0], &word, sizeof word)) != 0)
         if (count == (ssize_t)sizeof word)
             take(&groups, word);
         else if (count < 0 && errno != EINTR)
             break;
-    _exit(clean_up(&groups, place) ? 0 : 1);
+    _exit(clean_up(&groups, &place) ? 0 : 1);
 }
 
-int launch_guard_start(const struct launch_place *place, struct launch_guard *ret_guard)
+/* Returns its status, as of waitpid. */
+static int end(const struct launch_guard *guard)
 {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) < 0)
+    int status = SIGKILL;
+    (void)close(guard->pipe);
+    while (waitpid(guard->pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return status;
+}
+
+static int start(
+    struct ctl *ctl, const char *keep, struct pipes *pipes, struct launch_guard *ret_guard)
+{
+    if (pipe2(pipes->answer, O_CLOEXEC) < 0)
         return -errno;
-    pid_t pid = fork();
+    int code = pipe2(pipes->groups, O_CLOEXEC) < 0 ? -errno : 0;
+    (void)fflush(stdout); /* what is in its buffer would be printed twice */
+    pid_t pid = code < 0 ? -1 : fork();
     if (pid == 0) {
-        (void)close(ends[1]);
-        guard(ends[0], place);
+        (void)close(pipes->answer[0]);
+        (void)close(pipes->groups[1]);
+        guard(ctl, keep, pipes);
     }
-    int code = errno;
-    (void)close(ends[0]);
-    if (pid < 0) {
-        (void)close(ends[1]);
-        return -code;
+    if (code == 0 && pid < 0) {
+        code = -errno;
+        (void)close(pipes->groups[0]);
+        (void)close(pipes->groups[1]);
     }
-    *ret_guard = (struct launch_guard){.pid = pid, .pipe = ends[1]};
+    (void)close(pipes->answer[1]);
+    if (code < 0) {
+        (void)close(pipes->answer[0]);
+        return code;
+    }
+    (void)close(pipes->groups[0]);
+    *ret_guard = (struct launch_guard){.pid = pid, .pipe = pipes->groups[1]};
     return 0;
+}
+
+enum ctl_exit launch_guard_start(struct ctl *ctl, const char *keep, struct launch_place *ret_place,
+    struct launch_guard *ret_guard)
+{
+    struct pipes pipes;
+    size_t used = 0;
+    ssize_t count = 1;
+    int code = start(ctl, keep, &pipes, ret_guard);
+    if (code < 0)
+        return ctl_fail(ctl, CTL_FAILED, "a process cannot be started: %s", sgp_strerror(code));
+    while (used < sizeof *ret_place && count != 0) {
+        count = read(pipes.answer[0], (char *)ret_place + used, sizeof *ret_place - used);
+        if (count < 0 && errno != EINTR)
+            break;
+        used += count > 0 ? (size_t)count : 0;
+    }
+    (void)close(pipes.answer[0]);
+    if (used == sizeof *ret_place)
+        return CTL_DONE;
+    int status = end(ret_guard);
+    return WIFEXITED(status) && WEXITSTATUS(status) != 0 /* the guard has told why */
+               ? (enum ctl_exit)WEXITSTATUS(status)
+               : ctl_fail(ctl, CTL_FAILED, "the process that would clean up was killed");
 }
 
 static void say(const struct launch_guard *guard, pid_t word)
@@ -109,9 +164,6 @@ void launch_guard_drop(const struct launch_guard *guard, pid_t leader)
 
 bool launch_guard_end(struct launch_guard *guard)
 {
-    int status = 1;
-    (void)close(guard->pipe);
-    while (waitpid(guard->pid, &status, 0) < 0 && errno == EINTR)
-        ;
+    int status = end(guard);
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }

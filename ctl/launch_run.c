@@ -700,15 +700,9 @@ enum ctl_exit launch_run(struct ctl *ctl, struct launch_plan *plan,
     enum ctl_exit (*agree)(struct ctl *ctl, struct launch_plan *plan))
 {
     struct launch_guard guard;
-    enum ctl_exit status = launch_place_make(ctl, plan->keep, &plan->place);
+    enum ctl_exit status = launch_guard_start(ctl, plan->keep, &plan->place, &guard);
     if (status != CTL_DONE)
         return status;
-    /* The directories exist now. The guard removes them, whatever happens from here on. */
-    int code = launch_guard_start(&plan->place, &guard);
-    if (code < 0) {
-        (void)launch_place_remove(&plan->place);
-        return ctl_fail(ctl, CTL_FAILED, "a process cannot be started: %s", sgp_strerror(code));
-    }
     status = launch_plan_hold(ctl, plan);
     if (status == CTL_DONE)
         status = agree(ctl, plan);

@@ -270,6 +270,18 @@ os.write(1, b"no end")
         process.communicate(timeout=PATIENCE)
         self.until("all to be gone", lambda: processes(self.marker) == {} and self.left() == [])
 
+    def test_a_signal_at_the_very_start(self):
+        """One that comes as soon as a directory exists, to the whole group, as from a terminal."""
+        for _ in range(20):
+            process = subprocess.Popen([SGPCTL, "launch", "-n", "1", "--", "true"], env=self.environment, cwd=self.folder,
+                                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                       start_new_session=True)
+            while process.poll() is None and not self.left():
+                pass
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait(PATIENCE)
+            self.until("all to be gone", lambda: processes(self.marker) == {} and self.left() == [])
+
     def test_the_reader_goes_away(self):
         """As `head` does: the launcher ends as any program that writes on, and leaves nothing."""
         process = self.start("-n", "2", "--", "sh", "-c", "while :; do echo line; sleep 0.05; done")
