@@ -7,6 +7,7 @@
 #include "sgp/version.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -183,6 +184,7 @@ static enum ctl_exit run(struct ctl *ctl, int argc, char **argv)
     ctl->command = &ctl_up_command; /* whose options the messages are about */
     (void)setvbuf(stdin, NULL, _IONBF, 0);
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
+    (void)signal(SIGPIPE, SIG_IGN); /* without a launcher, what ends is told to nobody */
     launch_expect_launcher();
     status = read_object(ctl, &held);
     if (status == CTL_DONE)

@@ -284,6 +284,22 @@ os.write(1, b"no end")
         process.communicate(timeout=PATIENCE)
         self.until("all to be gone", lambda: processes(self.marker) == {} and self.left() == [])
 
+    def test_a_launcher_that_is_killed_lets_programs_and_daemons_end(self):
+        """They get SIGTERM, and what they print after it goes nowhere."""
+        keep = os.path.join(self.folder, "keep")
+        script = self.script(f"trap 'for i in 1 2 3 4 5 6 7 8 9 10; do echo ends; sleep 0.2; done; : > {self.folder}/$SGP_NODE.end; "
+                             "exit' TERM\necho begins\nwhile :; do sleep 0.1; done\n", "slow.sh")
+        process = self.start("--keep", keep, self.hosts("127.0.0.1", "127.0.0.1"), "--", "sh", script)
+        for _ in range(2):
+            self.assertIn(b"begins", process.stdout.readline())
+        process.kill()
+        process.communicate(timeout=PATIENCE)
+        self.expect_hosts_end()
+        for name in ("n0", "n1"):
+            self.assertTrue(os.path.exists(os.path.join(self.folder, name + ".end")), name)
+            with open(os.path.join(keep, name + ".log"), encoding="utf-8") as file:
+                self.assertIn("event=end status=0", file.read().splitlines()[-1])
+
     def test_the_reader_goes_away(self):
         process = self.start(self.hosts("127.0.0.1", "127.0.0.1"), "--", "sh", "-c", "while :; do echo line; sleep 0.05; done")
         self.assertIn(b"line", process.stdout.readline())
