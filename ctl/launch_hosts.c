@@ -192,8 +192,8 @@ static json_t *settings_of(const struct launch_plan *plan)
     json_t *all = json_array();
     for (size_t i = 0; i < plan->setting_count; i++) {
         const struct launch_setting *setting = &plan->settings[i];
-        (void)json_array_append_new(all, json_pack("[s, s, s, s]", setting->label, setting->section,
-                                             setting->key, setting->value));
+        (void)json_array_append_new(all, json_pack("[o, s, s, s]", ctl_json_text(setting->label),
+                                             setting->section, setting->key, setting->value));
     }
     return all;
 }
@@ -228,7 +228,7 @@ static const char *listen_host(const struct launch_host *host)
     return host->address[0] == '[' ? "[::]" : "0.0.0.0";
 }
 
-static void say_plan(struct host *host, const char *graph, const char *directory)
+static json_t *plan_of(const struct host *host, const char *graph, const char *directory)
 {
     const struct launch_plan *plan = host->all->plan;
     json_t *object = json_pack("{s:i, s:s, s:s, s:i, s:i, s:s, s:b, s:b, s:o, s:o}", "form",
@@ -238,9 +238,7 @@ static void say_plan(struct host *host, const char *graph, const char *directory
         program_of(plan));
     if (object && plan->keep)
         (void)json_object_set_new(object, "keep", json_string(plan->keep));
-    if (object)
-        say_object(host, object);
-    json_decref(object);
+    return object;
 }
 
 /* All have answered. */
@@ -472,11 +470,13 @@ static void start_all(struct hosts *all, const char *directory)
 {
     char *graph = graph_text(all->plan);
     for (size_t i = 0; i < all->list->count && all->stage == GREETING; i++) {
-        int code = graph ? start(&all->host[i]) : -ENOMEM;
-        if (code == 0) {
-            say_plan(&all->host[i], graph, directory);
+        json_t *plan = graph ? plan_of(&all->host[i], graph, directory) : NULL;
+        int code = plan ? start(&all->host[i]) : -ENOMEM;
+        if (code == 0)
+            say_object(&all->host[i], plan);
+        json_decref(plan);
+        if (code == 0)
             continue;
-        }
         tell(all, "%s: %s cannot be started: %s", all->host[i].is->host,
             launch_reach_name(all->reach), sgp_strerror(code));
         fail(&all->host[i], CTL_FAILED);

@@ -92,15 +92,29 @@ static enum ctl_exit check_names(
     return CTL_DONE;
 }
 
+static bool is_utf8(const char *text)
+{
+    json_t *string = json_string(text);
+    json_decref(string);
+    return string != NULL;
+}
+
 /* JSON, which carries them to the hosts, has no other bytes. */
 static enum ctl_exit check_texts(struct ctl *ctl, const struct launch_plan *plan)
 {
-    for (char **word = plan->program; *word; word++) {
-        json_t *text = json_string(*word);
-        json_decref(text);
-        if (text == NULL)
+    for (char **word = plan->program; *word; word++)
+        if (!is_utf8(*word))
             return ctl_usage(ctl, "a word of the program is not UTF-8");
+    for (size_t i = 0; i < plan->setting_count; i++) {
+        const struct launch_setting *setting = &plan->settings[i];
+        if (!is_utf8(setting->section) || !is_utf8(setting->key) || !is_utf8(setting->value))
+            return ctl_usage(ctl, "%s is not UTF-8", setting->label);
     }
+    if (plan->keep && !is_utf8(plan->keep))
+        return ctl_usage(ctl, "--keep %s is not UTF-8", plan->keep);
+    if (!is_utf8(plan->directory))
+        return ctl_usage(
+            ctl, "directory %s is not UTF-8; --directory names another", plan->directory);
     return CTL_DONE;
 }
 
