@@ -240,6 +240,7 @@ void launch_plan_path(
 #define LAUNCH_ALIVE '\n'
 #define LAUNCH_INTERRUPT 'i' /* as SIGINT */
 #define LAUNCH_TERMINATE 't' /* as SIGTERM */
+#define LAUNCH_END 'e'       /* a program or a host has failed, so end the programs */
 #define LAUNCH_RELEASE 'q'   /* all programs of the fleet have ended, so stop the daemons */
 
 /* From now on this process is killed LAUNCH_SILENCE_S after the launcher was last heard of. */

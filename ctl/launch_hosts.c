@@ -304,7 +304,7 @@ static void fail(struct host *host, int status)
     worsen(all, status);
     if (all->stage < ENDING && (!host->ran || !all->plan->keep_going)) {
         host->told = true;
-        end_all(all, LAUNCH_TERMINATE);
+        end_all(all, LAUNCH_END);
     }
 }
 

@@ -277,6 +277,8 @@ static void on_orders(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer
     for (ssize_t i = 0; i < count; i++) {
         if (launch->order[i] == LAUNCH_INTERRUPT || launch->order[i] == LAUNCH_TERMINATE)
             interrupt(launch, launch->order[i] == LAUNCH_INTERRUPT ? SIGINT : SIGTERM);
+        if (launch->order[i] == LAUNCH_END)
+            end_programs(launch, SIGTERM);
         launch->released |= launch->order[i] == LAUNCH_RELEASE;
     }
     step(launch);
