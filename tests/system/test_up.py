@@ -220,6 +220,23 @@ os.write(1, b"no end")
         self.assertIn("sgpctl: n1: the program ended with status 3; so all are ended\n", error)
         self.assertEqual(error.count("the program ended"), 1, error)
 
+    def test_an_interrupt_after_a_failure(self):
+        """It only says what is already happening: the programs keep their time to end."""
+        script = self.script("echo begins\n"
+                             f"trap ': > {self.folder}/told; sleep 1; echo cleaned up; exit' TERM\n"
+                             f"test $RANK = 0 || {{ until test -e {self.folder}/fail; do sleep 0.05; done; exit 3; }}\n"
+                             "while :; do sleep 0.1; done\n", "slow.sh")
+        process = self.start(self.hosts("127.0.0.1", "127.0.0.1"), "--", "sh", script)
+        for _ in range(2):
+            self.assertIn(b"begins", process.stdout.readline())
+        self.script("", "fail")
+        self.until("the program to be told", lambda: os.path.exists(os.path.join(self.folder, "told")))
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=PATIENCE)
+        self.assertEqual(output, b"n0| cleaned up\n")
+        self.assertEqual(process.returncode, 130)
+        self.expect_hosts_end()
+
     def test_keep_going(self):
         """The others train to the end, and agree."""
         output, error = self.up("--keep-going", self.hosts(*["127.0.0.1"] * 4), "--", PYTHON, self.train, "40", "0.01", "n2",
@@ -229,10 +246,26 @@ os.write(1, b"no end")
 
     def test_daemons_stay_until_all_programs_have_ended(self):
         """A program that ends long before those of other hosts leaves its daemon to them."""
-        output, _ = self.up(self.hosts("127.0.0.1", "127.0.0.1"), "--", "sh", "-c",
-                            f"test $RANK = 0 || exec sleep 3; {PYTHON} -c 'print(1)'; true; "
-                            "echo $TMPDIR/sgpctl-*/n1.conf | wc -w")
-        self.assertEqual(output, "n0| 1\nn0| 1\n")
+        script = self.script(f"""
+import glob, os, subprocess, sys, time
+folder = {self.folder!r}
+if os.environ["RANK"] == "0":
+    with open(folder + "/pid", "w") as file:
+        file.write(str(os.getpid()))
+    os.rename(folder + "/pid", folder + "/first")
+    sys.exit()
+while not os.path.exists(folder + "/first"):
+    time.sleep(0.02)
+with open(folder + "/first") as file:
+    pid = file.read()
+while os.path.exists("/proc/" + pid):
+    time.sleep(0.02)
+control, = glob.glob(folder + "/run/sgpctl-*/n0.control")
+done = subprocess.run([{SGPCTL!r}, "-s", control, "--json", "status"], capture_output=True)
+print(done.returncode, b'"n0"' in done.stdout)
+""", "look.py")
+        output, _ = self.up(self.hosts("127.0.0.1", "127.0.0.1"), "--", PYTHON, script)
+        self.assertEqual(output, "n1| 0 True\n")
 
     def test_a_host_that_is_lost(self):
         """Its connection breaks: its own supervisor ends all there, and the launcher all others."""
