@@ -191,7 +191,7 @@ struct launch_plan {
     bool supervised; /* by a launcher that reads standard output and writes to standard input */
     bool keyed;      /* each node has a key of its own, in FILES/NAME.key */
     const char *directory;   /* of `up`: where the programs run on each host */
-    const char *listen_host; /* "127.0.0.1", or another one */
+    const char *listen_host; /* "127.0.0.1", or another one; "[::]" is IPv4, too */
     struct launch_setting settings[LAUNCH_SETTINGS_MAX];
     size_t setting_count;
     char **program; /* its words, ended by NULL */

@@ -225,7 +225,7 @@ static const char *listen_host(const struct launch_host *host)
 {
     if (strncmp(host->address, "127.", 4) == 0 || strcmp(host->address, "[::1]") == 0)
         return host->address;
-    return host->address[0] == '[' ? "[::]" : "0.0.0.0";
+    return "[::]"; /* of IPv4, too */
 }
 
 static json_t *plan_of(const struct host *host, const char *graph, const char *directory)

@@ -140,7 +140,7 @@ static int hold_port(const char *host, unsigned *ret_port)
     struct sockaddr_in *four = (struct sockaddr_in *)&address;
     struct sockaddr_in6 *six = (struct sockaddr_in6 *)&address;
     socklen_t bytes = sizeof *four;
-    int yes = 1;
+    int yes = 1, no = 0;
     if (inet_pton(AF_INET, host, &four->sin_addr) != 1) { /* "[v6]" */
         char inner[SGP_ADDRESS_BYTES];
         (void)snprintf(inner, sizeof inner, "%.*s", (int)strcspn(host + 1, "]"), host + 1);
@@ -151,6 +151,8 @@ static int hold_port(const char *host, unsigned *ret_port)
     int descriptor = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (descriptor < 0)
         return -errno;
+    if (address.ss_family == AF_INET6) /* of "[::]" the port is held for IPv4, too */
+        (void)setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
     if (setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) < 0 ||
         bind(descriptor, (const struct sockaddr *)&address, bytes) < 0 ||
         getsockname(descriptor, (struct sockaddr *)&address, &bytes) < 0) {

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 static json_t *held; /* the plan; its texts are borrowed until the end of the process */
@@ -78,6 +79,16 @@ static enum ctl_exit take_program(struct ctl *ctl, const json_t *words, struct l
     return CTL_DONE;
 }
 
+/* "[::]" is all addresses of IPv6 and IPv4. */
+static const char *listen_host(const char *wanted)
+{
+    int descriptor = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool lacks = descriptor < 0 && errno == EAFNOSUPPORT; /* a kernel without IPv6 */
+    if (descriptor >= 0)
+        (void)close(descriptor);
+    return lacks && strcmp(wanted, "[::]") == 0 ? "0.0.0.0" : wanted;
+}
+
 static enum ctl_exit take_plan(struct ctl *ctl, const json_t *object, struct launch_plan *plan)
 {
     int form = 0, first = 0, nodes = 0, keyed = 0, keep_going = 0;
@@ -96,6 +107,7 @@ static enum ctl_exit take_plan(struct ctl *ctl, const json_t *object, struct lau
             "keyed", &keyed, "keep", &keep, "keep_going", &keep_going, "settings", &settings,
             "program", &program) < 0)
         return ctl_fail(ctl, CTL_INVALID, "the plan of sgpctl up: %s", error.text);
+    plan->listen_host = listen_host(plan->listen_host);
     plan->supervised = true;
     plan->keyed = keyed;
     plan->keep = keep;

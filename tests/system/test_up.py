@@ -137,6 +137,32 @@ class UpTest(launched.Case):
         self.assertEqual(process.returncode, 143)
         self.expect_nothing_left()
 
+    def test_a_node_listens_on_all_addresses(self):
+        """Of a host that has a name; of one that is a loopback address, only there."""
+        addresses = ["127.0.0.1", "127.0.0.2"]
+        with socket.socket(socket.AF_INET6) as one:
+            try:
+                one.bind(("::1", 0))
+                addresses.append("::1")
+            except OSError:
+                pass
+        for host, open_ones in ("localhost", addresses), ("127.0.0.1", addresses[:1]):
+            with self.subTest(host=host):
+                process = self.start(self.hosts(host), "--", "sh", "-c",
+                                     f"grep -h ^listen $TMPDIR/sgpctl-*/$SGP_NODE.conf; exec {PYTHON} {self.train} 100000 0.01")
+                port = int(process.stdout.readline().rsplit(b":", 1)[1])
+                self.assertIn(b"begins", process.stdout.readline())
+                for address in addresses:
+                    if address in open_ones:
+                        socket.create_connection((address, port), timeout=PATIENCE).close()
+                    else:
+                        with self.assertRaises(ConnectionRefusedError):
+                            socket.create_connection((address, port), timeout=PATIENCE).close()
+                process.send_signal(signal.SIGTERM)
+                process.communicate(timeout=PATIENCE)
+                self.assertEqual(process.returncode, 143)
+                self.expect_nothing_left()
+
     def test_options_reach_the_daemons(self):
         topology = self.script('digraph { a -> b; b -> a }\n', "two.dot")
         output, _ = self.up("--topology", topology, "--algorithm", "osgp", "--seed=5", "--set", "train.overlap=2", "--directory",
