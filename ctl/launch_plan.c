@@ -34,7 +34,7 @@ enum ctl_exit launch_plan_set(struct ctl *ctl, struct launch_plan *plan, const c
     int bytes = snprintf(name, sizeof name, "%s.%s", section, key);
     if (bytes >= (int)sizeof name || strpbrk(value, "\n\r") != NULL)
         return ctl_usage(ctl, "%s: no key and value of one line", setting.label);
-    for (size_t i = 0; i < OWN_KEYS; i++)
+    for (size_t i = 0; i < OWN_KEYS - !plan->keyed; i++)
         if (strcmp(own_keys[i], name) == 0)
             return ctl_usage(
                 ctl, "%s: %s decides %s itself", setting.label, ctl->command->words, name);

@@ -50,6 +50,7 @@ static enum ctl_exit take_options(
     struct ctl_given given[OPTION_COUNT] = {0};
     if (ctl->socket || ctl->name)
         return ctl_usage(ctl, "-n and -s name a daemon, and up starts its own");
+    plan->keyed = true; /* a key, or that there is none, is no setting of the user */
     enum ctl_exit status = launch_take_settings(ctl, argc, argv, plan);
     if (status == CTL_DONE)
         status = ctl_options_take(ctl, &argc, argv, given, OPTION_COUNT, 0, INT_MAX);

@@ -322,6 +322,7 @@ os.write(1, b"no end")
                 (["-n", "2", "--set", "frob"], "--set takes SECTION.KEY=VALUE, not 'frob'", 2),
                 (["-n", "2", "--set", "train.patience=x"], "--set train.patience=x: ", 2),
                 (["-n", "2", "--set", "node.name=x"], "--set node.name=x: launch decides node.name itself", 2),
+                (["-n", "2", "--set", "node.key=/none"], r"--set node.key=/none: \[node\] key: /none: No such file", 2),
                 (["-n", "2", "--set", "train.seed=1", "--seed", "2"],
                  "--seed 2: --set train.seed=1 says train.seed, too; give one of them", 2),
                 (["-n", "2", "--keep", "/proc/none/such"], "--keep /proc/none/such: No such file or directory", 1),
