@@ -34,6 +34,7 @@ struct host {
     const struct launch_host *is;
     pid_t pid; /* of ssh; 0: ended */
     uv_pipe_t input;
+    bool started;
     bool open;                            /* `input` */
     bool greeted, over, told, complained; /* told: its status does not count */
     bool ran;                             /* its daemons have been started */
@@ -454,6 +455,7 @@ static int start(struct host *host)
     int code = launch_reach_start(all->reach, host->is, &reached);
     if (code < 0)
         return code;
+    host->started = true;
     host->pid = reached.pid;
     (void)uv_pipe_init(&all->loop, &host->input, 0);
     host->input.data = host;
@@ -498,7 +500,7 @@ static void on_ended(struct host *host, int status)
 static void judge(struct host *host)
 {
     struct hosts *all = host->all;
-    if (host->told || (host->summed && host->status == 0))
+    if (!host->started || host->told || (host->summed && host->status == 0))
         return;
     if (!host->summed && !host->complained)
         tell(all, "%s:%u: %s: %s ended with status %d%s%s", all->list->path, host->is->line,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+#define HOST_BYTES 254u /* of a name in DNS, with the zero */
 #define FORM "[user@]host[:port] [name=NAME] [address=ADDRESS] [slots=N]"
 
 /* What is wrong with the line that is read. */
@@ -59,11 +60,11 @@ static enum ctl_exit take_host(const struct place *place, char *text, struct lau
     }
     bool has_port = *rest == ':';
     *rest = '\0';
-    if (!is_word(name, characters, sizeof host->host - 2))
+    if (!is_word(name, characters, HOST_BYTES))
         return fail_at(place, "'%.100s' is no host; a line is " FORM, name);
     (void)snprintf(host->host, sizeof host->host, "%s", name);
     (void)snprintf(
-        host->address, sizeof host->address, strchr(name, ':') ? "[%.250s]" : "%.252s", name);
+        host->address, sizeof host->address, strchr(name, ':') ? "[%.253s]" : "%.253s", name);
     return has_port ? take_port(place, rest + 1, host) : CTL_DONE;
 }
 

@@ -163,6 +163,10 @@ class UpTest(launched.Case):
                 self.assertEqual(process.returncode, 143)
                 self.expect_nothing_left()
 
+    def test_the_longest_name_of_a_host(self):
+        output, _ = self.up(self.hosts("a" * 253), "--", "sh", "-c", "cat $TMPDIR/sgpctl-*/topology.dot")
+        self.assertRegex(output, f'"{"a" * 253}:[0-9]+"')
+
     def test_options_reach_the_daemons(self):
         topology = self.script('digraph { a -> b; b -> a }\n', "two.dot")
         output, _ = self.up("--topology", topology, "--algorithm", "osgp", "--seed=5", "--set", "train.overlap=2", "--directory",
@@ -417,6 +421,7 @@ print(done.returncode, b'"n0"' in done.stdout)
                 (["a", "b c"], ":2: 'c' is unknown; a line is"),
                 (["a slots=0"], ":1: slots=0: a whole number from 1 to 256 is wanted"),
                 (["a slots=200", "b slots=57"], ":2: more than 256 nodes"),
+                (["a" * 254], ":1: '" + "a" * 100 + "' is no host"),
                 (["a:0"], ":1: the port is a number from 1 to 65535, not '0'"),
                 (["a:ssh"], ":1: the port is a number from 1 to 65535, not 'ssh'"),
                 (["-oProxyCommand=x"], ":1: '-oProxyCommand=x' is no host"),
@@ -461,6 +466,7 @@ print(done.returncode, b'"n0"' in done.stdout)
                 ([two, "--directory", "/none", "--", "true"],
                  "127.0.0.1: /none: No such file or directory; sgpctl up --directory names another", 1),
                 ([two, "--keep", "/proc/none/such", "--", "true"], "127.0.0.1: --keep /proc/none/such: No such file", 1),
+                ([two, "--ssh", self.ssh + " -x" * 70, "--", "true"], "127.0.0.1: .* cannot be started: Argument list too long", 1),
                 ([two, "--ssh", "", "--", "true"], "--ssh needs a command", 2),
                 ([two, "--ssh", "/none/ssh -v", "--", "true"], "there is no program '/none/ssh'", 2)):
             with self.subTest(words=words):
