@@ -18,8 +18,7 @@ static void sweep(int directory)
 {
     static const char *const names[] = {"ledger", "checkpoint", "model.safetensors", "history.csv",
         "blas", "privacy", "claim", "run", "report.json", "scale.json", "told", "rollout",
-        "train.rows",
-        "test.rows", "best.json", "best.0.safetensors", "best.1.safetensors",
+        "train.rows", "test.rows", "best.json", "best.0.safetensors", "best.1.safetensors",
         "best.2.safetensors", "best.3.safetensors", "best.4.safetensors"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char name[32];

@@ -208,7 +208,8 @@ Test(schema, every_field_of_a_message_has_a_line)
         ROW(SGP_BEQUEATH, bequeath, 4), ROW(SGP_INQUIRE, inquire, 0), ROW(SGP_ANSWER, answer, 7),
         ROW(SGP_CALL, call, 0), ROW(SGP_STATEMENT, statement, 4), ROW(SGP_FACT, fact, 8),
         ROW(SGP_LAYOUT, layout, 4), ROW(SGP_BULLETIN, bulletin, 4), ROW(SGP_PULL, pull, 4),
-        ROW(SGP_SUMMARY, summary, 7), ROW(SGP_ROW, row, 0), ROW(SGP_JOIN, join, 4), ROW(SGP_JOINED, joined, 0)};
+        ROW(SGP_SUMMARY, summary, 7), ROW(SGP_ROW, row, 0), ROW(SGP_JOIN, join, 4),
+        ROW(SGP_JOINED, joined, 0)};
     static const struct sgp_message message = {.type = SGP_HELLO};
     cr_assert(eq(sz, sizeof rows / sizeof *rows, SGP_MESSAGE_TYPES));
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -191,7 +191,8 @@ static const struct {
         "666162393336303564616237333763373364366261353830663531cd02bc"},
     {{.type = SGP_JOINED,
          .pulse = QUIET,
-         .joined = {.verdict = SGP_JOIN_ACCEPTED, .bytes = 9, .split = 5, .first = 4, .text = "a%0A"}},
+         .joined =
+             {.verdict = SGP_JOIN_ACCEPTED, .bytes = 9, .split = 5, .first = 4, .text = "a%0A"}},
         "9d53475003001600100000000000000000000000000000002a0d6aeab7fcd712"
         "9b02c205060ac001090504a461253041"},
 };

@@ -233,9 +233,8 @@ static __attribute__((unused)) struct sgp_message sample_of_joining(int which)
                 .split = SGP_JOINED_MAX,
                 .first = SGP_JOINED_MAX - SGP_JOINED_PIECE_MAX,
                 .text = piece_longest}};
-    return (struct sgp_message){.type = SGP_JOINED,
-        .pulse = quiet,
-        .joined = {.verdict = SGP_JOIN_VERDICTS, .text = ""}};
+    return (struct sgp_message){
+        .type = SGP_JOINED, .pulse = quiet, .joined = {.verdict = SGP_JOIN_VERDICTS, .text = ""}};
 }
 
 /* A sample of every message; strings are static. */
