@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The exit statuses of sgpd. `sgpd --help` is made of this table. tests/unit/test_exit_status.c
- * compares sgpd(8) and the unit with it. */
+/* The exit statuses of sgpd. `sgpd --help` is made of this table.
+ * tests/unit/daemon/test_exit_status.c compares sgpd(8) and the unit with it. */
 #ifndef SGPD_EXIT_STATUS_H
 #define SGPD_EXIT_STATUS_H
 

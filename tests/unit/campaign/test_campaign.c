@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What campaigns draw (tests/campaign/draw.c): a fleet that can hold what the verdict asks of it. */
-#include "../campaign/campaign.h"
+#include "../../campaign/campaign.h"
 
 #include "sgp/analysis.h"
 
