@@ -158,6 +158,8 @@ void launch_lines_init(const struct ctl *ctl, struct launch_lines *lines);
 void launch_lines_clear(struct launch_lines *lines);
 /* Print the lines of progress anew. */
 void launch_lines_show(struct launch_lines *lines, const char *text);
+/* Whether the terminal has room for so many lines of progress. */
+bool launch_lines_fit(unsigned count);
 /* Print a line with the name of node `index` in front. */
 void launch_lines_print(struct launch_lines *lines, const char *name, uint32_t index, FILE *to,
     const char *text, size_t bytes);

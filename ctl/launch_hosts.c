@@ -17,7 +17,8 @@
 /* A supervisor takes at most 17 s to end its programs and daemons. */
 #define GRACE_MS 25000u
 #define SHOW_MS 500u
-#define TABLE_ROWS 24u /* of a greater fleet only the sum is shown */
+#define TABLE_ROWS 24u  /* of a greater fleet only the sum is shown */
+#define TABLE_OTHERS 2u /* lines: above the rows and below them */
 #define SAID_BYTES 256u
 
 enum stage {
@@ -626,7 +627,7 @@ static void on_show(uv_timer_t *timer)
 {
     struct hosts *all = timer->data;
     char text[sizeof all->lines.text] = "";
-    if (all->plan->fleet <= TABLE_ROWS)
+    if (all->plan->fleet <= TABLE_ROWS && launch_lines_fit(all->plan->fleet + TABLE_OTHERS))
         show_table(all, text, sizeof text);
     append(text, sizeof text, "%zu of %zu hosts running, %.0f s",
         all->list->count - count_of(all, is_over), all->list->count,

@@ -13,6 +13,7 @@
 #define COLOURS 6u
 #define FIRST_COLOUR 31u /* red; black and white are the terminal's own */
 #define WIDTH_USUAL 80u
+#define HEIGHT_USUAL 24u
 
 void launch_lines_init(const struct ctl *ctl, struct launch_lines *lines)
 {
@@ -56,6 +57,13 @@ void launch_lines_show(struct launch_lines *lines, const char *text)
 {
     (void)snprintf(lines->text, sizeof lines->text, "%s", text);
     draw(lines);
+}
+
+bool launch_lines_fit(unsigned count)
+{
+    struct winsize size;
+    bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0;
+    return count <= (known ? size.ws_row : HEIGHT_USUAL);
 }
 
 /* ---- lines ---- */

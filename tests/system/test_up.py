@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sgpctl up` with real daemons and programs: on "hosts" that a stand-in for ssh reaches, which runs the command on this
 machine. test_up.py SGPCTL. With SGP_LONG=1 also what takes minutes. test_up_reach.py has real servers."""
+import fcntl
 import json
 import os
 import re
 import signal
 import socket
 import ssl
+import struct
 import subprocess
 import sys
+import termios
 import unittest
 
 import launched
@@ -213,9 +216,10 @@ os.write(1, b"no end")
         self.assertEqual(process.returncode, 0)
         self.expect_nothing_left()
 
-    def terminal(self, *arguments):
+    def terminal(self, *arguments, rows=24):
         pid, master = os.forkpty()
         if pid == 0:
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, 80, 0, 0))
             os.execve(SGPCTL, self.words(*arguments), self.environment)
         self.addCleanup(os.close, master)
         return pid, master
@@ -230,6 +234,17 @@ os.write(1, b"no end")
         self.assertRegex(text, r"2 of 2 hosts running, \d+ s")
         self.assertRegex(text, r"\r\x1b\[K(\x1b\[A\x1b\[K){4}sgpctl: 3 nodes on 2 hosts, [\d.]+ s\r\n$")
         self.expect_nothing_left()
+
+    def test_a_table_that_has_no_room(self):
+        """Of a terminal with fewer lines, only the sum is shown, because nobody can go above the first line."""
+        for rows, shown in (4, True), (3, False):
+            with self.subTest(rows=rows):
+                pid, master = self.terminal(self.hosts("127.0.0.1 slots=2"), "--", PYTHON, self.train, "60", "0.05", rows=rows)
+                text = self.read_all(master).decode()
+                self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0, text)
+                self.assertEqual(bool(re.search(r"n0 +127.0.0.1 +running", text)), shown, text)
+                self.assertRegex(text, r"1 of 1 hosts running, \d+ s")
+                self.expect_nothing_left()
 
     def test_json(self):
         output, error = self.up("--json", "--keep-going", self.hosts("127.0.0.1", "127.0.0.1 slots=2"), "--", "sh", "-c",
