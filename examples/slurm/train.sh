@@ -14,5 +14,15 @@ if [ $# -eq 0 ]; then
 fi
 hosts=$(mktemp)
 trap 'rm -f "$hosts"' EXIT
-scontrol show hostnames "$SLURM_JOB_NODELIST" | sed "s/\$/ slots=${SLURM_NTASKS_PER_NODE:-1}/" > "$hosts"
+# "2(x3),1" is two tasks on each of three hosts, and one on the next
+scontrol show hostnames "$SLURM_JOB_NODELIST" | awk -v tasks="${SLURM_TASKS_PER_NODE:-}" '
+    BEGIN {
+        count = split(tasks, groups, ",")
+        for (i = 1; i <= count; i++) {
+            split(groups[i], parts, /[(x)]+/)
+            for (times = parts[2] ? parts[2] : 1; times > 0; times--)
+                slots[++hosts] = parts[1]
+        }
+    }
+    { print $1 " slots=" (slots[NR] ? slots[NR] : 1) }' > "$hosts"
 sgpctl up ${SGPCTL:+--sgpctl "$SGPCTL"} "$hosts" -- "$@"

@@ -510,6 +510,22 @@ print(done.returncode, b'"n0"' in done.stdout)
         _, error = self.up(self.hosts("a@node1"), "--", "true", status=6)
         self.assertRegex(error, "hosts.txt:1: srun takes no user and no port; --ssh ssh reaches the host otherwise\n$")
 
+    def test_the_job_script_of_slurm(self):
+        """Slurm writes tasks as "2(x3),1": two on each of three hosts, and one on the next."""
+        self.environment["PATH"] = self.folder + ":" + self.environment["PATH"]
+        self.environment["SLURM_JOB_NODELIST"] = "node[1-4]"
+        self.environment.pop("SLURM_TASKS_PER_NODE", None)
+        for name, text in (("scontrol", 'test "$*" = "show hostnames node[1-4]" && printf "node%s\\n" 1 2 3 4'),
+                           ("sgpctl", 'cat "$2"; shift 2; echo "$@"')):
+            os.chmod(self.script(f"#!/bin/sh\n{text}\n", name), 0o700)
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/slurm/train.sh")
+        for tasks, slots in ("2(x3),1", "2221"), ("1(x4)", "1111"), ("3,2(x2),4", "3224"), (None, "1111"):
+            with self.subTest(tasks=tasks):
+                said = subprocess.run(["sh", script, "true", "a b"], env={**self.environment, **({"SLURM_TASKS_PER_NODE": tasks}
+                                      if tasks else {})}, capture_output=True, text=True, timeout=PATIENCE, check=True)
+                self.assertEqual(said.stdout.splitlines(), [*(f"node{i + 1} slots={n}" for i, n in enumerate(slots)), "-- true a b"])
+        self.expect_nothing_left()
+
     def test_a_supervisor_alone(self):
         """What is not a plan is refused in one line, as JSON."""
         for text, said in ((b"", "standard input ended before the plan"), (b"\n\nfrob\n", "is no plan of sgpctl up"),
