@@ -166,7 +166,7 @@ Test(manifest, a_file_of_another_size_is_refused)
     struct sgp_error error = {0};
     cr_assert(sgp_document_name_file(&manifest, "", 0, &error) == SGP_E_LIMIT);
     cr_assert(strcmp(error.text, "the topology file has 0 bytes; it must have 1 to 1048576 to be "
-                                 "pushed") == 0);
+                                 "signed") == 0);
     cr_assert(sgp_document_name_file(&manifest, NULL, (size_t)SGP_MANIFEST_FILE_MAX + 1, NULL) ==
               SGP_E_LIMIT);
 }
