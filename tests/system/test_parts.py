@@ -98,8 +98,10 @@ class Parts(FleetTest):
         f.start()
         f.wait_round(0, 20)
         f.nodes[1].kill(signal.SIGSTOP)
+        # The other may have its part already, and waits for n0, which waits for the first.
+        f.wait("one to wait for n1", lambda: any("event=waiting peer=n1 for=estimate" in f.nodes[i].log() for i in (2, 3)))
         for i in (2, 3):
-            f.wait_log(i, "event=waiting peer=n1 for=estimate")
+            f.wait_log(i, "event=waiting peer=n")
         f.nodes[1].kill(signal.SIGCONT)
         self.goes_on(f)
 

@@ -132,6 +132,18 @@ class ReportTest(FleetTest):
             return reports if good else None
         return f.wait("%d reports at %s" % (told, indices), all_told)
 
+    def checked_end(self, f, indices, told):
+        """The report at the end, checked with the models of the end. A fleet to which a node has come back may mix once more
+        after its report: then the next report is checked."""
+        while True:
+            report = self.finished(f, indices, told=told)[0]
+            try:
+                self.check_sum(f, report["measures"], indices)
+                return report
+            except AssertionError:
+                if all(f.nodes[i].status()["round"] == report["rounds"][1] for i in indices):
+                    raise
+
     def check_sum(self, f, measures, indices):
         """The sum is that of the pooled rows of these nodes, with the model that each of them exports: counts exactly, the
         area under the curve within its bound."""
@@ -367,14 +379,12 @@ class Now(ReportTest):
         f.start()
         f.wait_round(0, 3)
         f.nodes[3].end(signal.SIGKILL)
-        report = self.finished(f, [0, 1, 2], told=3)[0]
+        report = self.checked_end(f, [0, 1, 2], told=3)
         self.assertEqual(report["silent"], ["n3"])
-        self.check_sum(f, report["measures"], range(3))
         f.nodes[3].start()
         f.wait_state("finished", [3])
-        report = self.finished(f)[0]
+        report = self.checked_end(f, range(4), told=4)
         self.assertEqual(report["silent"], [])
-        self.check_sum(f, report["measures"], range(4))
 
     def test_sgpctl_prints_both(self):
         def ctl(*words, status=0):
