@@ -131,7 +131,7 @@ static enum ctl_exit name_despite(struct ctl *ctl, const struct sgp_topology *to
     return CTL_DONE;
 }
 
-/* A new document, which nobody has signed. It takes the text over. */
+/* A new document without signatures. It takes the text over. */
 static enum ctl_exit begin(struct ctl *ctl, const char *path, char **text,
     const struct ctl_given *given, struct sgp_document *ret_document)
 {

@@ -43,7 +43,7 @@ static bool is_guest(const struct listener *listener, const struct link *link)
 }
 
 /* Where TLS is required, a caller without TLS learns why it is refused, and nothing about this
- * node. So does a caller whose key nobody has. */
+ * node. So does a caller whose key is in no topology file. */
 void listener_refuse(struct listener *listener, struct link *link, enum sgp_reason reason,
     const char *text, const char *told)
 {

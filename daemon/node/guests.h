@@ -23,7 +23,7 @@ int guests_open(struct daemon *daemon, struct sgp_error *error);
 void guests_close(struct daemon *daemon);
 void guests_finish(struct daemon *daemon);
 
-/* Whether a caller whose key nobody has is let in. */
+/* Whether a caller is let in whose key is not in the topology file. */
 bool guests_are_awaited(const struct daemon *daemon);
 
 /* For the listener: whether the key of a caller is in no topology file; and a guest's message. */
