@@ -296,13 +296,13 @@ static int fill(const struct daemon *daemon, const struct view_invitation *wish,
     if (strcmp(address, SGP_ADDRESS_NONE) == 0 || address[0] == '\0')
         return sgp_fail(error, SGP_E_STATE,
             "this node cannot be dialled (address=none); let a node invite that can be");
-    if (strlen(address) >= sizeof invitation->address ||
-        sgp_address_split(address, &why, host, &port) < 0)
+    const size_t bytes = strlen(address) + 1;
+    if (bytes > sizeof invitation->address || sgp_address_split(address, &why, host, &port) < 0)
         return sgp_fail(
             error, SGP_E_STATE, "%s", why.text[0] != '\0' ? why.text : "the address is too long");
     (void)snprintf(invitation->fleet, sizeof invitation->fleet, "%s", topology->phases[0].name);
     (void)snprintf(invitation->name, sizeof invitation->name, "%s", wish->name);
-    (void)snprintf(invitation->address, sizeof invitation->address, "%s", address);
+    memcpy(invitation->address, address, bytes);
     (void)snprintf(
         invitation->key, sizeof invitation->key, "%s", sgp_key_hash(daemon->prepared->key));
     if (getrandom(invitation->secret, SGP_SECRET_BYTES, 0) != (ssize_t)SGP_SECRET_BYTES)
