@@ -219,8 +219,8 @@ bool sgp_core_agrees(struct sgp_node *node)
         return false;
     ending->judges = false;
     const struct sgp_core_link *far = furthest(node);
-    if (far == NULL) {
-        ending->asked = 0;
+    if (far == NULL) { /* a neighbour that still mixes was not compared */
+        ending->asked = sgp_core_not_ended(node) == NULL ? 0 : ending->asked;
         return true;
     }
     if (node->role->unique) {

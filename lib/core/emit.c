@@ -203,6 +203,8 @@ void sgp_core_become(struct sgp_node *node, enum sgp_node_state state)
     if (node->state == state)
         return;
     sgp_check((next_states[node->state] & BIT(state)) != 0);
+    if (node->state == SGP_NODE_FINISHED)
+        node->ending.judges = true; /* it compares again, whatever it hears until then */
     node->state = state;
     node->changed = true;
     (void)sgp_core_note(node, SGP_NOTE_STATE, node->config.self);
