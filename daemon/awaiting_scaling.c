@@ -5,6 +5,7 @@
 
 #include "awaiting_scaling_inside.h"
 #include "setup/scaling.h"
+#include "setup/signed_file.h"
 #include "store/privacy_account.h"
 #include "store/state_directory.h"
 
@@ -103,7 +104,7 @@ static int run(struct awaiting_scaling *awaiting, struct sgp_error *error)
 
 /* A directory that cannot be written would be found after the wait, which may take long. One with
  * an account of private steps must be found before statistics of rows leave, and a later account
- * must know that they have left. */
+ * must know that they have left. A signed topology file is stored before it is used. */
 static int open_state_directory(const struct awaiting_scaling *awaiting, struct sgp_error *error)
 {
     const struct config *config = awaiting->wait.config;
@@ -112,6 +113,8 @@ static int open_state_directory(const struct awaiting_scaling *awaiting, struct 
         directory < 0 ? directory : privacy_account_check_absent(config->state_directory, error);
     if (code == 0)
         code = scaling_try_to_keep(config, error);
+    if (code == 0)
+        code = signed_file_keep(config, awaiting->place.rollout, error);
     if (code == 0 && awaiting->figures != NULL)
         code = privacy_account_note_told(config->state_directory, error);
     return code < 0 ? code : directory;

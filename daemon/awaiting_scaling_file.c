@@ -5,6 +5,7 @@
 #include "node/changes.h"
 #include "setup/members.h"
 #include "setup/scaling.h"
+#include "setup/signed_file.h"
 #include "store/privacy_account.h"
 
 #include <errno.h>
@@ -97,6 +98,8 @@ int awaiting_scaling_reload(void *context, struct view_reload *ret_reload, struc
     code = read_figures(awaiting, &place, error);
     if (code == 0 && awaiting->figures != NULL) /* a relay may have got rows */
         code = privacy_account_note_told(awaiting->wait.config->state_directory, error);
+    if (code == 0)
+        code = signed_file_keep(awaiting->wait.config, place.rollout, error);
     if (code < 0) {
         prepared_finish(&place);
         return code;

@@ -132,6 +132,32 @@ class SignedFile(FleetTest):
         f.nodes[0].end(9)
         self.refused(first, "it is version 1, and this node has used version 7")
 
+    def test_no_earlier_file_comes_back_while_nodes_agree_on_a_scaling(self):
+        """Before the first round, that is: a node that never trained has used a file, too."""
+        f = self.signed_fleet(2, {"data.scale": "fleet", "data.shards": "none"})
+        first = self.sign("ab", "--fleet", "mill")
+        self.write(first)
+        self.write(first, "1.signed")
+        second = self.sign("ab", "--after", self.path("1.signed"))
+        third = self.sign("ab", "--after", self.path("1.signed"), "--number", "3")
+        self.write(second)
+        f.start([0])  # it waits for what n1 has to tell
+        f.wait_state("awaiting_scaling", [0])
+        f.nodes[0].end(9)
+        self.refused(first, "it is version 1, and this node has used version 2")
+        self.write(second)
+        f.start([0])
+        f.wait_state("awaiting_scaling", [0])
+        self.write(third)
+        self.assertEqual(self.reload(0)[0], 200)
+        self.write(second)
+        code, answer = self.reload(0)
+        self.assertGreaterEqual(code, 400, answer)
+        self.assertIn("it is version 2, and this node has used version 3", str(answer))
+        self.write(third)
+        f.start([1])
+        f.wait_state("training")
+
     def test_a_node_leaves_for_good_from_a_signed_file(self):
         f = self.signed_fleet(3)
         first = self.sign("ab", "--fleet", "mill")
