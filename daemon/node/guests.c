@@ -100,9 +100,8 @@ static void send_pieces(const struct guest *guest, uint32_t first)
             .split = guest->split,
             .text = text}};
     for (uint32_t i = 0; i < SGP_JOINED_PIECES && first < guest->bytes; i++) {
-        (void)snprintf(text, sizeof text, "%s", guest->texts + first);
         message.joined.first = first;
-        first += (uint32_t)strlen(text);
+        first += sgp_joined_piece(guest->texts, guest->bytes, first, text);
         link_send(link, &message);
         if (!link_stands(link))
             return;

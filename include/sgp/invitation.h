@@ -113,6 +113,11 @@ void sgp_invitations_forget(struct sgp_invitations *book, const char *name);
 char *sgp_joined_escape(const char *text);
 bool sgp_joined_unescape(char *text);
 
+/* The piece of escaped texts of so many bytes that begins at byte `first`, for one message. Nothing
+ * else of the texts is read. Returns its length; 0: there is nothing from there on. */
+uint32_t sgp_joined_piece(
+    const char *texts, uint32_t bytes, uint32_t first, char ret_piece[SGP_JOINED_PIECE_MAX + 1]);
+
 /* One line for the joiner's operator: what happened and what to do. Static storage. */
 const char *sgp_join_verdict_text(enum sgp_join_verdict verdict);
 

@@ -55,3 +55,13 @@ bool sgp_joined_unescape(char *text)
     *into = '\0';
     return true;
 }
+
+uint32_t sgp_joined_piece(
+    const char *texts, uint32_t bytes, uint32_t first, char ret_piece[SGP_JOINED_PIECE_MAX + 1])
+{
+    const uint32_t left = first < bytes ? bytes - first : 0;
+    const uint32_t count = left < SGP_JOINED_PIECE_MAX ? left : SGP_JOINED_PIECE_MAX;
+    memcpy(ret_piece, texts + (count > 0 ? first : 0), count);
+    ret_piece[count] = '\0';
+    return count;
+}

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define KEY_A "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 #define KEY_B "SHA256:BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBB+"
@@ -338,4 +339,45 @@ Test(invitation, texts_of_lines_are_escaped_and_back)
         (void)snprintf(text, sizeof text, "%s", hostile[i]);
         cr_assert_not(sgp_joined_unescape(text), "%s", hostile[i]);
     }
+}
+
+/* ---- pieces ---- */
+
+#define ROOM 65536u /* whole pages */
+
+/* Bytes behind which reading ends the process. */
+static char *bytes_before_a_wall(uint32_t bytes)
+{
+    char *room = mmap(NULL, 2 * ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    cr_assert(ne(ptr, room, MAP_FAILED));
+    cr_assert(zero(int, mprotect(room + ROOM, ROOM, PROT_NONE)));
+    for (uint32_t i = 0; i < ROOM; i++)
+        room[i] = (char)('a' + i % 26);
+    return room + ROOM - bytes;
+}
+
+/* Else each of the many pieces would cost as much as all of them, and a guest may ask often. */
+Test(invitation, a_piece_costs_itself_alone)
+{
+    char piece[SGP_JOINED_PIECE_MAX + 1];
+    const char *texts = bytes_before_a_wall(SGP_JOINED_PIECE_MAX);
+    cr_assert(eq(u32, sgp_joined_piece(texts, SGP_JOINED_MAX, 0, piece), SGP_JOINED_PIECE_MAX));
+    cr_assert(eq(sz, strlen(piece), SGP_JOINED_PIECE_MAX));
+    cr_assert(zero(int, memcmp(piece, texts, SGP_JOINED_PIECE_MAX)));
+}
+
+Test(invitation, pieces_are_the_texts)
+{
+    enum { BYTES = 2 * SGP_JOINED_PIECE_MAX + 1 };
+    const char *texts = bytes_before_a_wall(BYTES);
+    char piece[SGP_JOINED_PIECE_MAX + 1], whole[BYTES + 1] = "";
+    uint32_t have = 0, count;
+    while ((count = sgp_joined_piece(texts, BYTES, have, piece)) > 0) {
+        memcpy(whole + have, piece, count + 1);
+        have += count;
+    }
+    cr_assert(eq(u32, have, BYTES));
+    cr_assert(zero(int, memcmp(whole, texts, BYTES)));
+    cr_assert(zero(u32, sgp_joined_piece(texts, BYTES, SGP_JOINED_MAX, piece)));
+    cr_assert(eq(str, piece, (char *)""));
 }
