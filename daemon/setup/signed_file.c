@@ -226,8 +226,11 @@ int signed_file_read(const struct config *config, struct sgp_error *error, char 
     struct sgp_topology **ret_topology)
 {
     struct sgp_rollout_settings settings = {.verify = sgp_key_verify};
-    const bool named = config->fleet[0] != '\0' || config->recovery[0] != '\0' ||
-                       config->lines[CONFIG_ID_THRESHOLD] != 0;
+    static const enum config_id section[] = {
+        CONFIG_ID_FLEET, CONFIG_ID_ADMINISTRATORS, CONFIG_ID_THRESHOLD, CONFIG_ID_RECOVERY};
+    bool named = false; /* also by a line without a value, as when all keys are commented out */
+    for (size_t i = 0; i < sizeof section / sizeof *section; i++)
+        named = named || config->lines[section[i]] != 0;
     *ret_rollout = NULL;
     if (config->administrators[0] == '\0' && named)
         return config_fail(config, CONFIG_ID_ADMINISTRATORS, error, SGP_E_CONFIG,

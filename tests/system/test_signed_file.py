@@ -197,6 +197,8 @@ class SignedFile(FleetTest):
         self.write(self.sign("ab", "--fleet", "mill"))
         for changes, reason in (
                 ({"keys": None}, "[administrators] keys: there are none, so nobody could sign"),
+                ({"keys": "# " + self.keys["a"], "fleet": None, "threshold": None, "recovery": None},
+                 "[administrators] keys: there are none, so nobody could sign"),
                 ({"keys": self.keys["a"]}, "[administrators] threshold: 2 must sign, and there are 1 keys; write at most 1"),
                 ({"keys": "SHA256:short"}, '[administrators] keys: "SHA256:short" is no key'),
                 ({"keys": " ".join([self.keys["a"]] * 2)}, "stands there twice"),
