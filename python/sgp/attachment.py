@@ -215,7 +215,7 @@ class Attachment:
             except NoDaemon:
                 raise Disconnected(f"the daemon has gone, and was not back after {self._timeout} s") from None
             _log.warning("%s: the daemon is back", self.seat.name)
-            if self._claim is not None:  # to a daemon that may have lost its state; the answer, to claim 0, is passed over
+            if self._claim is not None:  # to a daemon that may have lost its state; a refusal of this claim 0 ends the wait
                 self._say(Frame(Type.PRIVACY, text=self._claim))
             if self._enough is not None:
                 self.enough(self._enough)
@@ -298,6 +298,8 @@ class Attachment:
             frame = link.receive(None if end is None else max(0.001, end - time.monotonic()))
             if frame.type == Type.CLAIMED and frame.turn != self._awaited:  # nobody waits for it any more
                 link.done_with()
+                if frame.turn == 0 and frame.code and self._awaited is None:  # the claim from before the daemon came back holds no more
+                    raise Refused(frame.text, frame.code)
                 continue
             if frame.type not in (Type.EVALUATE, Type.PREDICT):
                 return frame

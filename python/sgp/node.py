@@ -466,7 +466,8 @@ class Node:
 
         The claim belongs to the run: a node and a program that are started again keep it. Another run begins without one.
         Raises ValueError for numbers out of range, and Refused if the node has a larger claim of this run, if its configuration
-        has `stop_at_accuracy`, or if its disk does not take the claim. Waits and raises as mix() does otherwise."""
+        has `stop_at_accuracy`, or if its disk does not take the claim. A daemon that comes back hears the claim again; if it
+        refuses, the next call that waits raises Refused. Waits and raises as mix() does otherwise."""
         self._check_owner()
         self._fleet.claim(claim_text(epsilon, delta, noise_multiplier, sample_rate, clip))
 

@@ -198,6 +198,22 @@ class Claims(AttachTest):
                 self.assertEqual(f.nodes[0].status()["privacy_claim"]["epsilon"], 3)
         self.train(f, 3, then=act)
 
+    def test_a_claim_that_is_refused_after_a_return_ends_the_program(self):
+        """Else it would train on, and its losses would leave a node that claims nothing any more."""
+        f = self.daemons(2, PAIR)
+
+        def act(index, node):
+            if index == 0:
+                f.nodes[0].end(signal.SIGKILL)
+                subprocess.run(["rm", "-r", f.nodes[0].directory], check=True)
+                with open(f.nodes[0].configuration, "a", encoding="utf-8") as file:
+                    file.write("[train]\nstop_at_accuracy = 0.9\n")
+                f.nodes[0].start()
+                with self.assertRaisesRegex(sgp.Refused, r"n0\.conf:\d+: .* remove \[train\] stop_at_accuracy"):
+                    node.mix(loss=1.0)
+                self.assertIsNone(f.nodes[0].status()["privacy_claim"])
+        self.train(f, 3, then=act)
+
     def test_another_run_begins_without_a_claim(self):
         f = self.daemons(2, PAIR)
         self.train(f, 5)
