@@ -272,10 +272,14 @@ static int run_check(const struct launch_plan *plan, char *file, char *text, siz
         .error = ends[1]});
     (void)close(ends[1]);
     size_t used = 0;
-    ssize_t count = 0;
-    while (used + 1 < capacity && pid > 0 &&
-           (count = read(ends[0], text + used, capacity - 1 - used)) > 0)
-        used += (size_t)count;
+    ssize_t count = pid > 0 ? 1 : 0;
+    char rest[512]; /* read, so that the daemon can write it */
+    while (count > 0) {
+        bool room = used + 1 < capacity;
+        count = room ? read(ends[0], text + used, capacity - 1 - used)
+                     : read(ends[0], rest, sizeof rest);
+        used += room && count > 0 ? (size_t)count : 0;
+    }
     (void)close(ends[0]);
     text[used] = '\0';
     text[strcspn(text, "\n")] = '\0';

@@ -129,7 +129,7 @@ static enum ctl_exit take_plan(struct ctl *ctl, const json_t *object, struct lau
 
 /* ---- ports, keys and addresses ---- */
 
-/* Make the keys of this host's nodes. A kept key file stays from the run before. */
+/* Make new keys for this host's nodes. Those of an earlier run, in a kept directory, go. */
 static enum ctl_exit make_keys(struct ctl *ctl, const struct launch_plan *plan, json_t *hashes)
 {
     for (uint32_t i = 0; i < plan->nodes && plan->keyed; i++) {

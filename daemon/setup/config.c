@@ -321,6 +321,16 @@ static const char *nearest_section(const char *section)
     return nearest;
 }
 
+/* " [node] [topology] ...": keys of one section follow one another in the table. */
+static void list_sections(char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (unsigned i = 0; i < CONFIG_KEY_COUNT && used < size; i++)
+        if (i == 0 || strcmp(config_keys[i].section, config_keys[i - 1].section) != 0)
+            used += (size_t)snprintf(text + used, size - used, " [%s]", config_keys[i].section);
+}
+
 static int fail_unknown(struct reading *r, const char *section, const char *name)
 {
     const char *file = r->config.file;
@@ -343,11 +353,12 @@ static int fail_unknown(struct reading *r, const char *section, const char *name
             "%s:%u: %.60s: a key before the first section; begin with [node]", file, r->number,
             name);
     const char *meant = nearest_section(section);
+    char sections[SGP_TEXT_BYTES];
+    list_sections(sections, sizeof sections);
     return sgp_fail(&r->own, SGP_E_CONFIG,
         meant ? "%s:%u: [%.60s]: unknown section; did you mean [%s]?"
-              : "%s:%u: [%.60s]: unknown section; there are [node] [topology] [train] [model] "
-                "[data] [optimizer] [outer] [network] [control] [log]",
-        file, r->number, section, meant ? meant : "");
+              : "%s:%u: [%.60s]: unknown section; there are%s",
+        file, r->number, section, meant ? meant : sections);
 }
 
 /* Lines. */

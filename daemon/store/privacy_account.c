@@ -135,8 +135,8 @@ static bool has_trained(const char *directory)
 {
     static const char *const names[] = {"ledger", "checkpoint", "checkpoint.1", "model.safetensors",
         "history.csv", "scale.json", PRIVACY_TOLD_FILE};
-    bool found = false;
     DIR *stream = opendir(directory);
+    bool found = stream == NULL && errno != ENOENT; /* then nobody knows */
     struct dirent *entry;
     while (stream != NULL && (entry = readdir(stream)) != NULL) {
         found = found || strncmp(entry->d_name, "run-", 4) == 0;

@@ -250,8 +250,8 @@ Test(config, unknown_keys_and_sections)
     expect_refusal(
         "[trian]\nepochs = 3\n", "n.conf:12: [trian]: unknown section; did you mean [train]?");
     expect_refusal("[weather]\nrain = 1\n",
-        "n.conf:12: [weather]: unknown section; there are [node] [topology] [train] [model] "
-        "[data] [optimizer] [outer] [network] [control] [log]");
+        "n.conf:12: [weather]: unknown section; there are [node] [topology] [administrators] "
+        "[train] [model] [data] [optimizer] [privacy] [outer] [network] [control] [log]");
     expect_refusal("[tls]\ncertificate = /x\n", "n.conf:12: [tls] certificate: there is no such "
                                                 "section; write tls=offer into the topology file, "
                                                 "and [node] key here");
