@@ -141,6 +141,7 @@ int sgp_tensorboard_add(struct sgp_tensorboard *file, double seconds, int64_t st
     for (size_t i = 0; code == 0 && i < count; i++) {
         sgp_tensorboard__summary__value__init(&values[i]);
         values[i].tag = (char *)scalars[i].tag;
+        values[i].value_case = SGP_TENSORBOARD__SUMMARY__VALUE__VALUE_SIMPLE_VALUE;
         values[i].simple_value = (float)scalars[i].value;
         list[i] = &values[i];
     }

@@ -65,6 +65,9 @@ static const char version[] =
     "1800000000000000a37f4b2209000000000000f83f1a0d627261696e2e4576656e743a322a28646c";
 static const char scalars[] = "2500000000000000eabc36f309000000000000f83f10ac022a170a0b0a046c6f7373"
                               "150000003f0a080a016215000000c0a19d72be";
+static const char zero_and_another[] =
+    "2500000000000000eabc36f309000000000000f83f10ac022a170a0b0a046c6f737315"
+    "000000000a080a016215000000c0ecdd2b8a";
 
 static void expect_bytes(const uint8_t *bytes, size_t count, const char *wanted)
 {
@@ -85,6 +88,17 @@ Test(tensorboard, known_bytes)
     cr_assert(zero(int, add(0.5, &error)));
     const size_t both = read_file(bytes);
     expect_bytes(bytes + first, both - first, scalars);
+}
+
+/* A reader that finds no number drops the figure. */
+Test(tensorboard, a_number_that_is_0_is_written)
+{
+    uint8_t bytes[FILE_BYTES];
+    struct sgp_error error;
+    const size_t first = read_file(bytes);
+    cr_assert(zero(int, add(0, &error)));
+    const size_t both = read_file(bytes);
+    expect_bytes(bytes + first, both - first, zero_and_another);
 }
 
 Test(tensorboard, no_scalars_are_no_record)
