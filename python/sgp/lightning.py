@@ -2,6 +2,7 @@
 """A callback for Lightning (lightning.pytorch, or pytorch_lightning), which is not in Debian."""
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Mapping, Optional
 
 try:
@@ -29,23 +30,23 @@ class Fleet(Callback):  # type: ignore[misc]
     def __init__(self, node: Node, **options: Any) -> None:
         super().__init__()
         self.node, self._options = node, options
-        self._steps = self._rows = 0
+        self._steps = 0
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Attach. Raises Error for several optimizers, and as Node.attach()."""
         if len(trainer.optimizers) != 1:
             raise Error(f"the module has {len(trainer.optimizers)} optimizers; the callback mixes after the steps of one")
         self.node.attach(pl_module, trainer.optimizers[0], **self._options)
-        self._steps, self._rows = trainer.global_step, 0
+        self._steps = trainer.global_step
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        """Mix, if the optimizer has taken a step since the last time."""
-        self._rows += rows_of(batch)
-        if trainer.global_step == self._steps:
-            return
-        self._steps = trainer.global_step
-        mixed = self.node.mix(loss=loss_of(outputs), rows=self._rows)
-        self._rows = 0
+        """Mix, if the optimizer has taken a step since the last time; else count the batch as a part of that step."""
+        part = contextlib.nullcontext() if trainer.global_step != self._steps else self.node.accumulate()
+        self._steps, loss = trainer.global_step, loss_of(outputs)
+        if loss is not None:
+            loss *= trainer.accumulate_grad_batches  # by which Lightning has divided it
+        with part:
+            mixed = self.node.mix(loss=loss, rows=rows_of(batch))
         trainer.should_stop = trainer.should_stop or mixed.stop
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:

@@ -1,12 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Callbacks of trainers, against small stand-ins that call what the documentation of Lightning and transformers says, in its order;
-the average over time; and marks for the profiler."""
+"""Callbacks of trainers, against small stand-ins that call what Lightning and transformers call, in their order, and against these
+libraries themselves where they are installed; the average over time; and marks for the profiler."""
 import contextlib
 import copy
+import importlib.util
+import logging
 import os
 import re
 import sys
+import tempfile
 import types
 import unittest
 import warnings
@@ -34,6 +37,16 @@ def network():
     return nn.Linear(6, 2)
 
 
+class Failing(nn.Linear):
+    """Fails with its third batch."""
+
+    batches = 0
+
+    def forward(self, x):
+        self.batches += 1
+        return super().forward(x) if self.batches < 3 else 1 / 0
+
+
 class Callback:
     """lightning.pytorch.callbacks.Callback has a method that does nothing for every event."""
 
@@ -46,32 +59,41 @@ class Callback:
 class TrainerCallback:
     """transformers.TrainerCallback, too."""
 
+    def on_train_begin(self, args, state, control, **objects): ...
+    def on_substep_end(self, args, state, control, **objects): ...
+    def on_step_end(self, args, state, control, **objects): ...
+    def on_train_end(self, args, state, control, **objects): ...
+
 
 class Lightning:
-    """Trainer.fit of Lightning, without what no callback sees."""
+    """Trainer.fit of Lightning, without what no callback sees. `losses` are those of all batches, with their rows."""
 
     def __init__(self, callback, accumulate=1, epochs=2, fails_at=None):
-        self.callback, self.accumulate, self.epochs, self.fails_at = callback, accumulate, epochs, fails_at
-        self.global_step, self.should_stop = 0, False
+        self.callback, self.accumulate_grad_batches, self.epochs, self.fails_at = callback, accumulate, epochs, fails_at
+        self.global_step, self.should_stop, self.losses = 0, False, []
 
     def fit(self, module, loader):
         self.optimizers = [torch.optim.SGD(module.parameters(), lr=0.1)]
-        self.callback.on_train_start(self, module)
         try:
+            self.callback.on_train_start(self, module)
             for _ in range(self.epochs):
                 for number, batch in enumerate(loader):
                     if number == self.fails_at:
                         raise ZeroDivisionError
                     loss = module(batch).pow(2).mean()
-                    (loss / self.accumulate).backward()
-                    if (number + 1) % self.accumulate == 0 or number + 1 == len(loader):
+                    self.losses.append((loss.item(), len(batch)))
+                    loss = loss / self.accumulate_grad_batches
+                    loss.backward()
+                    if (number + 1) % self.accumulate_grad_batches == 0 or number + 1 == len(loader):
                         self.optimizers[0].step()
                         self.optimizers[0].zero_grad()
                         self.global_step += 1
                     self.callback.on_train_batch_end(self, module, {"loss": loss.detach()}, batch, number)
                     if self.should_stop:
                         break
-        except ZeroDivisionError as error:
+                if self.should_stop:
+                    break
+        except Exception as error:
             self.callback.on_exception(self, module, error)
             raise
         self.callback.on_train_end(self, module)
@@ -91,15 +113,17 @@ class HuggingFace:
                                      train_dataloader=None)
 
     def train(self):
-        optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        loader, optimizer = self.get_train_dataloader(), torch.optim.SGD(self.model.parameters(), lr=0.1)
         self.tell("on_train_begin", optimizer)
-        for number, batch in enumerate(self.get_train_dataloader(), 1):
-            self.model(batch).pow(2).mean().backward()
-            if number % self.args.gradient_accumulation_steps == 0:
+        for number, batch in enumerate(loader, 1):
+            (self.model(batch).pow(2).mean() / self.args.gradient_accumulation_steps).backward()
+            if number % self.args.gradient_accumulation_steps == 0 or number == len(loader):
                 optimizer.step()
                 optimizer.zero_grad()
                 self.state.global_step += 1
                 self.tell("on_step_end", optimizer)
+            else:
+                self.tell("on_substep_end", optimizer)
             if self.control.should_training_stop:
                 break
         self.tell("on_train_end", optimizer)
@@ -111,7 +135,7 @@ class Accelerator:
     device = "cpu"
 
     def __init__(self, gradient_accumulation_steps):
-        self.every, self.count = gradient_accumulation_steps, 0
+        self.gradient_accumulation_steps, self.count = gradient_accumulation_steps, 0
 
     def prepare(self, model, optimizer):
         self.step, self.zero_grad = optimizer.step, optimizer.zero_grad
@@ -125,14 +149,83 @@ class Accelerator:
     @contextlib.contextmanager
     def accumulate(self, model):
         self.count += 1
-        self.sync_gradients = self.count % self.every == 0
+        self.sync_gradients = self.count % self.gradient_accumulation_steps == 0
         yield
 
     def backward(self, loss):
-        (loss / self.every).backward()
+        (loss / self.gradient_accumulation_steps).backward()
 
 
 class TrainersTest(unittest.TestCase):
+    """What both kinds are tested by: stand-ins, and the libraries themselves."""
+
+    def join(self, **options):
+        self.daemon = FakeDaemon(**{"final": 2.0, "size": 2, **options})
+        self.addCleanup(self.daemon.close)
+        return sgp.join(name=self.daemon.path)
+
+    def done(self):
+        return [frame["rows"] for frame in self.daemon.of(DONE)]
+
+
+class LightningCases:
+    """Of `lightning(callback, accumulate=, fails_at=)`, which trains two epochs."""
+
+    def test_lightning(self):
+        """Each step of the optimizer is mixed, however many batches it is of."""
+        for accumulate, rows in ((1, [8] * 8), (2, [16] * 4), (3, [24, 8] * 2)):
+            node, module = self.join(), network()
+            trainer = self.lightning(sgp.lightning.Fleet(node), accumulate=accumulate)
+            trainer.fit(module, node.loader(ROWS, batch_size=8))
+            self.assertEqual(self.done(), rows)
+            for frame in self.daemon.of(DONE):
+                batches = [trainer.losses.pop(0) for _ in range(frame["rows"] // 8)]
+                self.assertAlmostEqual(frame["loss"], sum(loss * part for loss, part in batches) / frame["rows"], places=5)
+            self.assertEqual(len(self.daemon.of(FINISH)), 1)
+            self.assertTrue((module.weight == 2).all())
+            node.detach()
+
+    def test_lightning_stops_with_the_fleet(self):
+        node = self.join(rounds=3)
+        trainer = self.lightning(sgp.lightning.Fleet(node))
+        trainer.fit(network(), node.loader(ROWS, batch_size=8))
+        self.assertEqual((trainer.global_step, trainer.should_stop), (3, True))
+
+    def test_lightning_fails(self):
+        node = self.join()
+        with self.assertRaises(ZeroDivisionError):
+            self.lightning(sgp.lightning.Fleet(node), fails_at=2).fit(network(), node.loader(ROWS, batch_size=8))
+        self.assertEqual((len(self.done()), self.daemon.of(FINISH)), (2, []))
+
+
+class HuggingFaceCases:
+    """Of `hugging_face(node, model, accumulate)`, which trains one epoch in batches of 8."""
+
+    def test_hugging_face(self):
+        """Each step is of as many batches as the Trainer says, and the last of an epoch of those that are left."""
+        for accumulate, rows in ((1, [8] * 4), (2, [16] * 2), (3, [24, 8])):
+            node, model = self.join(), network()
+            with node:
+                self.hugging_face(node, model, accumulate).train()
+            self.assertEqual((self.done(), len(self.daemon.of(FINISH))), (rows, 1))
+            self.assertTrue((model.weight == 2).all())
+
+    def test_hugging_face_stops_with_the_fleet(self):
+        node = self.join(rounds=1)
+        trainer = self.hugging_face(node, network(), accumulate=1)
+        trainer.train()
+        self.assertEqual((trainer.state.global_step, trainer.control.should_training_stop), (1, True))
+
+    def test_hugging_face_fails(self):
+        node = self.join()
+        with self.assertRaises(ZeroDivisionError), node:
+            self.hugging_face(node, Failing(6, 2), accumulate=1).train()
+        with self.assertRaises(sgp.Disconnected):
+            node.mix()
+        self.assertEqual((self.done(), self.daemon.of(FINISH)), ([8, 8], []))
+
+
+class StandIns(LightningCases, HuggingFaceCases, TrainersTest):
     def setUp(self):
         pytorch = types.ModuleType("lightning.pytorch")
         pytorch.Trainer = lambda callbacks, **options: Lightning(*callbacks)
@@ -146,38 +239,15 @@ class TrainersTest(unittest.TestCase):
         import sgp.lightning
         import sgp.transformers
 
-    def join(self, **options):
-        self.daemon = FakeDaemon(**{"final": 2.0, "size": 2, **options})
-        self.addCleanup(self.daemon.close)
-        return sgp.join(name=self.daemon.path)
+    def lightning(self, callback, **options):
+        return Lightning(callback, **options)
 
-    def done(self):
-        return [frame["rows"] for frame in self.daemon.of(DONE)]
-
-    # ---- Lightning
-
-    def test_lightning(self):
-        """Each step of the optimizer is mixed, however many batches it is of."""
-        for accumulate, rows in ((1, [8] * 8), (2, [16] * 4), (3, [24, 8] * 2)):
-            node, module = self.join(), network()
-            Lightning(sgp.lightning.Fleet(node), accumulate).fit(module, node.loader(ROWS, batch_size=8))
-            self.assertEqual(self.done(), rows)
-            self.assertFalse(any(frame["loss"] != frame["loss"] for frame in self.daemon.of(DONE)))
-            self.assertEqual(len(self.daemon.of(FINISH)), 1)
-            self.assertTrue((module.weight == 2).all())
-            node.detach()
-
-    def test_lightning_stops_with_the_fleet(self):
-        node = self.join(rounds=3)
-        trainer = Lightning(sgp.lightning.Fleet(node))
-        trainer.fit(network(), node.loader(ROWS, batch_size=8))
-        self.assertEqual((trainer.global_step, trainer.should_stop), (3, True))
-
-    def test_lightning_fails(self):
-        node = self.join()
-        with self.assertRaises(ZeroDivisionError):
-            Lightning(sgp.lightning.Fleet(node), fails_at=2).fit(network(), node.loader(ROWS, batch_size=8))
-        self.assertEqual((len(self.done()), self.daemon.of(FINISH)), (2, []))
+    def hugging_face(self, node, model, accumulate=2, **options):
+        class Trainer(HuggingFace):
+            def get_train_dataloader(self):
+                return node.loader(self.train_dataset, self.args.per_device_train_batch_size)
+        arguments = types.SimpleNamespace(per_device_train_batch_size=8, gradient_accumulation_steps=accumulate)
+        return Trainer(model, arguments, ROWS, callbacks=[sgp.transformers.Fleet(node)], **options)
 
     def test_lightning_with_two_optimizers(self):
         trainer = types.SimpleNamespace(optimizers=[1, 2], global_step=0)
@@ -189,46 +259,12 @@ class TrainersTest(unittest.TestCase):
         self.assertEqual([rows(ROWS), rows((ROWS, 1)), rows([{"x": ROWS}]), rows({})], [64, 64, 64, 0])
         self.assertEqual([loss(None), loss(torch.tensor(2.0)), loss({"loss": 3.0}), loss({})], [None, 2.0, 3.0, None])
 
-    # ---- transformers
-
-    def hugging_face(self, node, model, accumulate=2, **options):
-        class Trainer(HuggingFace):
-            def get_train_dataloader(self):
-                return node.loader(self.train_dataset, self.args.per_device_train_batch_size)
-        arguments = types.SimpleNamespace(per_device_train_batch_size=8, gradient_accumulation_steps=accumulate)
-        return Trainer(model, arguments, ROWS, callbacks=[sgp.transformers.Fleet(node)], **options)
-
-    def test_hugging_face(self):
-        node, model = self.join(), network()
-        with node:
-            self.hugging_face(node, model).train()
-        self.assertEqual((self.done(), len(self.daemon.of(FINISH))), ([16, 16], 1))
-        self.assertTrue((model.weight == 2).all())
-
-    def test_hugging_face_stops_with_the_fleet(self):
-        node = self.join(rounds=1)
-        trainer = self.hugging_face(node, network(), accumulate=1)
-        trainer.train()
-        self.assertEqual((trainer.state.global_step, trainer.control.should_training_stop), (1, True))
-
-    def test_hugging_face_fails(self):
-        node = self.join()
-        trainer = self.hugging_face(node, network())
-        trainer.get_train_dataloader = lambda: 1 / 0
-        with self.assertRaises(ZeroDivisionError), node:
-            trainer.train()
-        with self.assertRaises(sgp.Disconnected):
-            node.mix()
-        self.assertEqual(self.daemon.of(FINISH), [])
-
-    # ---- the page
-
     def test_the_lines_of_the_page(self):
         """What docs/ATTACH.md tells people to write runs as it stands, with the stand-ins in the place of the libraries."""
         with open(os.path.join(common.ROOT, "docs/ATTACH.md"), encoding="utf-8") as file:
             page = file.read()
         for begin, rows in (("import sgp, sgp.lightning", [32] * 2), ("import sgp, sgp.transformers", [32]),
-                            ("import sgp\nfrom accelerate", [32] * 2)):
+                            ("import sgp\nfrom accelerate", [64] * 2)):
             code = re.search(r"```python\n(%s.*?)```" % re.escape(begin), page, re.DOTALL).group(1)
             pairs = "for x, y" in code
             count = {"import sgp\nfrom accelerate": 256}.get(begin, 64)
@@ -244,6 +280,76 @@ class TrainersTest(unittest.TestCase):
             self.assertEqual((self.done(), len(self.daemon.of(FINISH))), (rows, 1), begin)
             self.assertTrue((model.weight == 2).all(), begin)
 
+
+def installed(*names):
+    return unittest.skipUnless(any(importlib.util.find_spec(name) for name in names), f"not installed: {names[0]}")
+
+
+@installed("lightning", "pytorch_lightning")
+class LightningItself(LightningCases, TrainersTest):
+    def setUp(self):
+        import sgp.lightning
+        logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
+
+    def lightning(self, callback, accumulate=1, fails_at=None):
+        try:
+            from lightning import pytorch
+        except ImportError:
+            import pytorch_lightning as pytorch
+
+        class Module(pytorch.LightningModule):
+            def __init__(self, inner):
+                super().__init__()
+                self.inner = inner
+
+            def training_step(self, batch, number):
+                if number == fails_at:
+                    raise ZeroDivisionError
+                loss = self.inner(batch).pow(2).mean()
+                self.trainer.losses.append((loss.item(), len(batch)))
+                return loss
+
+            def configure_optimizers(self):
+                return torch.optim.SGD(self.parameters(), lr=0.1)
+
+        class Trainer(pytorch.Trainer):
+            def fit(self, module, loader):
+                self.losses = []
+                super().fit(Module(module), loader)
+        return Trainer(callbacks=[callback], accumulate_grad_batches=accumulate, max_epochs=2, accelerator="cpu", devices=1,
+                       use_distributed_sampler=False, logger=False, enable_checkpointing=False, enable_progress_bar=False,
+                       enable_model_summary=False)
+
+
+@installed("transformers")
+class HuggingFaceItself(HuggingFaceCases, TrainersTest):
+    def setUp(self):
+        import sgp.transformers
+
+    def hugging_face(self, node, model, accumulate=2):
+        import transformers
+
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = model
+
+            def forward(self, x, labels=None):
+                return {"loss": self.inner(x).pow(2).mean()}
+
+        class Trainer(transformers.Trainer):
+            def get_train_dataloader(self):
+                return node.loader(self.train_dataset, self.args.per_device_train_batch_size, collate_fn=self.data_collator)
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        arguments = transformers.TrainingArguments(
+            folder.name, num_train_epochs=1, per_device_train_batch_size=8, gradient_accumulation_steps=accumulate,
+            learning_rate=0.1, optim="sgd", report_to="none", save_strategy="no", disable_tqdm=True, use_cpu=True)
+        return Trainer(Model(), arguments, train_dataset=ROWS, data_collator=lambda chosen: {"x": torch.stack(chosen)},
+                       callbacks=[sgp.transformers.Fleet(node)])
+
+
+class AverageAndProfile(unittest.TestCase):
     # ---- an average
 
     def test_the_average_follows_its_formula(self):
