@@ -1,11 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Model files of sgpd as tags and numpy arrays, read and written."""
+"""Model files of sgpd as tags and numpy arrays, read and written.
+
+Where the package safetensors is installed, it reads every file, too, and must find the same."""
 import json
 import struct
 
 import numpy as np
 
 import peer
+
+try:
+    import safetensors
+except ImportError:
+    safetensors = None
 
 
 def read_model(path):
@@ -15,8 +22,16 @@ def read_model(path):
     size = int.from_bytes(data[:8], "little")
     header = json.loads(data[8:8 + size])
     tags = header.pop("__metadata__")
-    return tags, {name: np.frombuffer(data[8 + size:][slice(*t["data_offsets"])], "<f4").reshape(t["shape"]).astype("f8")
-                  for name, t in header.items()}
+    tensors = {name: np.frombuffer(data[8 + size:][slice(*t["data_offsets"])], "<f4").reshape(t["shape"])
+               for name, t in header.items()}
+    if safetensors is not None:
+        with safetensors.safe_open(path, "numpy") as file:
+            assert (file.metadata(), set(file.keys())) == (tags, set(tensors)), path
+            for name, values in tensors.items():
+                found = file.get_tensor(name)
+                assert (found.dtype, found.shape) == (values.dtype, values.shape), (path, name)
+                assert found.tobytes() == values.tobytes(), (path, name)
+    return tags, {name: values.astype("f8") for name, values in tensors.items()}
 
 
 def write_model(path, tags, values, shapes):

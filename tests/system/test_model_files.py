@@ -12,6 +12,8 @@ import tempfile
 
 try:
     import numpy
+
+    import tensors
 except ImportError:
     print("numpy is not installed")
     sys.exit(77)
@@ -42,4 +44,6 @@ with tempfile.TemporaryDirectory() as directory:
         assert header[key]["dtype"] == "F32" and header[key]["shape"] == list(value.shape)
         read = numpy.frombuffer(data[8 + size + first : 8 + size + last], "<f4")
         assert (read.reshape(value.shape) == value).all(), key
+    tags, values = tensors.read_model(name + ".safetensors")  # with the package safetensors, where that is installed
+    assert tags == metadata and all((values[key] == value).all() for key, value in EXPECTED.items())
 print("numpy and the safetensors layout agree")
