@@ -154,6 +154,46 @@ class DeviceTest(AttachTest):
         self.assertAlmostEqual(sum(status["weight"] for status in statuses), 2, delta=1e-12)
         self.assertEqual([status["samples"] for status in statuses], [64 * steps] * 2)
 
+    def half_against_one_process(self, kind, device):
+        """Two nodes, each with its part of the rows and parameters in half precision; against one process, in which the mean of both
+        masters is taken after each step. Where both round a value unlike, gradients differ by their last bits."""
+        f, steps, rate = self.daemons(2, PAIR), 30, 0.2
+
+        def stepped(model, i):
+            x, y = (part[i::2].to(device) for part in rows(128))
+            model.zero_grad()
+            (model(x.to(kind)).float() - y).pow(2).mean().backward()
+            with torch.no_grad():
+                for p in model.parameters():
+                    p -= rate * p.grad
+
+        def act(i):
+            model = network().to(device, kind)
+            with sgp.attach(model, name=self.path(f, i), rounds=steps, timeout=fleet.PATIENCE) as node:
+                while not node.stopped:
+                    stepped(model, i)
+                    node.mix(rows=64)
+                values = torch.cat([tensor.reshape(-1) for tensor in self.memory_of(node).values()])
+            return values, flat(model).cpu()
+        ends = self.each(2, act)
+        models = [network().to(device, kind) for _ in range(2)]
+        mean = flat(models[0]).float()
+        first = mean.clone()
+        for _ in range(steps):
+            masters = []
+            for i, model in enumerate(models):
+                nn.utils.vector_to_parameters(mean.to(kind), model.parameters())
+                stepped(model, i)
+                masters.append(mean + (flat(model).float() - mean.to(kind).float()))
+            mean = (masters[0] + masters[1]) / 2
+        moved = float((mean - first).norm())
+        self.assertGreater(moved, 0.5)
+        for values, rounded in ends:
+            apart = float((values - mean.cpu()).norm())
+            print(f"# {kind} on {device}: {apart:.2g} from one process, after a way of {moved:.2g}")
+            self.assertLess(apart, 0.01 * moved)
+            self.assertTrue(torch.equal(rounded, values.to(kind)))
+
     def expect_one_model(self, f, models):
         """The fleet's model is in the programs, rounded to their types, and in the daemons' files."""
         for node, model in zip(f.nodes, models):
@@ -177,6 +217,9 @@ def traveling(model):
 class Copied(DeviceTest):
     def test_half_precision_on_the_processor(self):
         self.train([made().to(BF16) for _ in range(2)])
+
+    def test_half_precision_against_one_process(self):
+        self.half_against_one_process(BF16, "cpu")
 
     def test_half_precision_where_weights_differ(self):
         """n0 keeps a third of what it has; the weights are no powers of two."""
@@ -314,6 +357,10 @@ class OnGpu(DeviceTest):
 
     def test_float16(self):
         self.train([made(channels_last=True).cuda().to(FP16) for _ in range(2)])
+
+    def test_half_precision_against_one_process(self):
+        for kind in (BF16, FP16):
+            self.half_against_one_process(kind, "cuda")
 
     def test_two_devices_in_one_model(self):
         """Convolutions on the processor, all else on the GPU, and the other way round on the other node."""
