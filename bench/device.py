@@ -276,7 +276,7 @@ def with_a_daemon(options, models):
         raise figures.Skip(f"no daemon at {fleet.SGPD}: the calls of mix with one")
     for name, module in models.items():
         large = sum(tensor.numel() for tensor in module.parameters()) > 5e7
-        turns, runs = (10, min(options.runs, 2)) if large else (50, min(options.runs, 3))
+        turns, runs = 6 if large else 50, min(options.runs, 3)
         results = figures.alternate(runs, {"ours": lambda: mix_seconds(module, turns),
                                            "plain": lambda: mix_seconds(module, turns, plain=True)})
         figures.tell("device", f"{name}: mix of one node with its daemon", "ms", [1e3 * s for s in results["ours"]],
