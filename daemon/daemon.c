@@ -341,7 +341,7 @@ static int open_all(
         code = create_node(daemon, error);
     if (code < 0)
         return code;
-    privacy_forecast(daemon);
+    privacy_begin(daemon);
     code = fleet_rows_open(daemon);
     if (code < 0)
         return cannot(error, code, "the rows of the fleet cannot be kept");

@@ -116,20 +116,47 @@ void privacy_tell(const struct daemon *daemon, struct sgp_fleet_row *row)
 
 /* ---- counted steps ---- */
 
-void privacy_forecast(const struct daemon *daemon)
+static double epsilon_now(const struct daemon *daemon)
+{
+    return sgp_privacy_epsilon(&daemon->privacy.counted.cost, daemon->config->privacy_delta);
+}
+
+static void set_spent(struct daemon *daemon, bool spent)
+{
+    if (spent && !daemon->privacy_spent)
+        sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
+            "event=privacy_spent epsilon=%.6g of=%.6g steps=%" PRIu64
+            " text=\"this node takes no more steps, and goes on mixing\"",
+            epsilon_now(daemon), daemon->config->privacy_epsilon, daemon->privacy.counted.steps);
+    daemon->privacy_spent = spent;
+}
+
+/* Whether the run's latest step was left out. The trainer's position stays where steps end, and
+ * each step takes it to the node's turn. */
+static bool has_left_out(const struct daemon *daemon)
+{
+    struct sgp_trainer *trainer = daemon->prepared->trainer;
+    const struct ledger *ledger = &daemon->ledger; /* nothing was committed since it was opened */
+    struct sgp_trainer_state state = {0};
+    trainer->methods->state(trainer, &state);
+    const uint64_t due =
+        ledger->found ? (uint64_t)ledger->record.turns * daemon->config->local_steps : 0;
+    return sgp_state_counter(&state, SGP_STATE_STEPS) < due;
+}
+
+void privacy_begin(struct daemon *daemon)
 {
     const struct prepared *prepared = daemon->prepared;
     const sgp_round left = prepared->rounds - sgp_node_round(daemon->node);
     const uint64_t steps = left > 0 ? (uint64_t)left * daemon->config->local_steps : 0;
+    const struct sgp_privacy_cost *spent = &daemon->privacy.counted.cost;
     char text[SGP_TEXT_BYTES];
-    if (prepared->privacy.on &&
-        prepared_lacks_epsilon(prepared, &daemon->privacy.counted.cost, steps, text))
+    if (!prepared->privacy.on)
+        return;
+    if (prepared_lacks_epsilon(prepared, spent, steps, text))
         sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING, "event=warning text=\"%s\"", text);
-}
-
-static double epsilon_now(const struct daemon *daemon)
-{
-    return sgp_privacy_epsilon(&daemon->privacy.counted.cost, daemon->config->privacy_delta);
+    set_spent(daemon, has_left_out(daemon) && prepared_lacks_epsilon(prepared, spent,
+                                                  daemon->config->local_steps, text));
 }
 
 #define DISK_ERROR "privacy:"
@@ -145,12 +172,7 @@ static void tell(struct daemon *daemon, bool may, bool had_failed)
             daemon->config->state_directory, sgp_strerror(-errno));
     if (had_failed && !failed)
         notes_mended(daemon, DISK_ERROR);
-    if (spent && !daemon->privacy_spent)
-        sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
-            "event=privacy_spent epsilon=%.6g of=%.6g steps=%" PRIu64
-            " text=\"this node takes no more steps, and goes on mixing\"",
-            epsilon_now(daemon), daemon->config->privacy_epsilon, daemon->privacy.counted.steps);
-    daemon->privacy_spent = spent;
+    set_spent(daemon, spent);
 }
 
 bool privacy_may_step(struct daemon *daemon, uint32_t steps)

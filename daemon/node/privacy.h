@@ -33,8 +33,9 @@ bool privacy_withholds(const struct daemon *daemon);
 /* Fill in what the node tells the fleet of its privacy. */
 void privacy_tell(const struct daemon *daemon, struct sgp_fleet_row *row);
 
-/* Once the node knows its round: warn if epsilon ends before the rounds do. */
-void privacy_forecast(const struct daemon *daemon);
+/* Once the node knows its round, and before its first event. Warn if epsilon ends before the rounds
+ * do. If an earlier process left out the latest step because epsilon was spent, say so again. */
+void privacy_begin(struct daemon *daemon);
 
 /* Whether so many steps may be taken now; then they are charged. False if epsilon is spent, or if
  * the disk does not take the charge. Always true without [privacy]. */

@@ -4,6 +4,7 @@ and that it says nothing of one whose training is merely noisy: test_degraded.py
 import json
 import os
 import random
+import signal
 import struct
 import subprocess
 import sys
@@ -142,6 +143,20 @@ class Spent(FleetTest):
         self.told(f.nodes[0], "")
         self.assertEqual((wait(f.nodes[1])[0], check(f.nodes[1])), (0, (0, [])))
         self.assertIn(b"\nsgpd_privacy_spent 0\n", f.nodes[1].get("/metrics")[1])
+
+    def test_a_later_process_tells_it_too(self):
+        """Also if the former one was killed. Node 1 left out no step, though its epsilon does not allow another one."""
+        f = self.start(**{"privacy.noise": "0.7"})
+        for node in f.nodes:
+            wait(node)
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            for node in f.nodes:
+                node.end(number)
+            f.start()
+            f.wait_state("finished")
+            self.told(f.nodes[0], ", and has taken none since it started")
+            self.assertEqual((wait(f.nodes[1])[0], check(f.nodes[1])), (0, (0, [])))
+        self.assertEqual(f.nodes[0].log().count("event=privacy_spent"), 3)
 
     def test_a_second_run_that_finishes_untrained_is_told(self):
         f = self.start()
