@@ -39,10 +39,10 @@ struct sgp_pass {
     float *below;
     float *gradient; /* as x; the gradients of the layer are written */
     /* Not NULL: instead of the gradients, add for each row the square of the length of its own
-     * gradient. `gradient` is then scratch. Only layers that are `by_row` are asked. */
+     * gradient. `gradient` is then scratch. No layer in which rows meet is asked. */
     double *squares;
     /* Not NULL: the gradients are the sum over rows of factors[row] times the row's own. `below` is
-     * that of the rows without factors. Only layers that are `by_row` are asked. */
+     * that of the rows without factors. No layer in which rows meet is asked. */
     const float *factors;
 };
 
@@ -60,7 +60,8 @@ struct sgp_layer_methods {
      * NULL: none. */
     uint32_t (*tensors)(const struct sgp_layer *layer,
         struct sgp_model_tensor ret_tensors[static SGP_LAYER_TENSORS_MAX]);
-    /* Floats of the layer's own memory for batches of up to `rows` rows. NULL: 0. */
+    /* Floats of the layer's own memory for batches of up to `rows` rows. Where rows do not meet, it
+     * lies row after row. NULL: 0. */
     uint64_t (*kept)(const struct sgp_layer *layer, uint64_t rows);
     uint64_t (*scratch)(const struct sgp_layer *layer, uint64_t rows);
     /* The largest product of a step of `rows` rows, which is always written. Returns whether
@@ -74,8 +75,8 @@ struct sgp_layer_methods {
     void (*settle)(const struct sgp_layer *layer, const float *kept, float *x);
     /* the layer depends on the input's shape, not only on the number of its values */
     bool by_shape;
-    /* rows do not meet in the layer, and it can measure the gradient of each: see `squares` */
-    bool by_row;
+    /* Whether rows meet in the layer, so that none has a gradient of its own. NULL: they do not. */
+    bool (*meets)(const struct sgp_layer *layer);
 };
 
 /* The methods of a layer's kind. */

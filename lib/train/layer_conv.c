@@ -4,7 +4,7 @@
  * BLOCK_FLOATS floats. So its memory does not grow with the batch, and the block stays in the
  * cache. */
 #include "activation.h"
-#include "layer.h"
+#include "by_row.h"
 #include "windows.h"
 
 #include <math.h>
@@ -88,16 +88,22 @@ static uint32_t conv_tensors(const struct sgp_layer *layer,
     return 2;
 }
 
-/* Scratch: the weights, their gradient, sums of a block's columns, and the block. */
+/* Scratch: the weights, their gradient, sums of a block's columns, the gradient of a row, and the
+ * block. */
 static uint64_t weights_floats(const struct sgp_layer *layer)
 {
     return is_ordered(layer) ? layer->units * taps(layer) : 0;
 }
 
+static uint64_t row_floats(const struct sgp_layer *layer)
+{
+    return (taps(layer) + 1) * layer->units;
+}
+
 static uint64_t conv_scratch(const struct sgp_layer *layer, uint64_t rows)
 {
     uint64_t block = is_direct(layer) ? 0 : pixels_at_once(layer, rows) * taps(layer);
-    return 2 * weights_floats(layer) + layer->units + block;
+    return 2 * weights_floats(layer) + layer->units + row_floats(layer) + block;
 }
 
 static bool conv_product(
@@ -240,6 +246,12 @@ static void add_lines(const struct sgp_pass *pass, const float *line, size_t fir
 
 /* ---- passes ---- */
 
+static float *block_of(const struct sgp_pass *pass)
+{
+    const struct sgp_layer *layer = pass->layer;
+    return pass->scratch + 2 * weights_floats(layer) + layer->units + row_floats(layer);
+}
+
 /* Returns the weights, pixel after pixel. */
 static const float *weights_of(const struct sgp_pass *pass)
 {
@@ -254,7 +266,7 @@ static void conv_forward(const struct sgp_pass *pass)
 {
     const struct sgp_layer *layer = pass->layer;
     const float *weights = weights_of(pass);
-    float *lines = pass->scratch + 2 * weights_floats(layer) + layer->units;
+    float *lines = block_of(pass);
     size_t pixels = pass->rows * (size_t)sgp_shape_pixels(layer->output);
     size_t most = (size_t)pixels_at_once(layer, pass->rows);
     for (size_t first = 0; first < pixels; first += most) {
@@ -268,23 +280,28 @@ static void conv_forward(const struct sgp_pass *pass)
     }
 }
 
-/* The gradients of a block of pixels: of weights and biases, and with respect to the input. */
-static void conv_backward_block(
-    const struct sgp_pass *pass, const float *weights, float *gradient, size_t first, size_t count)
+/* Where gradients are written. Those of weights are pixel after pixel. */
+struct slopes {
+    float *weights, *biases;
+};
+
+/* The gradients of a block of pixels: of weights and biases, and with respect to the input. With
+ * `adds` the first two are added. */
+static void conv_backward_block(const struct sgp_pass *pass, const float *weights,
+    const struct slopes *to, size_t first, size_t count, bool adds)
 {
     const struct sgp_layer *layer = pass->layer;
     float *sums = pass->scratch + 2 * weights_floats(layer);
-    float *lines = sums + layer->units;
-    float *biases = pass->gradient + layer->biases;
+    float *lines = block_of(pass);
     float *delta = pass->delta + first * layer->units;
     size_t width = (size_t)taps(layer);
-    sgp_activation_backward(layer->activation, delta, first == 0 ? biases : sums,
+    sgp_activation_backward(layer->activation, delta, adds ? sums : to->biases,
         pass->output + first * layer->units, count, layer->units);
-    for (size_t o = 0; first > 0 && o < layer->units; o++)
-        biases[o] += sums[o];
+    for (size_t o = 0; adds && o < layer->units; o++)
+        to->biases[o] += sums[o];
     const struct sgp_product_shape shape = {count, width, layer->units};
     sgp_product_gradient(
-        pass->product, &shape, gradient, delta, write_lines(pass, lines, first, count), first > 0);
+        pass->product, &shape, to->weights, delta, write_lines(pass, lines, first, count), adds);
     if (!pass->below)
         return;
     bool direct = is_direct(layer);
@@ -294,22 +311,50 @@ static void conv_backward_block(
         add_lines(pass, back, first, count);
 }
 
+/* The gradients of the pixels first..end, block after block. */
+static void conv_backward_pixels(const struct sgp_pass *pass, const float *weights,
+    const struct slopes *to, size_t first, size_t end)
+{
+    const size_t most = (size_t)pixels_at_once(pass->layer, pass->rows);
+    for (size_t at = first; at < end; at += most)
+        conv_backward_block(pass, weights, to, at, end - at < most ? end - at : most, at > first);
+}
+
+/* The gradient of each row by itself. */
+static void conv_backward_rows(
+    const struct sgp_pass *pass, const float *weights, const struct slopes *to)
+{
+    const struct sgp_layer *layer = pass->layer;
+    const size_t pixels = (size_t)sgp_shape_pixels(layer->output);
+    const size_t count = (size_t)taps(layer) * layer->units;
+    float *biases = pass->scratch + 2 * weights_floats(layer) + layer->units;
+    const struct slopes own = {.weights = biases + layer->units, .biases = biases};
+    memset(to->weights, 0, count * sizeof *to->weights);
+    memset(to->biases, 0, layer->units * sizeof *to->biases);
+    for (size_t r = 0; r < pass->rows; r++) {
+        conv_backward_pixels(pass, weights, &own, r * pixels, (r + 1) * pixels);
+        sgp_by_row_take(pass, r, own.weights, to->weights, count);
+        sgp_by_row_take(pass, r, own.biases, to->biases, layer->units);
+    }
+}
+
 static void conv_backward(const struct sgp_pass *pass)
 {
     const struct sgp_layer *layer = pass->layer;
     const float *weights = weights_of(pass);
-    bool ordered = is_ordered(layer);
-    float *gradient =
-        ordered ? pass->scratch + weights_floats(layer) : pass->gradient + layer->weights;
-    size_t pixels = pass->rows * (size_t)sgp_shape_pixels(layer->output);
-    size_t most = (size_t)pixels_at_once(layer, pass->rows);
+    const bool ordered = is_ordered(layer);
+    const struct slopes to = {.weights = ordered ? pass->scratch + weights_floats(layer)
+                                                 : pass->gradient + layer->weights,
+        .biases = pass->gradient + layer->biases};
     if (pass->below && !is_direct(layer))
         memset(pass->below, 0, pass->rows * layer->inputs * sizeof *pass->below);
-    for (size_t first = 0; first < pixels; first += most)
-        conv_backward_block(
-            pass, weights, gradient, first, pixels - first < most ? pixels - first : most);
+    if (sgp_by_row_asked(pass))
+        conv_backward_rows(pass, weights, &to);
+    else
+        conv_backward_pixels(
+            pass, weights, &to, 0, pass->rows * (size_t)sgp_shape_pixels(layer->output));
     if (ordered)
-        restore_weights(layer, pass->gradient + layer->weights, gradient);
+        restore_weights(layer, pass->gradient + layer->weights, to.weights);
 }
 
 const struct sgp_layer_methods sgp_layer_conv = {.word = "conv",

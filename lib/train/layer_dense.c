@@ -2,6 +2,7 @@
 /* Dense layers: y = activation(W a + b). The row a of an image is read plane after plane, so that
  * the weights equal those of PyTorch. */
 #include "activation.h"
+#include "by_row.h"
 #include "layer.h"
 #include "order.h"
 
@@ -74,30 +75,14 @@ static void dense_forward(const struct sgp_pass *pass)
         pass->rows, layer->outputs);
 }
 
-/* In float64, because a square that vanished in float32 would make a row too long. */
-static double square_of(const float *values, size_t count)
-{
-    enum { CHAINS = 8 }; /* independent, so that no addition waits for the one before */
-    double sums[CHAINS] = {0}, sum = 0;
-    const size_t whole = count - count % CHAINS;
-    for (size_t i = 0; i < whole; i += CHAINS)
-        for (size_t j = 0; j < CHAINS; j++)
-            sums[j] += (double)values[i + j] * (double)values[i + j];
-    for (size_t i = whole; i < count; i++)
-        sum += (double)values[i] * (double)values[i];
-    for (size_t j = 0; j < CHAINS; j++)
-        sum += sums[j];
-    return sum;
-}
-
 /* The gradient of a row is the outer product of delta with (input, 1), so its square is a product
  * of squares (Goodfellow 2015, "Efficient per-example gradient computations"). */
 static void add_squares(const struct sgp_pass *pass, const float *input)
 {
     const size_t inputs = pass->layer->inputs, outputs = pass->layer->outputs;
     for (size_t r = 0; r < pass->rows; r++)
-        pass->squares[r] += square_of(pass->delta + r * outputs, outputs) *
-                            (square_of(input + r * inputs, inputs) + 1);
+        pass->squares[r] += sgp_by_row_square(pass->delta + r * outputs, outputs) *
+                            (sgp_by_row_square(input + r * inputs, inputs) + 1);
 }
 
 /* The delta of each row times its factor, for the gradients alone. Rounding here changes a value of
@@ -121,6 +106,8 @@ static void dense_backward(const struct sgp_pass *pass)
     sgp_activation_backward(layer->activation, pass->delta, pass->gradient + layer->biases,
         pass->output, pass->rows, layer->outputs);
     const struct sgp_product_shape shape = {pass->rows, layer->inputs, layer->outputs};
+    if (ordered && sgp_by_row_asked(pass)) /* an earlier backward pass has used the memory */
+        sgp_order_planes(pass->kept, pass->input, layer->input, pass->rows);
     const float *input = ordered ? pass->kept : pass->input;
     const float *delta = pass->factors ? weigh_rows(pass) : pass->delta;
     if (pass->squares)
@@ -145,5 +132,4 @@ const struct sgp_layer_methods sgp_layer_dense = {.word = "dense",
     .kept = dense_kept,
     .product = dense_product,
     .forward = dense_forward,
-    .backward = dense_backward,
-    .by_row = true};
+    .backward = dense_backward};

@@ -90,5 +90,4 @@ const struct sgp_layer_methods sgp_layer_dropout = {.word = "dropout",
     .suit = dropout_suit,
     .write = dropout_write,
     .forward = dropout_forward,
-    .backward = dropout_backward,
-    .by_row = true};
+    .backward = dropout_backward};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Embeddings: each feature is a whole number, and selects that row of a table of vectors. An
  * embedding must be the first layer, because a whole number has no gradient. */
-#include "layer.h"
+#include "by_row.h"
 
 #include <string.h>
 
@@ -58,13 +58,18 @@ static uint32_t embedding_tensors(const struct sgp_layer *layer,
     return 1;
 }
 
-/* Where the vector of a feature begins. A feature outside the table selects the nearest vector.
+/* The number of the vector of a feature. A feature outside the table selects the nearest vector.
  * Training data are checked earlier. */
-static size_t vector_of(const struct sgp_layer *layer, float feature)
+static size_t number_of(const struct sgp_layer *layer, float feature)
 {
     float last = (float)(layer->vocabulary - 1);
-    uint32_t number = feature >= last ? layer->vocabulary - 1 : feature > 0 ? (uint32_t)feature : 0;
-    return (size_t)number * layer->units;
+    return feature >= last ? layer->vocabulary - 1 : feature > 0 ? (uint32_t)feature : 0;
+}
+
+/* Where that vector begins. */
+static size_t vector_of(const struct sgp_layer *layer, float feature)
+{
+    return number_of(layer, feature) * layer->units;
 }
 
 static void embedding_forward(const struct sgp_pass *pass)
@@ -79,12 +84,71 @@ static void embedding_forward(const struct sgp_pass *pass)
     }
 }
 
+/* Scratch of a row, which links the features of each vector. A feature is its place + 1, and 0 is
+ * none. A float holds all whole numbers to SGP_INPUTS_MAX. */
+struct selected {
+    float *first; /* of each vector: the first feature that selects it */
+    float *next;  /* of each feature: the next one of its vector */
+    float *own;   /* the row's gradient of one vector */
+};
+
+static uint64_t embedding_scratch(const struct sgp_layer *layer, uint64_t rows)
+{
+    (void)rows;
+    return (uint64_t)layer->vocabulary + layer->inputs + layer->units;
+}
+
+static struct selected selected_of(const struct sgp_pass *pass)
+{
+    float *next = pass->scratch + pass->layer->vocabulary;
+    return (struct selected){
+        .first = pass->scratch, .next = next, .own = next + pass->layer->inputs};
+}
+
+/* Take what a row alone adds to each vector that it selects. `first` has no features, and has none
+ * afterwards. */
+static void take_row(const struct sgp_pass *pass, const struct selected *selected, size_t r)
+{
+    const struct sgp_layer *layer = pass->layer;
+    const size_t units = layer->units;
+    const float *row = pass->input + r * layer->inputs;
+    const float *delta = pass->delta + r * layer->outputs;
+    float *first = selected->first, *next = selected->next, *own = selected->own;
+    for (size_t i = layer->inputs; i-- > 0;) {
+        const size_t number = number_of(layer, row[i]);
+        next[i] = first[number];
+        first[number] = (float)(i + 1);
+    }
+    for (size_t i = 0; i < layer->inputs; i++) {
+        const size_t number = number_of(layer, row[i]);
+        memset(own, 0, units * sizeof *own);
+        for (size_t j = (size_t)first[number]; j > 0; j = (size_t)next[j - 1])
+            for (size_t u = 0; u < units; u++)
+                own[u] += delta[(j - 1) * units + u];
+        if (first[number] > 0)
+            sgp_by_row_take(pass, r, own, pass->gradient + layer->weights + number * units, units);
+        first[number] = 0;
+    }
+}
+
+static void take_rows(const struct sgp_pass *pass)
+{
+    const struct selected selected = selected_of(pass);
+    memset(selected.first, 0, pass->layer->vocabulary * sizeof *selected.first);
+    for (size_t r = 0; r < pass->rows; r++)
+        take_row(pass, &selected, r);
+}
+
 static void embedding_backward(const struct sgp_pass *pass)
 {
     const struct sgp_layer *layer = pass->layer;
     float *gradient = pass->gradient + layer->weights;
     const float *delta = pass->delta;
     memset(gradient, 0, (size_t)layer->vocabulary * layer->units * sizeof *gradient);
+    if (sgp_by_row_asked(pass)) {
+        take_rows(pass);
+        return;
+    }
     for (size_t i = 0; i < pass->rows * layer->inputs; i++, delta += layer->units) {
         float *vector = gradient + vector_of(layer, pass->input[i]);
         for (size_t u = 0; u < layer->units; u++)
@@ -98,5 +162,6 @@ const struct sgp_layer_methods sgp_layer_embedding = {.word = "embedding",
     .suit = embedding_suit,
     .write = embedding_write,
     .tensors = embedding_tensors,
+    .scratch = embedding_scratch,
     .forward = embedding_forward,
     .backward = embedding_backward};

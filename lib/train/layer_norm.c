@@ -11,6 +11,7 @@
  * w is below 2 * momentum, a full step would overshoot. So a step is at most half of the way. The
  * statistics of a step are those of the lines of all its passes together. */
 #include "activation.h"
+#include "by_row.h"
 #include "layer.h"
 #include "sgp/kernels.h"
 
@@ -124,6 +125,11 @@ static float *inverses_of(const struct sgp_pass *pass, const struct slabs *slabs
 static float *kept_line(const struct sgp_pass *pass, size_t number)
 {
     return pass->kept + number * pass->layer->input.channels;
+}
+
+static bool norm_meets(const struct sgp_layer *layer)
+{
+    return layer->batch;
 }
 
 static void clear(float *line, size_t columns)
@@ -362,8 +368,10 @@ static void norm_backward(const struct sgp_pass *pass)
         spread(means, means_of(pass, &slabs, s), &slabs);
         spread(inverses, inverses_of(pass, &slabs, s), &slabs);
         sum_deltas(pass, &slabs, s, means, inverses);
-        add(pass->gradient + layer->biases, scratch_line(pass, 2), slabs.columns);
-        add(pass->gradient + layer->weights, scratch_line(pass, 3), slabs.columns);
+        sgp_by_row_take(
+            pass, s, scratch_line(pass, 2), pass->gradient + layer->biases, slabs.columns);
+        sgp_by_row_take(
+            pass, s, scratch_line(pass, 3), pass->gradient + layer->weights, slabs.columns);
         if (pass->below)
             lead_back(pass, &slabs, s, means, inverses);
     }
@@ -379,4 +387,5 @@ const struct sgp_layer_methods sgp_layer_norm = {.word = "norm",
     .scratch = norm_scratch,
     .forward = norm_forward,
     .backward = norm_backward,
-    .settle = norm_settle};
+    .settle = norm_settle,
+    .meets = norm_meets};

@@ -69,5 +69,4 @@ const struct sgp_layer_methods sgp_layer_residual = {.word = "residual",
     .write = residual_write,
     .kept = residual_kept,
     .forward = residual_forward,
-    .backward = residual_backward,
-    .by_row = true};
+    .backward = residual_backward};

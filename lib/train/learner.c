@@ -576,14 +576,14 @@ static int check_schedule(const struct sgp_learner_settings *settings, struct sg
 /* What would let rows reach x otherwise than by clipped gradients. */
 static int check_privacy(const struct sgp_learner_settings *settings, struct sgp_error *error)
 {
-    const char *word;
-    uint32_t lumps = sgp_network_lumps(&settings->model, &word);
+    const uint32_t meets = sgp_network_meets(&settings->model);
     sgp_assert(settings->privacy.clip > 0 && settings->privacy.noise >= 0);
-    if (lumps > 0)
+    if (meets > 0)
         return sgp_fail(error, SGP_E_CONFIG,
-            "layer %u is %s, and private steps can clip the gradient of each row in dense, dropout "
-            "and residual layers alone; use these, or train without [privacy]",
-            lumps, word);
+            "layer %u is norm batch, in which each row changes the gradients of all others, so "
+            "private steps cannot clip it; use norm layer or norm group, or train without "
+            "[privacy]",
+            meets);
     if (settings->model.local_parameters > 0)
         return sgp_fail(error, SGP_E_CONFIG,
             "local layers are trained without noise, and the gradients of the others would tell "

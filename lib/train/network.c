@@ -257,28 +257,36 @@ void sgp_network_backward(
 
 /* --- the gradients of single rows --- */
 
-uint32_t sgp_network_lumps(const struct sgp_model *model, const char **ret_word)
+uint32_t sgp_network_meets(const struct sgp_model *model)
 {
     for (uint32_t l = 0; l < model->layer_count; l++) {
-        const struct sgp_layer_methods *methods = sgp_layer_methods(model->layers[l].kind);
-        if (methods->by_row)
-            continue;
-        *ret_word = methods->word;
-        return l + 1;
+        const struct sgp_layer *layer = &model->layers[l];
+        const struct sgp_layer_methods *methods = sgp_layer_methods(layer->kind);
+        if (methods->meets && methods->meets(layer))
+            return l + 1;
     }
     return 0;
+}
+
+static void clear_row(float *values, size_t row, size_t width)
+{
+    if (values)
+        memset(values + row * width, 0, width * sizeof *values);
 }
 
 /* A product of 0 and infinity is not a number, so a row that counts nothing becomes all zero. */
 static void forget_row(struct sgp_network *network, size_t row)
 {
     const struct sgp_model *model = network->model;
-    memset(network->activations[0] + row * model->inputs, 0, model->inputs * sizeof(float));
+    clear_row(network->activations[0], row, model->inputs);
+    clear_row(network->ordered, row, model->inputs);
     for (uint32_t l = 0; l < model->layer_count; l++) {
-        const size_t outputs = model->layers[l].outputs;
-        memset(network->activations[l + 1] + row * outputs, 0, outputs * sizeof(float));
+        const struct sgp_layer *layer = &model->layers[l];
+        const struct sgp_layer_methods *methods = sgp_layer_methods(layer->kind);
+        clear_row(network->activations[l + 1], row, layer->outputs);
+        clear_row(network->kept[l], row, methods->kept ? methods->kept(layer, 1) : 0);
     }
-    memset(network->delta[0] + row * model->outputs, 0, model->outputs * sizeof(float));
+    clear_row(network->delta[0], row, model->outputs);
 }
 
 /* The loss was the mean of the rows. Make the gradients those of each row's own loss. */

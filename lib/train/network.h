@@ -67,12 +67,11 @@ struct sgp_loss_sum sgp_network_loss(
 void sgp_network_backward(
     struct sgp_network *network, float *gradient, const float *x, double weight, size_t rows);
 
-/* The number 1, 2, ... of the first layer in which rows meet, or whose gradient cannot be measured
- * row by row; 0: there is none. *ret_word is the layer's word, static. */
-uint32_t sgp_network_lumps(const struct sgp_model *model, const char **ret_word);
+/* The number 1, 2, ... of the first layer in which rows meet; 0: there is none. */
+uint32_t sgp_network_meets(const struct sgp_model *model);
 
 /* squares[0..rows) = the square of the length of each row's own gradient, of its loss alone. It is
- * not finite if the row's values overflow. For a model that does not lump rows. The call must
+ * not finite if the row's values overflow. For a model in which rows do not meet. The call must
  * follow forward and loss, and uses up what loss has prepared; `gradient` is scratch. */
 void sgp_network_measure_rows(struct sgp_network *network, float *gradient, const float *x,
     double weight, size_t rows, double *squares);

@@ -61,7 +61,7 @@ class Refusals(FleetTest):
         self.refused("rounds", train__rounds=None, train__epochs="3")
         self.refused("may not stop others", train__stop_at_accuracy="0.9")
         self.refused("may not leave it", train__keep_best="accuracy", train__evaluate_every="10")
-        self.refused("layer 2 is norm", model__layers="dense 4, norm batch, dense 2")
+        self.refused("layer 2 is norm batch, in which each row changes the gradients of all others", model__layers="dense 4, norm batch, dense 2")
         self.refused("local", model__layers="dense 4 relu, dense 2", model__local="head")
         self.refused("without epsilon", privacy__epsilon=None, privacy__noise="1")
         self.refused("clips and adds noise itself", model__kind="attached", model__layers=None)

@@ -107,6 +107,55 @@ static void against_reference(
     trial_finish(&t);
 }
 
+/* slopes[r] = the gradient of row r alone, slowly. */
+static void slopes_of_rows(const struct trial *t, double *slopes)
+{
+    for (size_t r = 0; r < t->rows; r++) {
+        struct reference_net alone;
+        reference_net_init(&alone, &t->model, t->features + r * t->model.inputs, 1);
+        reference_net_gradient(&alone, t->z, slopes + r * t->model.parameters, t->labels + r);
+        reference_net_finish(&alone);
+    }
+}
+
+/* The length of the gradient of each row, and sums of them by factors of which one is 0. */
+static void rows_against_reference(
+    struct sgp_shape input, const char *layers, size_t rows, double weight)
+{
+    struct trial t;
+    trial_init(&t, input, layers, rows, weight);
+    const uint64_t count = t.model.parameters;
+    double *slopes = calloc(rows * count, sizeof *slopes);
+    double *squares = calloc(rows, sizeof *squares), most = 0;
+    float *factors = calloc(rows, sizeof *factors);
+    slopes_of_rows(&t, slopes);
+    sgp_network_forward_training(&t.network, t.x, weight, 0, rows, 5);
+    sgp_network_loss(&t.network, t.labels, NULL, rows);
+    sgp_network_measure_rows(&t.network, t.gradient, t.x, weight, rows, squares);
+    for (size_t r = 0; r < rows; r++) {
+        double square = 0;
+        factors[r] = (float)r / (float)rows;
+        for (uint64_t i = 0; i < count; i++) {
+            square += slopes[r * count + i] * slopes[r * count + i];
+            t.expected[i] += (double)factors[r] * slopes[r * count + i];
+        }
+        cr_assert(
+            epsilon_eq(dbl, squares[r], square, 1e-5 * (square + 0.1)), "%s, row %zu", layers, r);
+    }
+    memset(t.gradient, 0xff, count * sizeof *t.gradient); /* NaN: every value is written */
+    sgp_network_loss(&t.network, t.labels, NULL, rows);
+    sgp_network_backward_rows(&t.network, t.gradient, t.x, weight, rows, factors);
+    for (uint64_t i = 0; i < count; i++)
+        most = fmax(most, fabs(t.expected[i]));
+    for (uint64_t i = 0; i < count; i++)
+        cr_assert(epsilon_eq(dbl, (double)t.gradient[i], t.expected[i], 1e-5 * (most + 0.1)),
+            "%s, parameter %lu", layers, (unsigned long)i);
+    free(slopes);
+    free(squares);
+    free(factors);
+    trial_finish(&t);
+}
+
 Test(layers, conv)
 {
     against_reference((struct sgp_shape){1, 1, 1}, "conv 3 1x1 relu, dense 2", 4, 1);
@@ -176,6 +225,23 @@ Test(layers, embedding)
         (struct sgp_shape){1, 3, 4}, "embedding 5 x 3, conv 3 2x2 relu, pool 2, dense 2", 4, 1.5);
 }
 
+Test(layers, gradients_of_rows)
+{
+    rows_against_reference((struct sgp_shape){2, 4, 4}, "dense 6 tanh, dense 2", 4, 0.7);
+    rows_against_reference(
+        (struct sgp_shape){3, 6, 5}, "conv 4 3x3 tanh, conv 3 2x2 relu, dense 3", 3, 0.37);
+    rows_against_reference((struct sgp_shape){2, 7, 5},
+        "conv 3 3x3, pool 3 stride 2, pool avg 2 same, dense 2", 4, 0.7);
+    rows_against_reference(
+        (struct sgp_shape){2, 5, 4}, "conv 4 3x3, norm layer relu, norm group 2, dense 3", 5, 0.5);
+    rows_against_reference((struct sgp_shape){3, 5, 4},
+        "conv 3 3x3 relu, conv 3 3x3, residual 2 relu, dense 3", 4, 0.7);
+    rows_against_reference((struct sgp_shape){6, 1, 1},
+        "embedding 5 x 4, conv 3 1x3 relu, pool avg all, dense 2", 4, 1);
+    rows_against_reference(/* a row has several blocks of pixels */
+        (struct sgp_shape){1, 32, 32}, "conv 1 9x9 relu, pool avg all, dense 2", 2, 1.3);
+}
+
 #define NETWORKS 60
 
 /* A text of layers by chance; many of them do not suit. */
@@ -206,7 +272,10 @@ Test(layers, networks_by_chance)
         if (sgp_model_init_shaped(&model, text, SGP_LOSS_CROSS_ENTROPY, shape, NULL) < 0 ||
             model.parameters > 300)
             continue;
-        against_reference(shape, text, 4, 0.3 + sgp_random_double(&random));
+        const double weight = 0.3 + sgp_random_double(&random);
+        against_reference(shape, text, 4, weight);
+        if (sgp_network_meets(&model) == 0)
+            rows_against_reference(shape, text, 4, weight);
         found++;
     }
 }

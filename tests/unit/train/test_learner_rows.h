@@ -25,7 +25,9 @@ static __attribute__((unused)) struct sgp_learner_settings settings_of(
         .seed = 3,
         .train = train,
     };
-    cr_assert(eq(int, sgp_model_init(&settings.model, layers, loss, train->features, NULL), 0));
+    struct sgp_error error = {0};
+    cr_assert(eq(int, sgp_model_init(&settings.model, layers, loss, train->features, &error), 0),
+        "%s", error.text);
     return settings;
 }
 
