@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a daemon's vectors take: its peak of memory beside the written sum (docs/PERFORMANCE.md, `sgpd --check`).
 
-A vector is as long as the model, 16 MiB here and 100 MB in a long run. The rows are a few kilobytes."""
+A vector is as long as the model, 16 MiB here and 100 MB in a long run. The rows are a few kilobytes, but those of a large table
+(docs/OWN-DATA.md), of 40 MB here and 2 GB in a long run."""
 import array
 import os
 import re
@@ -118,6 +119,50 @@ class Memory(FleetTest):
                 self.assertLessEqual(peak(node), 8 * VECTOR + BASE, node.name)
         finally:
             stopped.kill(signal.SIGCONT)
+
+
+class Table(FleetTest):
+    BYTES = 2 * 10 ** 9 if fleet.LONG else 40 * 10 ** 6
+    COLUMNS, ROWS = 20, 2000  # of the part that is repeated
+
+    def anonymous(self, node):
+        with open("/proc/%d/status" % node.process.pid, encoding="ascii") as file:
+            return int(re.search(r"RssAnon:\s*(\d+) kB", file.read()).group(1)) << 10
+
+    def watched(self, repeats):
+        """A daemon has read such a table: what its log says of it, its processor time until then, and the most memory of its own."""
+        f = self.fleet(1, phases=[[]], rows=self.ROWS, features=self.COLUMNS,
+                       options={"train.epochs": None, "train.rounds": "1", "data.shards": "none", "data.holdout": None})
+        with open(f.rows, "rb") as file:
+            header, rows = file.readline(), file.read()
+        with open(f.rows, "wb") as file:
+            file.write(header)
+            for _ in range(repeats):
+                file.write(rows)
+        f.start()
+        [node], most = f.nodes, []
+
+        def started():
+            most.append(self.anonymous(node))
+            return "event=start " in node.log()
+        f.wait("the daemon to have its rows", started, 600, interval=0.005)
+        with open("/proc/%d/stat" % node.process.pid, encoding="ascii") as file:
+            seconds = sum(map(int, file.read().rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+        made, size = re.search(r"event=rows .* rows=(\d+) ", node.log()), os.path.getsize(f.rows)
+        f.close()
+        return int(made.group(1)) if made else 0, size, seconds, max(most)
+
+    def test_a_large_table_is_read_in_the_written_memory(self):
+        """1 MiB, a block of 4, and 8 bytes for each label, beside what a daemon has that reads a small table."""
+        none, size, _, base = self.watched(1)
+        self.assertEqual(none, 0, "it is read into memory")
+        rows, size, seconds, most = self.watched(self.BYTES // size + 2)
+        self.assertEqual(rows % self.ROWS, 0)
+        self.assertGreaterEqual(size, self.BYTES)
+        beside, written = most - base, (5 << 20) + 8 * rows
+        print("# %.2f GB, %d rows: %.0f MB a second of processor time; %.1f MiB beside the %.1f of a small table, written %.1f" % (
+            size / 1e9, rows, size / 1e6 / seconds, beside / (1 << 20), base / (1 << 20), written / (1 << 20)))
+        self.assertLessEqual(beside, written)
 
 
 if __name__ == "__main__":
