@@ -129,15 +129,16 @@ class Table(FleetTest):
         with open("/proc/%d/status" % node.process.pid, encoding="ascii") as file:
             return int(re.search(r"RssAnon:\s*(\d+) kB", file.read()).group(1)) << 10
 
-    def watched(self, repeats):
-        """A daemon has read such a table: what its log says of it, its processor time until then, and the most memory of its own."""
+    def watched(self, least):
+        """A daemon has read a table of so many bytes or more: its rows, if they are in a file of rows; the size of the table; the
+        processor time until then; and the most memory of the daemon's own."""
         f = self.fleet(1, phases=[[]], rows=self.ROWS, features=self.COLUMNS,
                        options={"train.epochs": None, "train.rounds": "1", "data.shards": "none", "data.holdout": None})
         with open(f.rows, "rb") as file:
             header, rows = file.readline(), file.read()
         with open(f.rows, "wb") as file:
             file.write(header)
-            for _ in range(repeats):
+            while file.tell() < least:
                 file.write(rows)
         f.start()
         [node], most = f.nodes, []
@@ -154,9 +155,9 @@ class Table(FleetTest):
 
     def test_a_large_table_is_read_in_the_written_memory(self):
         """1 MiB, a block of 4, and 8 bytes for each label, beside what a daemon has that reads a small table."""
-        none, size, _, base = self.watched(1)
+        none, _, _, base = self.watched(1000)
         self.assertEqual(none, 0, "it is read into memory")
-        rows, size, seconds, most = self.watched(self.BYTES // size + 2)
+        rows, size, seconds, most = self.watched(self.BYTES)
         self.assertEqual(rows % self.ROWS, 0)
         self.assertGreaterEqual(size, self.BYTES)
         beside, written = most - base, (5 << 20) + 8 * rows
