@@ -402,6 +402,64 @@ def test_a_machine_is_admitted_to_a_signed_file():
             assert out == "" and reason in err and err.count("\n") == 1, err
 
 
+# Families and options by which `admit` finds the edges of a file of so many nodes, and as many as it then has edges for.
+FAMILIES = """ring; bidirectional-ring; complete; star; torus 8; one-peer-exponential; exponential 7 --peers 2; base; base --peers 2;
+    random; random --degree 3; pairs; pairs --phases 3; pairs --outer; elastic; all-reduce-ring; all-reduce-ring --outer;
+    all-reduce-direct; all-reduce-doubling; all-reduce-halving; all-reduce-blocks; all-reduce-tree; all-reduce-groups --group 3;
+    all-reduce-hubs; all-reduce-hubs --hubs 2; all-reduce-hubs --hubs 2 --relays; owner; owner --owners 2; owner --members;
+    owner --owners 2 --members; owner --backup 1; owner --staleness none; owner --staleness divide --staleness-max 3;
+    owner --staleness compensate --compensation 0.5; owner --outer; token; token --fixed; token --delay-mean;
+    token --delay-max 5"""
+
+
+def admitted(family, nodes, *options):
+    """What `admit` proposes for a file of this family, and what a file of it with one node more says."""
+    key = "SHA256:" + "a" * 42 + "A"
+    write = ("--address", "192.0.2.1:7000+", *options)
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "fleet.dot")
+        pathlib.Path(path).write_text(generate(family, nodes, *write), encoding="ascii")
+        told = subprocess.run([SGPCTL, "admit", f"n{nodes}", "--file", path, "--key", key, "--address",
+                               f"192.0.2.1:{7000 + nodes}"], text=True, capture_output=True, timeout=60, check=False)
+    assert f'n{nodes} [address="192.0.2.1:{7000 + nodes}", key="{key}"' in told.stdout or told.returncode, told
+    return told, subprocess.run([SGPCTL, "topology", "generate", family, str(nodes + 1), *write], text=True, capture_output=True,
+                                timeout=60, check=False)
+
+
+def edges_of(text):
+    """The lines of a file, without comments, the names of digraphs, keys and the version."""
+    return [re.sub(r'^digraph \S+|, key="[^"]*"', "", line) for line in text.splitlines()
+            if not line.startswith("//") and "version=" not in line]
+
+
+def test_a_machine_is_admitted_to_a_file_of_any_family():
+    named = set()
+    for words in FAMILIES.split(";"):
+        family, *options = words.split()
+        nodes = int(options.pop(0)) if options and options[0].isdigit() else 6
+        told, wanted = admitted(family, nodes, *options)
+        assert (told.returncode, told.stderr, wanted.returncode) == (0, "", 0), (words, told, wanted)
+        assert told.stdout.startswith(f"// {family}, {nodes + 1} nodes: n{nodes} joins\n"), (words, told.stdout)
+        assert edges_of(told.stdout) == edges_of(wanted.stdout), (words, told.stdout, wanted.stdout)
+        named.add(family)
+    listed = generate("--help").split("FAMILY is one of\n")[1].split("\n\n")[0]
+    assert named | {"bipartite-exponential"} == set(re.findall(r"^  (\S+) ", listed, re.MULTILINE)), listed
+
+
+def test_a_file_to_which_no_machine_can_be_admitted_is_told():
+    """A family that has no file of one node more; and files of which nothing says by which options they were made."""
+    for family, nodes, options, reason in (
+            ("bipartite-exponential", 6, (), "bipartite-exponential with 7 nodes: 7 nodes cannot be paired, even with odd"),
+            ("torus", 6, (), "torus with 7 nodes: 7 nodes make no grid of two rows or more"),
+            ("exponential", 7, ("--peers", "3"), "exponential with 8 nodes: 3 peers of 8 nodes do not work"),
+            ("random", 6, ("--seed", "3"), "its edges are of no family with its usual options"),
+            ("pairs", 6, ("--seed", "3"), "its edges are of no family with its usual options"),
+            ("all-reduce-ring", 6, ("--pieces", "2"), "its edges are of no family with its usual options")):
+        told, _ = admitted(family, nodes, *options)
+        assert (told.returncode, told.stdout) == (6, "") and reason in told.stderr and told.stderr.count("\n") == 1, told
+        assert "--family" in told.stderr, told.stderr
+
+
 def test_what_cannot_be_signed_is_told():
     with tempfile.TemporaryDirectory() as directory:
         (key,), _ = signing(directory, "a")
