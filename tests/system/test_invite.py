@@ -12,6 +12,7 @@ import shutil
 import socket
 import subprocess
 import threading
+import urllib.parse
 
 import fleet
 import peer
@@ -191,7 +192,7 @@ class Day(Fleet2):
         return sum(s["weight"] for s in self.f.quiet(nodes))
 
 
-class Verdicts(Fleet2):
+class Refusing(Fleet2):
     def refused(self, invitation, text, suffix=".other", asked=True, **options):
         """Nothing is left, but the key once the inviter was asked."""
         said = self.join(invitation, status=1, suffix=suffix, **options)
@@ -201,6 +202,8 @@ class Verdicts(Fleet2):
         self.assertEqual(os.path.exists(self.path("n2.key" + suffix)), asked)
         self.assertEqual("the key stays in %s; join again" % self.path("n2.key" + suffix) in said, asked, said)
 
+
+class Verdicts(Refusing):
     def cut(self, listener):
         """Pass a joiner on to the inviter, and end its connection when JOIN has come there."""
         client, _ = listener.accept()
@@ -310,6 +313,149 @@ class Verdicts(Fleet2):
         text = self.ctl("admit", "n2", "--file", self.path("n0.dot"), "--key", key, "--address", "127.0.0.1:9",
                         "--family", "complete")
         self.assertIn("n0 -> n2;", text)
+
+
+class Liars(Refusing):
+    """The inviter lies: a listener of the test answers the joiner, with the inviter's own key or another one. What it says is
+    refused with one line, and the invitation is as good as before at the true inviter."""
+
+    SETTINGS = "[model]\nlayers = dense 2\n[data]\nlabel = label\nclasses = neg pos\n"
+
+    def setUp(self):
+        super().setUp()
+        self.invitation = self.invite()
+        with open(self.path("n0.dot"), encoding="utf-8") as file:
+            self.topology = file.read()
+
+    def answer(self, says, key):
+        """Whoever dials next gets this answer to its first message."""
+        listener = socket.create_server(("127.0.0.1", 0))
+        listener.settimeout(fleet.PATIENCE)
+        heard = []
+
+        def serve():
+            with listener, listener.accept()[0] as sock:
+                try:
+                    liar = CipheredPeer(sock=sock, key=key, listens=True)
+                    heard.append(liar.receive(peer.JOIN)[1])
+                    says(liar)
+                    liar.until_closed()
+                except (peer.Closed, Refused):
+                    pass  # it has seen enough
+        thread = threading.Thread(target=serve)
+        thread.start()
+        self.addCleanup(thread.join)
+        parts = self.invitation.split(",")
+        parts[3] = "127.0.0.1:%d" % listener.getsockname()[1]
+        return ",".join(parts), thread, heard
+
+    def lies(self, says, text, status=6):
+        """The joiner sees it, says this, and leaves nothing but its key."""
+        invitation, thread, heard = self.answer(says, self.f.key_path(0))
+        before = set(os.listdir(self.f.directory)) | {"n2.key.liar"}
+        told, key = self.join(invitation, status=status, suffix=".liar").splitlines()
+        thread.join()
+        self.assertEqual(heard[0][1], "n2")
+        self.assertIn(text, told)
+        self.assertTrue(told.isprintable(), repr(told))
+        self.assertIn("the key stays in", key)
+        self.assertEqual(set(os.listdir(self.f.directory)), before)
+
+    @staticmethod
+    def texts(topology, settings, count=None, split=None, first=0, verdict=ACCEPTED):
+        """Says JOINED with these texts in order, and counts that may be wrong."""
+        coded = [urllib.parse.quote(text, safe=" !\"#$&'()*+,/:;<=>?@[\\]^`{|}") for text in (topology, settings)]
+        whole = "".join(coded)
+
+        def says(liar):
+            for at in range(0, len(whole), 700):
+                liar.send(peer.JOINED, verdict, len(whole) if count is None else count,
+                          len(coded[0]) if split is None else split, first + at, whole[at:at + 700])
+                if at // 700 % 8 == 7:
+                    liar.receive(peer.JOIN)
+        return says
+
+    def test_the_honest_answer_of_the_test_is_taken(self):
+        """The same listener without a lie, so that what follows is refused for its lies alone."""
+        invitation, thread, _ = self.answer(self.texts(self.topology, self.SETTINGS), self.f.key_path(0))
+        self.assertIn("n2 is pending", self.join(invitation))
+        thread.join()
+        with open(self.path("n2.dot"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), self.topology)
+
+    def test_another_key(self):
+        """It learns no proof."""
+        self.f.make_key(2, ".thief")
+        invitation, thread, heard = self.answer(self.texts(self.topology, self.SETTINGS), self.path("n2.key.thief"))
+        self.refused(invitation, "another machine answers", asked=False)
+        thread.join()
+        self.assertEqual(heard, [])
+        self.join(self.invitation)
+
+    def test_settings_that_are_not_its_to_say(self):
+        for section, key, value in (("node", "name", "root"), ("node", "state_directory", "/etc"), ("node", "key", "/etc/shadow"),
+                                    ("topology", "file", "/etc/passwd"), ("control", "socket", "/run/systemd/notify"),
+                                    ("network", "listen", "0.0.0.0:22"), ("data", "train", "/etc/shadow"),
+                                    ("log", "level", "debug")):
+            self.lies(self.texts(self.topology, self.SETTINGS + "[%s]\n%s = %s\n" % (section, key, value)),
+                      "[%s] %s is for each node to set, and must not be sent" % (section, key))
+        self.lies(self.texts(self.topology, "[data]\nscale = /etc/shadow\n"), "is a file of another machine")
+        self.lies(self.texts(self.topology, self.SETTINGS + "[model]\nfrob = 1\n"), "frob")
+        self.lies(self.texts(self.topology, "x = 1\n"), "they must begin with a [section]")
+        self.lies(self.texts(self.topology, self.SETTINGS + "[node"), "end with a whole line")
+        self.join(self.invitation)
+
+    def test_texts_that_are_none(self):
+        for texts in ("no digraph at all", ""):
+            self.lies(self.texts(texts, self.SETTINGS), "the inviter's topology file:1: ")
+        for coded, split in (("%G1", 0), ("%41%4", 3), ("%00", 3), ("%41", 1)):
+            self.lies(lambda liar, coded=coded, split=split: liar.send(peer.JOINED, ACCEPTED, len(coded), split, 0, coded),
+                      "the inviter sent texts that cannot be read", 1)
+        self.join(self.invitation)
+
+    def test_pieces_that_do_not_fit(self):
+        def said(**wrong):
+            return self.texts(self.topology, self.SETTINGS, **wrong)
+        for says, text in (
+                (said(first=1), "its piece ends beyond the texts"),
+                (said(first=1, count=5000), "the inviter sent a piece that is out of turn"),
+                (said(count=0), "the topology file is longer than both texts"),
+                (said(split=5000), "the topology file is longer than both texts"),
+                (said(count=1 << 40), "field 'bytes' is of another type or out of range"),
+                (said(verdict=99), "field 'verdict' is of another type or out of range"),
+                (said(verdict=USED), "the invitation was used already"),
+                (lambda liar: liar.send(peer.JOINED, ACCEPTED, 9, 0, 0, ""), "the inviter sent a piece that is out of turn"),
+                (lambda liar: [liar.send(peer.JOINED, ACCEPTED, 9 + n, 0, n, "a") for n in range(2)],
+                 "the inviter sent a piece that is out of turn")):
+            self.lies(says, text, 1)
+        self.join(self.invitation)
+
+    def test_garbage(self):
+        for says, text in (
+                (lambda liar: liar.send(peer.BEAT), "the inviter sent a message that is out of turn"),
+                (lambda liar: liar.send(peer.GOODBYE, 1, "\x1b]0;mine\x07\nsgpctl: n2 is pending"), "goodbye frame: field 'text'"),
+                (lambda liar: liar.send_bytes(bytes(range(256)) * 64), "its first bytes are not a frame of sgpd"),
+                (lambda liar: liar.send_bytes(peer.frame(peer.JOINED, b"\x91" * 900)), "the body is not an array"),
+                (lambda liar: liar.send_bytes(peer.frame(peer.JOINED, bytes(1 << 20))), "a body of 1048576 bytes"),
+                (lambda liar: liar.send_bytes(peer.frame(peer.JOINED)), "a body of 0 bytes"),
+                (lambda liar: liar.socket.shutdown(socket.SHUT_RDWR), "the inviter closed the connection")):
+            self.lies(says, text, 1)
+        self.join(self.invitation)
+
+    def test_a_file_that_gives_the_joiner_a_key_of_somebody_else(self):
+        """One of the fleet's nodes: no such file is read. A stranger's: the daemon does not start with it."""
+        def naming(key):
+            line = 'n2 [address="127.0.0.1:%d", key="%s"];' % (self.f.ports[2], key)
+            return self.topology.replace("{\n", "{\n%s n0 -> n2; n2 -> n0;\n" % line, 1)
+        self.lies(self.texts(naming(self.f.keys[1]), self.SETTINGS), "nodes n2 and n1 have the same key")
+        stranger = self.f.make_key(2, ".stranger")
+        invitation, thread, _ = self.answer(self.texts(naming(stranger), self.SETTINGS), self.f.key_path(0))
+        self.join(invitation)
+        thread.join()
+        code, text = self.f.check(2)
+        self.assertNotEqual(code, 0, text)
+        self.assertIn("n2.key", text)
+        self.assertEqual(self.node.log().count("event=pending"), 0)
 
 
 class Plain(Fleet2):

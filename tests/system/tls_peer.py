@@ -9,7 +9,8 @@ import time
 from peer import Closed, Peer
 
 _tls = ctypes.CDLL("libgnutls.so.30")
-CLIENT, NONBLOCK, RAW_KEYS, NO_TICKETS = 2, 8, 1 << 18, 1 << 10
+SERVER, CLIENT, NONBLOCK, RAW_KEYS, NO_TICKETS = 1, 2, 8, 1 << 18, 1 << 10
+REQUIRE = 2  # GNUTLS_CERT_REQUIRE
 PEM, CERTIFICATE, AGAIN, INTERRUPTED = 1, 1, -28, -52
 SUITES = ("NONE:+VERS-TLS1.3:+AEAD:+AES-128-GCM:+CHACHA20-POLY1305:+SIGN-EDDSA-ED25519:+GROUP-X25519:"
           "+CTYPE-CLI-RAWPK:+CTYPE-SRV-RAWPK")
@@ -57,15 +58,19 @@ def identity(path, large):
 
 
 class CipheredPeer(Peer):
-    """`key` is the file of its secret key; None: it has none. Whoever listens is believed."""
+    """`key` is the file of its secret key; None: it has none. Whoever is at the other end is believed. `listens`: it was
+    dialled, and `sock` is the accepted connection."""
 
-    def __init__(self, port=None, key=None, suites=SUITES, large=0, sock=None):
+    def __init__(self, port=None, key=None, suites=SUITES, large=0, sock=None, listens=False):
         super().__init__(port, sock)
         self.session = ctypes.c_void_p()
         self.credentials = identity(key, large)
-        call("gnutls_init", ctypes.byref(self.session), CLIENT | NONBLOCK | RAW_KEYS | NO_TICKETS)
+        call("gnutls_init", ctypes.byref(self.session),
+             (SERVER if listens else CLIENT) | NONBLOCK | RAW_KEYS | NO_TICKETS)
         call("gnutls_priority_set_direct", self.session, suites.encode(), None)
         call("gnutls_credentials_set", self.session, CERTIFICATE, self.credentials)
+        if listens:
+            _tls.gnutls_certificate_server_set_request(self.session, REQUIRE)
         self.socket.setblocking(False)
         _tls.gnutls_transport_set_int2(self.session, self.socket.fileno(), self.socket.fileno())
         try:
