@@ -7,9 +7,11 @@ import time
 import sandbox
 from sandbox import call
 from switch import Hosts, HostsOfIPv6, NetworkTest, fleet
+from test_fleet_rows import rows
 
 HOSTS = 4
 BOUND_SECONDS = 30  # the longest silence that is not yet absence
+AGREE_SECONDS = 5  # until the rows of the fleet are the same everywhere, once there is a way for them
 CUT_SECONDS = 40 if fleet.LONG else 6
 RATE = "1mbit" if fleet.LONG else "10mbit"
 ROOMY = {"model.layers": "dense 2000 relu, dense 2"}  # 18,002 parameters: 72 kB a share
@@ -111,6 +113,8 @@ class Cuts(FourHosts):
 
     def test_a_switch_cut_in_halves(self):
         f = self.start()
+        f.wait("all to know of all", lambda: all(
+            {row["state"] for row in rows(node).values()} == {"training"} for node in f.nodes))
         began = time.monotonic()
         self.cut_in_halves()
         for i in range(HOSTS):
@@ -118,9 +122,50 @@ class Cuts(FourHosts):
         sandbox.tell("both halves know after %.1f s" % (time.monotonic() - began))
         for i in range(HOSTS):
             self.go_on(f, i)
+        self.check_ages(f)
         self.last(began)
         self.mend()
+        self.check_agreement(f, time.monotonic())
         self.check_mended(f)
+
+    def check_ages(self, f):
+        """Each half shows what the other half said last, with its age, and has fresh rows of its own."""
+        halves = f.nodes[:HOSTS // 2], f.nodes[HOSTS // 2:]
+        for near, far in (halves, halves[::-1]):
+            for node in near:
+                def old(node=node, far=far):
+                    return all(rows(node)[other.name]["stale"] for other in far)
+                f.wait("rows to be stale", old, BOUND_SECONDS)
+                shown, before = rows(node), {}
+                for other in far:
+                    self.assertEqual(shown[other.name]["state"], "training")
+                    self.assertGreater(shown[other.name]["age"], 10)
+                    f.wait_log(node.index, f"event=unheard_of peer={other.name} state=training")
+                    before[other.name] = shown[other.name]
+                self.assertFalse(any(shown[other.name]["stale"] for other in near))
+                f.wait("them to be older", lambda node=node, before=before: all(
+                    rows(node)[name]["age"] > row["age"] for name, row in before.items()))
+                for name, row in before.items():
+                    self.assertEqual({**rows(node)[name], "age": 0}, {**row, "age": 0})
+
+    def check_agreement(self, f, mended):
+        """Every node has a row of every other node that is younger than the mending."""
+        low, high = ([node.name for node in half] for half in (f.nodes[:HOSTS // 2], f.nodes[HOSTS // 2:]))
+
+        def joined():
+            return any(p["state"] == "up" and not p["absent"] for node in f.nodes for p in node.json("/v1/peers")
+                       if (node.name in low) == (p["name"] in high))
+
+        def agree():
+            return all(row["age"] is not None and row["age"] < time.monotonic() - mended
+                       for node in f.nodes for row in rows(node).values() or [{"age": None}])
+        f.wait("a link between the halves", joined, 2 * fleet.PATIENCE)
+        linked = time.monotonic()
+        f.wait("the rows to agree", agree, AGREE_SECONDS)
+        for node in f.nodes:
+            self.assertEqual(sorted(rows(node)), sorted(low + high))
+        sandbox.tell("rows agree %.1f s after mending, %.1f s after the first link" % (
+            time.monotonic() - mended, time.monotonic() - linked))
 
 
 class Bad(FourHosts):
