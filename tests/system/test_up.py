@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sgpctl up` with real daemons and programs: on "hosts" that a stand-in for ssh reaches, which runs the command on this
-machine. test_up.py SGPCTL. With SGP_LONG=1 also what takes minutes. test_up_reach.py has real servers."""
+machine. test_up.py SGPCTL. With SGP_LONG=1 also what takes minutes. test_up_reach.py has real servers on three hosts."""
 import fcntl
 import json
 import os
