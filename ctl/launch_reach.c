@@ -69,12 +69,14 @@ static int ssh_words(
     return words->count < WORDS_MAX ? 0 : -E2BIG;
 }
 
+/* Whole lines come at once. With --unbuffered, srun would give the supervisor a terminal, on which
+ * it writes in colours. */
 static int srun_words(
     const struct launch_reach *reach, const struct launch_host *host, struct words *words)
 {
     (void)snprintf(words->node, sizeof words->node, "--nodelist=%s", host->host);
     const char *const all[] = {"srun", "--nodes=1", "--ntasks=1", words->node, "--overlap",
-        "--unbuffered", "--quiet", reach->sgpctl, "supervise", "--json"};
+        "--quiet", reach->sgpctl, "supervise", "--json"};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         add(words, all[i]);
     return 0;
