@@ -14,6 +14,7 @@ if [ $# -eq 0 ]; then
 fi
 hosts=$(mktemp)
 trap 'rm -f "$hosts"' EXIT
+trap 'exit 143' TERM # scancel; once sgpctl has ended
 # "2(x3),1" is two tasks on each of three hosts, and one on the next
 scontrol show hostnames "$SLURM_JOB_NODELIST" | awk -v tasks="${SLURM_TASKS_PER_NODE:-}" '
     BEGIN {
@@ -25,4 +26,4 @@ scontrol show hostnames "$SLURM_JOB_NODELIST" | awk -v tasks="${SLURM_TASKS_PER_
         }
     }
     { print $1 " slots=" (slots[NR] ? slots[NR] : 1) }' > "$hosts"
-sgpctl up ${SGPCTL:+--sgpctl "$SGPCTL"} "$hosts" -- "$@"
+"${SGPCTL:-sgpctl}" up ${SGPCTL:+--sgpctl "$SGPCTL"} "$hosts" -- "$@"
