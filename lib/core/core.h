@@ -77,7 +77,8 @@
  *   link_index.c   index of the links that have something to do, to avoid scanning all links
  *   words.c        names
  *   method.c       the table of methods, and what follows from a row
- *   payload.c      which payloads are not valid */
+ *   cargo.c        which values a message carries
+ *   payload_judge.c  whether received values can belong to a model */
 #ifndef SGP_CORE_H
 #define SGP_CORE_H
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a payload can belong to a model like this node's; see sgp/payload.h.
+/* Whether received values can belong to a model like this node's; see sgp/payload.h. Nothing is
+ * coded or decoded here.
  *
  * The rule: docs/rules/mass.md */
 #include "sgp/payload.h"
 
-#include "sgp/message.h"
 #include "sgp/status.h"
 
 #include <math.h>
@@ -59,18 +59,4 @@ int sgp_payload_judge(
         return SGP_E_OUTSIZED;
     learn(lengths, fmin(length, SGP_LENGTH_MOST * usual));
     return 0;
-}
-
-struct sgp_cargo sgp_message_cargo(const struct sgp_message *message)
-{
-    const struct sgp_share *share = &message->share;
-    const struct sgp_estimate *estimate = &message->estimate;
-    if (message->type == SGP_SHARE)
-        return (struct sgp_cargo){
-            share->slice, share->payload_bytes, share->coding, share->compressor};
-    if (message->type != SGP_ESTIMATE)
-        return (struct sgp_cargo){.bytes = 0};
-    struct sgp_slice all = {0, estimate->payload_bytes / sizeof(float)};
-    return (struct sgp_cargo){estimate->slice.count > 0 ? estimate->slice : all,
-        estimate->payload_bytes, estimate->coding, estimate->compressor};
 }
