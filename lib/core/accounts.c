@@ -464,7 +464,7 @@ void sgp_core_bequest_accepted(struct sgp_node *node, const struct sgp_core_link
     node->leaving.patience = node->now + SGP_DRAIN_NS;
     node->leaving.heir = link->peer;
     node->leaving.weight = link->owed[0].share.weight;
-    node->leaving.owed = sgp_core_owed(node) - link->owed[0].share.weight;
+    node->leaving.owed = sgp_core_in_flight(node) - link->owed[0].share.weight;
     /* debts, and all that follows, went to the heir with the bequest */
     double debts = sgp_core_debts(node);
     sgp_mass_post(node, SGP_MASS_PAY, debts);

@@ -173,8 +173,8 @@ enum sgp_posting {
     SGP_MASS_VOID_DEBT, /* debt to outside: the epoch of the share is over */
 };
 void sgp_mass_post(struct sgp_node *node, enum sgp_posting what, double weight);
-/* Set the weight that is here, whatever it was. The difference is created or lost. For a start, a
- * renewal, healing, and a token that is made or forgone. */
+/* Set the weight that is here, whatever it was. The difference is created or lost. The second table
+ * of docs/rules/mass.md has every call and its reason. */
 void sgp_mass_set(struct sgp_node *node, double weight);
 /* a file names this number of members */
 void sgp_mass_know_members(struct sgp_node *node, double members);
@@ -186,7 +186,8 @@ void sgp_mass_doubt(struct sgp_node *node, double more);
 double sgp_core_held(const struct sgp_node *node);
 bool sgp_core_is_debt(const struct sgp_core_account *entry); /* a debt that is in force */
 double sgp_core_debts(const struct sgp_node *node);
-double sgp_core_owed(const struct sgp_node *node); /* debts, and what links owe */
+/* weight_in_flight of the status: the accounts `owed` and `debt` together */
+double sgp_core_in_flight(const struct sgp_node *node);
 /* the most that one node can have, as far as this node knows */
 double sgp_core_weight_most(const struct sgp_node *node);
 

@@ -122,7 +122,7 @@ void sgp_node_status(const struct sgp_node *node, struct sgp_node_status *ret_st
         .rounds = sgp_core_train_end(node),
         .last_round = sgp_core_last(node),
         .weight = node->mass.weight + sgp_core_held(node),
-        .weight_in_flight = sgp_core_owed(node),
+        .weight_in_flight = sgp_core_in_flight(node),
         .weight_estimate = sgp_topology_owns_parts(node->config.topology, node->config.self)
                                ? 0
                                : sgp_core_weight_of_estimate(node),

@@ -84,7 +84,7 @@ static bool has_accumulated(const struct sgp_node *node)
                 (node->state != SGP_NODE_JOINING &&
                     (in_vain || node->now >= node->leaving.accumulate_until));
     if (node->role->unique) /* it hands on the token first */
-        return weight <= 0 && sgp_core_owed(node) <= 0;
+        return weight <= 0 && sgp_core_in_flight(node) <= 0;
     return weight >= 1 + node->mass.covered || (over && weight > 0) || sgp_core_follows(node);
 }
 

@@ -97,13 +97,13 @@ double sgp_core_debts(const struct sgp_node *node)
     return sum;
 }
 
-double sgp_core_owed(const struct sgp_node *node)
+double sgp_core_in_flight(const struct sgp_node *node)
 {
-    double owed = 0;
+    double in_flight = 0;
     SGP_EACH_OF (link, node, SGP_SET_OWING)
         if (link->owed[0].exists)
-            owed += link->owed[0].share.weight;
-    return owed + sgp_core_debts(node);
+            in_flight += link->owed[0].share.weight;
+    return in_flight + sgp_core_debts(node);
 }
 
 /* The most weight that one node can have: that of all members that its files have named, and a

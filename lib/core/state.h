@@ -559,10 +559,11 @@ struct sgp_node {
     struct sgp_copy copy; /* role_worker.c, role_token.c; round.c: the turn, curtailed, updates */
     struct sgp_token_state token; /* role_token.c */
 
-    struct {           /* mass.c alone */
-        double weight; /* w of z = x / w, at the end of the job queue */
-        double held;   /* weight of shares that were accepted but not absorbed */
-        double owed;   /* weight of shares that links owe */
+    struct { /* mass.c alone */
+        /* the account *here* of docs/rules/mass.md: w of z = x / w, at the end of the job queue */
+        double weight;
+        double held; /* weight of shares that were accepted but not absorbed */
+        double owed; /* weight of shares that links owe, without debts (sgp_core_in_flight) */
         /* Weight of debts in force. These sums follow the postings; decisions use sums computed
          * anew. */
         double debt;

@@ -96,7 +96,7 @@ static void scale_to(struct sgp_node *node, double weight)
 
 void sgp_core_shed(struct sgp_node *node)
 {
-    double own = node->mass.weight + sgp_core_held(node) + sgp_core_owed(node);
+    double own = node->mass.weight + sgp_core_held(node) + sgp_core_in_flight(node);
     double over = own - sgp_core_weight_most(node);
     if (!(over > 0) || !is_named(node))
         return;
@@ -178,7 +178,7 @@ static bool is_light(const struct sgp_node *node)
 {
     if (absorbs_at_once(node))
         return node->mass.weight < (1 - SPECK) * node->config.weight_least && !hides_weight(node);
-    return node->giving.nothing && sgp_core_held(node) <= 0 && sgp_core_owed(node) <= 0;
+    return node->giving.nothing && sgp_core_held(node) <= 0 && sgp_core_in_flight(node) <= 0;
 }
 
 /* Weight that no other node counts at that time. If shares are absorbed in the order of rounds, the
