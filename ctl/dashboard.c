@@ -27,7 +27,7 @@ struct server {
     struct ctl *ctl;
     struct MHD_Daemon *http;
     struct ctl_clients clients;
-    struct dashboard_guard guard;
+    struct dashboard_origin origin;
     struct dashboard_files files;
     struct dashboard_source source;
     struct dashboard_streams streams;
@@ -161,7 +161,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
     if (!client)
         return MHD_NO;
     const char *refusal =
-        dashboard_guard_refusal(&server->guard, connection, method, url, &status, &path);
+        dashboard_origin_refusal(&server->origin, connection, method, url, &status, &path);
     if (refusal)
         return answer_line(connection, status, refusal);
     client->known = true;
@@ -232,7 +232,7 @@ static bool accept_host(struct server *server, const char *address, char *host, 
     bool any = !address || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "[::]") == 0;
     if (any)
         (void)snprintf(host, capacity, "%s", address ? "localhost" : "127.0.0.1");
-    return any || dashboard_guard_add(&server->guard, host);
+    return any || dashboard_origin_add(&server->origin, host);
 }
 
 static uint16_t port_of(int listener)
@@ -249,7 +249,7 @@ static enum ctl_exit announce(struct server *server, const char *host, int liste
 {
     char url[SGP_TEXT_BYTES];
     (void)snprintf(
-        url, sizeof url, "http://%s:%u/%s/", host, port_of(listener), server->guard.token);
+        url, sizeof url, "http://%s:%u/%s/", host, port_of(listener), server->origin.token);
     (void)fprintf(stderr,
         "sgpctl: the page of %s until interrupted; its address is for you alone:\n",
         server->ctl->socket);
@@ -287,12 +287,12 @@ static const struct ctl_option options[GIVEN + 1] = {
                    "that of a unit"},
 };
 
-/* Accept the names of --host; the text must outlive the guard. */
-static bool accept_names(struct dashboard_guard *guard, char *names)
+/* Accept the names of --host; the text must outlive the server. */
+static bool accept_names(struct dashboard_origin *origin, char *names)
 {
     char *rest = NULL;
     for (char *name = strtok_r(names, ",", &rest); name; name = strtok_r(NULL, ",", &rest))
-        if (!dashboard_guard_add(guard, name))
+        if (!dashboard_origin_add(origin, name))
             return false;
     return true;
 }
@@ -303,12 +303,12 @@ static enum ctl_exit prepare(
     struct ctl *ctl = server->ctl;
     static char names[SGP_TEXT_BYTES];
     char node[SGP_NAME_BYTES];
-    int code = dashboard_guard_init(&server->guard);
+    int code = dashboard_origin_init(&server->origin);
     if (code < 0)
         return ctl_fail(ctl, CTL_FAILED, "no random numbers: %s", sgp_strerror(code));
     (void)snprintf(names, sizeof names, "%s", given[HOST].given ? given[HOST].value : "");
     if (!accept_host(server, given[LISTEN].given ? given[LISTEN].value : NULL, host, capacity) ||
-        !accept_names(&server->guard, names))
+        !accept_names(&server->origin, names))
         return ctl_usage(ctl, "--host has too many names");
     ctl_socket_name(ctl, node);
     code = dashboard_log_open(&server->log, given[LOG].given ? given[LOG].value : NULL, node);

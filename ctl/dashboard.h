@@ -7,7 +7,7 @@
  *   dashboard_source.c  what the daemon says, asked once a second at most
  *   dashboard_log.c     the last lines of the daemon's log
  *   dashboard_files.c   the files of the page
- *   dashboard_guard.c   which requests are answered at all
+ *   dashboard_origin.c  which requests are answered at all
  *
  * One thread does everything. A request reads, and never changes anything. */
 #ifndef DASHBOARD_H
@@ -19,26 +19,26 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
-/* ---- which requests are answered (dashboard_guard.c) ---- */
+/* ---- which requests are answered (dashboard_origin.c) ---- */
 
 #define DASHBOARD_TOKEN_BYTES 33u /* 128 random bits in hexadecimal, and the zero */
 #define DASHBOARD_HOSTS_MAX 16u
 
-struct dashboard_guard {
+struct dashboard_origin {
     char token[DASHBOARD_TOKEN_BYTES];      /* the first part of each path */
     const char *hosts[DASHBOARD_HOSTS_MAX]; /* names in the header Host, without a port; borrowed */
     size_t host_count;
 };
 
 /* Choose the token, and accept the names of the local host. Returns 0 or -errno. */
-int dashboard_guard_init(struct dashboard_guard *guard);
+int dashboard_origin_init(struct dashboard_origin *origin);
 
 /* Accept one more name. Returns false if there are too many. */
-bool dashboard_guard_add(struct dashboard_guard *guard, const char *host);
+bool dashboard_origin_add(struct dashboard_origin *origin, const char *host);
 
 /* Why a request is refused, as a line, with its HTTP status; or NULL. Then *ret_path is the path
  * behind the token. */
-const char *dashboard_guard_refusal(const struct dashboard_guard *guard,
+const char *dashboard_origin_refusal(const struct dashboard_origin *origin,
     struct MHD_Connection *connection, const char *method, const char *url, unsigned *ret_status,
     const char **ret_path);
 

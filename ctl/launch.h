@@ -17,7 +17,7 @@
  *   launch_run.c    the loop of one machine: starts, watches and ends all processes
  *   launch_plan.c   topology, ports, keys and configurations
  *   launch_lines.c  the output of the programs, and the line of progress
- *   launch_guard.c  a process that cleans up when the launcher is gone
+ *   launch_watch.c  a process that cleans up when the launcher is gone
  *   launch_child.c  child processes and their groups
  *   launch_environment.c  the environment of the child processes
  *   launch_place.c  directories, and the paths of programs
@@ -109,22 +109,22 @@ void launch_adopt(void);
  * number. */
 unsigned launch_kill_adopted(const pid_t *known, size_t count);
 
-/* ---- launch_guard.c ---- */
+/* ---- launch_watch.c ---- */
 
 /* A process of its own that outlives a killed launcher. It makes the directories, ends the groups
  * that it knows, and removes the directories. Nothing else makes or removes them. */
-struct launch_guard {
+struct launch_watch {
     pid_t pid;
-    int pipe; /* end of file tells the guard that the launcher is gone */
+    int pipe; /* end of file tells the watch that the launcher is gone */
 };
 
-/* Start the guard, which makes the directories; see launch_place_make. A failure is reported. */
-enum ctl_exit launch_guard_start(struct ctl *ctl, const char *keep, struct launch_place *ret_place,
-    struct launch_guard *ret_guard);
-void launch_guard_add(const struct launch_guard *guard, pid_t leader);
-void launch_guard_drop(const struct launch_guard *guard, pid_t leader);
-/* Let the guard clean up, and wait for it. Returns whether nothing is left. */
-bool launch_guard_end(struct launch_guard *guard);
+/* Start the watch, which makes the directories; see launch_place_make. A failure is reported. */
+enum ctl_exit launch_watch_start(struct ctl *ctl, const char *keep, struct launch_place *ret_place,
+    struct launch_watch *ret_watch);
+void launch_watch_add(const struct launch_watch *watch, pid_t leader);
+void launch_watch_drop(const struct launch_watch *watch, pid_t leader);
+/* Let the watch clean up, and wait for it. Returns whether nothing is left. */
+bool launch_watch_end(struct launch_watch *watch);
 
 /* ---- launch_lines.c ---- */
 
@@ -248,7 +248,7 @@ void launch_plan_path(
 /* From now on this process is killed LAUNCH_SILENCE_S after the launcher was last heard of. */
 void launch_expect_launcher(void);
 
-/* Make the directories and their guard, hold the ports, and call `agree`, which fills in all
+/* Make the directories and start their watch, hold the ports, and call `agree`, which fills in all
  * addresses. Then write the files and run the plan to its end. Returns the worst exit status of the
  * programs. */
 enum ctl_exit launch_run(struct ctl *ctl, struct launch_plan *plan,

@@ -53,7 +53,7 @@ struct node {
 struct launch {
     struct ctl *ctl;
     const struct launch_plan *plan;
-    const struct launch_guard *guard;
+    const struct launch_watch *watch;
     struct launch_lines lines;
     uv_loop_t loop;
     uv_signal_t signals[4];
@@ -244,7 +244,7 @@ static void on_silence(int number)
         (void)alarm(LAUNCH_SILENCE_S);
         return;
     }
-    (void)signal(number, SIG_DFL); /* the guard cleans up */
+    (void)signal(number, SIG_DFL); /* the watch cleans up */
     (void)raise(number);
 }
 
@@ -389,7 +389,7 @@ static int start_daemon(struct node *node)
     if (code < 0)
         return code;
     node->daemon = code;
-    launch_guard_add(launch->guard, node->daemon);
+    launch_watch_add(launch->watch, node->daemon);
     return 0;
 }
 
@@ -443,7 +443,7 @@ static int start_program(struct node *node)
         return code;
     node->program = code;
     node->started = true;
-    launch_guard_add(launch->guard, node->program);
+    launch_watch_add(launch->watch, node->program);
     return 0;
 }
 
@@ -504,7 +504,7 @@ static void on_child(uv_signal_t *handle, int number)
             struct node *node = &launch->nodes[i];
             if (pid != node->daemon && pid != node->program)
                 continue;
-            launch_guard_drop(launch->guard, pid);
+            launch_watch_drop(launch->watch, pid);
             if (pid == node->program)
                 on_program_ended(node, status);
             else
@@ -549,7 +549,7 @@ static void end_orphans(struct launch *launch)
 {
     pid_t known[LAUNCH_NODES_MAX + 1];
     size_t count = 0;
-    known[count++] = launch->guard->pid;
+    known[count++] = launch->watch->pid;
     for (uint32_t i = 0; i < launch->count; i++)
         if (launch->nodes[i].daemon > 0)
             known[count++] = launch->nodes[i].daemon;
@@ -670,11 +670,11 @@ static void summarise(const struct launch *launch)
 }
 
 static enum ctl_exit run_loop(
-    struct ctl *ctl, const struct launch_plan *plan, const struct launch_guard *guard)
+    struct ctl *ctl, const struct launch_plan *plan, const struct launch_watch *watch)
 {
     struct launch launch = {.ctl = ctl,
         .plan = plan,
-        .guard = guard,
+        .watch = watch,
         .count = plan->nodes,
         .nodes = calloc(plan->nodes, sizeof *launch.nodes),
         .began = uv_hrtime()};
@@ -701,8 +701,8 @@ static enum ctl_exit run_loop(
 enum ctl_exit launch_run(struct ctl *ctl, struct launch_plan *plan,
     enum ctl_exit (*agree)(struct ctl *ctl, struct launch_plan *plan))
 {
-    struct launch_guard guard;
-    enum ctl_exit status = launch_guard_start(ctl, plan->keep, &plan->place, &guard);
+    struct launch_watch watch;
+    enum ctl_exit status = launch_watch_start(ctl, plan->keep, &plan->place, &watch);
     if (status != CTL_DONE)
         return status;
     status = launch_plan_hold(ctl, plan);
@@ -711,8 +711,8 @@ enum ctl_exit launch_run(struct ctl *ctl, struct launch_plan *plan,
     if (status == CTL_DONE)
         status = launch_plan_write(ctl, plan);
     if (status == CTL_DONE)
-        status = run_loop(ctl, plan, &guard);
-    if (!launch_guard_end(&guard)) {
+        status = run_loop(ctl, plan, &watch);
+    if (!launch_watch_end(&watch)) {
         enum ctl_exit left = ctl_fail(
             ctl, CTL_FAILED, "%s and %s cannot be removed", plan->place.files, plan->place.sockets);
         status = status == CTL_DONE ? left : status;

@@ -13,7 +13,7 @@
 #include <strings.h>
 #include <sys/random.h>
 
-int dashboard_guard_init(struct dashboard_guard *guard)
+int dashboard_origin_init(struct dashboard_origin *origin)
 {
     unsigned char bytes[DASHBOARD_TOKEN_BYTES / 2];
     ssize_t got;
@@ -23,19 +23,19 @@ int dashboard_guard_init(struct dashboard_guard *guard)
     if (got != sizeof bytes)
         return got < 0 ? -errno : -EIO;
     for (size_t i = 0; i < sizeof bytes; i++)
-        (void)snprintf(guard->token + 2 * i, 3, "%02x", bytes[i]);
-    guard->host_count = 0;
-    (void)dashboard_guard_add(guard, "127.0.0.1");
-    (void)dashboard_guard_add(guard, "localhost");
-    (void)dashboard_guard_add(guard, "[::1]");
+        (void)snprintf(origin->token + 2 * i, 3, "%02x", bytes[i]);
+    origin->host_count = 0;
+    (void)dashboard_origin_add(origin, "127.0.0.1");
+    (void)dashboard_origin_add(origin, "localhost");
+    (void)dashboard_origin_add(origin, "[::1]");
     return 0;
 }
 
-bool dashboard_guard_add(struct dashboard_guard *guard, const char *host)
+bool dashboard_origin_add(struct dashboard_origin *origin, const char *host)
 {
-    if (guard->host_count == DASHBOARD_HOSTS_MAX)
+    if (origin->host_count == DASHBOARD_HOSTS_MAX)
         return false;
-    guard->hosts[guard->host_count++] = host;
+    origin->hosts[origin->host_count++] = host;
     return true;
 }
 
@@ -62,7 +62,7 @@ static enum MHD_Result read_header(
 }
 
 /* Whether a header Host, with or without a port, has an accepted name. */
-static bool is_ours(const struct dashboard_guard *guard, const char *value)
+static bool is_ours(const struct dashboard_origin *origin, const char *value)
 {
     size_t length = value[0] == '[' ? strcspn(value, "]") + 1 : strcspn(value, ":");
     const char *port = strnlen(value, length) == length ? value + length : "";
@@ -70,8 +70,8 @@ static bool is_ours(const struct dashboard_guard *guard, const char *value)
         return false;
     if (*port != ':' && *port != '\0')
         return false;
-    for (size_t i = 0; i < guard->host_count; i++)
-        if (strlen(guard->hosts[i]) == length && strncasecmp(guard->hosts[i], value, length) == 0)
+    for (size_t i = 0; i < origin->host_count; i++)
+        if (strlen(origin->hosts[i]) == length && strncasecmp(origin->hosts[i], value, length) == 0)
             return true;
     return false;
 }
@@ -89,18 +89,18 @@ static bool is_same_origin(const struct headers *headers)
 
 /* The path behind "/TOKEN/", or NULL. The time of the comparison does not tell where the two
  * differ. */
-static const char *behind_token(const struct dashboard_guard *guard, const char *url)
+static const char *behind_token(const struct dashboard_origin *origin, const char *url)
 {
     const size_t length = DASHBOARD_TOKEN_BYTES - 1;
     if (strnlen(url, length + 2) < length + 2 || url[0] != '/' || url[length + 1] != '/')
         return NULL;
     unsigned char difference = 0;
     for (size_t i = 0; i < length; i++)
-        difference |= (unsigned char)(url[1 + i] ^ guard->token[i]);
+        difference |= (unsigned char)(url[1 + i] ^ origin->token[i]);
     return difference == 0 ? url + length + 2 : NULL;
 }
 
-const char *dashboard_guard_refusal(const struct dashboard_guard *guard,
+const char *dashboard_origin_refusal(const struct dashboard_origin *origin,
     struct MHD_Connection *connection, const char *method, const char *url, unsigned *ret_status,
     const char **ret_path)
 {
@@ -109,11 +109,11 @@ const char *dashboard_guard_refusal(const struct dashboard_guard *guard,
     *ret_status = MHD_HTTP_FORBIDDEN;
     if (headers.twice)
         return "a header is given twice\n";
-    if (!headers.host || !is_ours(guard, headers.host))
+    if (!headers.host || !is_ours(origin, headers.host))
         return "this name of the host is not accepted; see sgpctl dashboard --host\n";
     if (!is_same_origin(&headers))
         return "another site must not read this\n";
-    *ret_path = behind_token(guard, url);
+    *ret_path = behind_token(origin, url);
     if (!*ret_path)
         return "open the address that sgpctl dashboard has printed\n";
     if (strcmp(method, MHD_HTTP_METHOD_GET) == 0)

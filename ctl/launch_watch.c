@@ -48,16 +48,16 @@ static bool clean_up(const struct groups *groups, const struct launch_place *pla
     return gone;
 }
 
-/* What the launcher and the guard say to each other. */
+/* What the launcher and the watch say to each other. */
 struct pipes {
-    int answer[2]; /* the guard writes the place, once it is made */
+    int answer[2]; /* the watch writes the place, once it is made */
     int groups[2]; /* the launcher writes a number for each group: its leader when the group starts,
                       and a negative number when it has ended */
 };
 
-/* The guard makes the place itself. So it knows of it in time, whenever the launcher is killed, and
- * no signal to the launcher's group reaches the guard after that. */
-static _Noreturn void guard(struct ctl *ctl, const char *keep, const struct pipes *pipes)
+/* The watch makes the place itself. So it knows of it in time, whenever the launcher is killed, and
+ * no signal to the launcher's group reaches the watch after that. */
+static _Noreturn void run_watch(struct ctl *ctl, const char *keep, const struct pipes *pipes)
 {
     static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
     struct groups groups = {.count = 0};
@@ -66,7 +66,7 @@ static _Noreturn void guard(struct ctl *ctl, const char *keep, const struct pipe
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
         (void)signal(ignored[i], SIG_IGN);
     (void)setsid();
-    (void)prctl(PR_SET_NAME, "sgpctl-guard");
+    (void)prctl(PR_SET_NAME, "sgpctl-watch");
     enum ctl_exit status = launch_place_make(ctl, keep, &place);
     (void)fflush(stdout);
     if (status != CTL_DONE)
@@ -86,17 +86,17 @@ static _Noreturn void guard(struct ctl *ctl, const char *keep, const struct pipe
 }
 
 /* Returns its status, as of waitpid. */
-static int end(const struct launch_guard *guard)
+static int end(const struct launch_watch *watch)
 {
     int status = SIGKILL;
-    (void)close(guard->pipe);
-    while (waitpid(guard->pid, &status, 0) < 0 && errno == EINTR)
+    (void)close(watch->pipe);
+    while (waitpid(watch->pid, &status, 0) < 0 && errno == EINTR)
         ;
     return status;
 }
 
 static int start(
-    struct ctl *ctl, const char *keep, struct pipes *pipes, struct launch_guard *ret_guard)
+    struct ctl *ctl, const char *keep, struct pipes *pipes, struct launch_watch *ret_watch)
 {
     if (pipe2(pipes->answer, O_CLOEXEC) < 0)
         return -errno;
@@ -106,7 +106,7 @@ static int start(
     if (pid == 0) {
         (void)close(pipes->answer[0]);
         (void)close(pipes->groups[1]);
-        guard(ctl, keep, pipes);
+        run_watch(ctl, keep, pipes);
     }
     if (code == 0 && pid < 0) {
         code = -errno;
@@ -119,17 +119,17 @@ static int start(
         return code;
     }
     (void)close(pipes->groups[0]);
-    *ret_guard = (struct launch_guard){.pid = pid, .pipe = pipes->groups[1]};
+    *ret_watch = (struct launch_watch){.pid = pid, .pipe = pipes->groups[1]};
     return 0;
 }
 
-enum ctl_exit launch_guard_start(struct ctl *ctl, const char *keep, struct launch_place *ret_place,
-    struct launch_guard *ret_guard)
+enum ctl_exit launch_watch_start(struct ctl *ctl, const char *keep, struct launch_place *ret_place,
+    struct launch_watch *ret_watch)
 {
     struct pipes pipes;
     size_t used = 0;
     ssize_t count = 1;
-    int code = start(ctl, keep, &pipes, ret_guard);
+    int code = start(ctl, keep, &pipes, ret_watch);
     if (code < 0)
         return ctl_fail(ctl, CTL_FAILED, "a process cannot be started: %s", sgp_strerror(code));
     while (used < sizeof *ret_place && count != 0) {
@@ -141,29 +141,29 @@ enum ctl_exit launch_guard_start(struct ctl *ctl, const char *keep, struct launc
     (void)close(pipes.answer[0]);
     if (used == sizeof *ret_place)
         return CTL_DONE;
-    int status = end(ret_guard);
-    return WIFEXITED(status) && WEXITSTATUS(status) != 0 /* the guard has told why */
+    int status = end(ret_watch);
+    return WIFEXITED(status) && WEXITSTATUS(status) != 0 /* the watch has told why */
                ? (enum ctl_exit)WEXITSTATUS(status)
                : ctl_fail(ctl, CTL_FAILED, "the process that would clean up was killed");
 }
 
-static void say(const struct launch_guard *guard, pid_t word)
+static void say(const struct launch_watch *watch, pid_t word)
 {
-    (void)!write(guard->pipe, &word, sizeof word);
+    (void)!write(watch->pipe, &word, sizeof word);
 }
 
-void launch_guard_add(const struct launch_guard *guard, pid_t leader)
+void launch_watch_add(const struct launch_watch *watch, pid_t leader)
 {
-    say(guard, leader);
+    say(watch, leader);
 }
 
-void launch_guard_drop(const struct launch_guard *guard, pid_t leader)
+void launch_watch_drop(const struct launch_watch *watch, pid_t leader)
 {
-    say(guard, -leader);
+    say(watch, -leader);
 }
 
-bool launch_guard_end(struct launch_guard *guard)
+bool launch_watch_end(struct launch_watch *watch)
 {
-    int status = end(guard);
+    int status = end(watch);
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
