@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Step rules on n nodes beside one process with the batches of all: test accuracy and losses after 6 epochs of Fashion-MNIST.
 
-One process trains an MLP 196-64-10 on images of 14 x 14 (bench/rule.c) with batches of 128 rows, and as many learners as a fleet
+One process trains an MLP 196-64-10 on images of 14 x 14 (bench/train_rule.c) with batches of 128 rows, and as many learners as a fleet
 has nodes with 128 / n rows each, averaged along the one-peer exponential graph after each step. All have the same rate, an epoch of
 warm-up and then a cosine. `[optimizer] noise` of the fleets is node or fleet. Printed are means over the seeds. --runs is their number.
 """
@@ -19,8 +19,8 @@ FLEETS = ((1, "node"), (4, "node"), (4, "fleet"), (8, "node"), (8, "fleet"))
 
 
 def runs(options, word, rate, nodes, noise):
-    """What bench/rule.c prints, for each seed."""
-    return [figures.run(program(options, "rule"), word, rate, BATCH, EPOCHS, seed, figures.DATA, nodes, noise)
+    """What bench/train_rule.c prints, for each seed."""
+    return [figures.run(program(options, "train_rule"), word, rate, BATCH, EPOCHS, seed, figures.DATA, nodes, noise)
             for seed in range(1, options.runs + 1)]
 
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Step rules with sixteen times the batch: test accuracy after 12 epochs of Fashion-MNIST, in 348 steps of 2,048 rows.
 
-One process trains an MLP 196-64-10 on images of 14 x 14 (bench/rule.c), with an epoch of warm-up and then a cosine. Each
+One process trains an MLP 196-64-10 on images of 14 x 14 (bench/train_rule.c), with an epoch of warm-up and then a cosine. Each
 rule has a grid of rates, which one seed decides; the best rate is then printed as the mean over all seeds. Beside them stand batches
 of 128 rows with Nesterov's rule, 5,568 steps, and the rate that linear scaling makes of that one's. --runs is the number of seeds.
 """
@@ -25,7 +25,7 @@ GRIDS = {
 
 def accuracy(options, word, rate, batch, seed):
     """Of the test rows; that of a guess if the model diverges."""
-    result = figures.run(program(options, "rule"), word, rate, batch, EPOCHS, seed, figures.DATA)
+    result = figures.run(program(options, "train_rule"), word, rate, batch, EPOCHS, seed, figures.DATA)
     return 0.1 if result["diverged"] else result["accuracy"]
 
 

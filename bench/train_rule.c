@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trains one model by one step rule: `rule WORD RATE BATCH EPOCHS SEED DATA [NODES NOISE]`, with DATA the folder of
+/* Trains one model by one step rule: `train_rule WORD RATE BATCH EPOCHS SEED DATA [NODES NOISE]`, with DATA the folder of
  * Fashion-MNIST. The model is an MLP 196-64-10 on images of 14 x 14, means of 2 x 2. An epoch has the first 59,392 rows, which
  * batches of 128 and of 2,048 divide. Warm-up over an epoch, then a cosine; weight decay 1e-4. Prints one JSON object. With NODES, a
  * power of two, as many learners take a part of each batch, and average along the one-peer exponential graph after each step; NOISE is
@@ -221,7 +221,7 @@ int main(int count, char **arguments)
     if (code == 0)
         code = train(&fleet, epochs);
     else
-        (void)fprintf(stderr, "rule: %s\n", error.text);
+        (void)fprintf(stderr, "train_rule: %s\n", error.text);
     finish(&fleet);
     sgp_dataset_destroy(rows);
     sgp_dataset_destroy(test);
