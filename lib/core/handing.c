@@ -117,7 +117,7 @@ static enum sgp_publish purpose_of(const struct sgp_node *node, sgp_round label)
     return node->handing.label == label ? SGP_PUBLISH_COPY : SGP_PUBLISH_CHANGE;
 }
 
-static enum sgp_compressor compressor_of(const struct sgp_node *node, uint64_t count)
+static enum sgp_compressor compressor_of_copy(const struct sgp_node *node, uint64_t count)
 {
     enum sgp_coding coding = sgp_coding_of(node->config.copies);
     bool changes = node->handing.label != SGP_ROUND_NONE && !sgp_core_is_over(node, node->round);
@@ -125,13 +125,13 @@ static enum sgp_compressor compressor_of(const struct sgp_node *node, uint64_t c
                                                            : SGP_COMPRESSOR_NONE;
 }
 
-/* The snapshot that is being made is a difference or x, and either results in the copy of this
- * label. It is kept until the next one, because workers that have the previous copy may ask for it
- * later. */
+/* A snapshot is being made. It holds a coded change to the previous copy, or x itself. Both give
+ * the copy of this label. The node keeps a change until the next label: a worker that has the
+ * previous copy may ask for it later. */
 static void begin_change(struct sgp_node *node, struct sgp_effect *effect)
 {
     struct sgp_handing *handing = &node->handing;
-    enum sgp_compressor compressor = compressor_of(node, effect->publish.slice.count);
+    enum sgp_compressor compressor = compressor_of_copy(node, effect->publish.slice.count);
     sgp_core_drop_change(node);
     if (compressor != SGP_COMPRESSOR_NONE) {
         enum sgp_coding coding = sgp_coding_of(compressor);

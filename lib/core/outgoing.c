@@ -240,7 +240,7 @@ static uint32_t unused_snapshot(struct sgp_node *node)
  * coding. In an exact cycle two cases are not coded either. One is a relay: it ends with nothing,
  * and would lose what coding leaves out. The other is a vector whose parts are not whole blocks.
  * All shares of a turn have the same coding. */
-static enum sgp_compressor compressor_of(const struct sgp_node *node)
+static enum sgp_compressor compressor_of_turn(const struct sgp_node *node)
 {
     enum sgp_compressor compressor = node->config.compressor;
     enum sgp_coding coding = sgp_coding_of(compressor);
@@ -338,7 +338,7 @@ bool sgp_core_give(struct sgp_node *node)
     double part = part_to_give(node, fractions, coming);
     if (node->passes > 0 && part <= 0) /* no target waits for it */
         node->giving.count = 0;
-    node->giving.compressor = compressor_of(node);
+    node->giving.compressor = compressor_of_turn(node);
     for (uint32_t i = 0; i < node->giving.count; i++)
         owe(node, &node->layout.outgoing[i], part, part > 0 ? slot : SGP_SLOT_NONE);
     node->unrecorded = node->unrecorded || !node->gave || node->giving.count > 0;

@@ -13,8 +13,6 @@
 
 /* ---- words ---- */
 
-#define SPARSE_BITS 1u
-
 static const struct {
     uint32_t levels, bits;
     enum sgp_compressor compressor;
@@ -213,7 +211,7 @@ static size_t choose_block(const struct sgp_chooser *chooser, float *projected, 
         mark_largest(chosen, values, count, chooser->part);
     else
         mark_adaptive(chosen, values, latest, count);
-    return sgp_block_project_chosen(projected, SPARSE_BITS, chosen, values, count);
+    return sgp_block_project_chosen(projected, BLOCK_SPARSE_BITS, chosen, values, count);
 }
 
 /* Nothing is left out: the whole residual is sent. */

@@ -37,8 +37,6 @@ bool sgp_codec_is_fine(
     return !end->has_columns || end->end < first + count;
 }
 
-#define SPARSE_BITS 1u
-
 /* The places of the values that are not 0. Returns whether blocks of the compressor have places. */
 static bool choose_places(uint64_t places[static SGP_BLOCK_PLACE_WORDS],
     enum sgp_compressor compressor, bool fine, const float *values, uint32_t count)
@@ -52,7 +50,7 @@ static bool choose_places(uint64_t places[static SGP_BLOCK_PLACE_WORDS],
 }
 
 /* The compressor of a block without places. With SPARSE only blocks of 16-bit floats have none. */
-static enum sgp_compressor dense(enum sgp_compressor compressor)
+static enum sgp_compressor without_places(enum sgp_compressor compressor)
 {
     return compressor == SGP_COMPRESSOR_SPARSE ? SGP_COMPRESSOR_BF16 : compressor;
 }
@@ -62,8 +60,8 @@ size_t sgp_codec_project_block(float *projected, enum sgp_compressor compressor,
 {
     uint64_t places[SGP_BLOCK_PLACE_WORDS];
     if (choose_places(places, compressor, fine, values, count))
-        return sgp_block_project_chosen(projected, SPARSE_BITS, places, values, count);
-    return sgp_block_project(projected, dense(compressor), fine, values, count);
+        return sgp_block_project_chosen(projected, BLOCK_SPARSE_BITS, places, values, count);
+    return sgp_block_project(projected, without_places(compressor), fine, values, count);
 }
 
 static size_t pack_block(
@@ -71,8 +69,8 @@ static size_t pack_block(
 {
     uint64_t places[SGP_BLOCK_PLACE_WORDS];
     if (choose_places(places, compressor, fine, values, count))
-        return sgp_block_pack_chosen(bytes, SPARSE_BITS, places, values, count);
-    return sgp_block_pack(bytes, dense(compressor), fine, values, count);
+        return sgp_block_pack_chosen(bytes, BLOCK_SPARSE_BITS, places, values, count);
+    return sgp_block_pack(bytes, without_places(compressor), fine, values, count);
 }
 
 uint64_t sgp_codec_project(const struct sgp_codec *codec, float *projected, const float *values,
