@@ -256,15 +256,15 @@ static int set_chooser(struct reading *r, enum config_id id, const char *value)
     return 0;
 }
 
-static int set_switch(struct reading *r, enum config_id id, const char *value)
+static int set_real_or_word(struct reading *r, enum config_id id, const char *value)
 {
     const struct config_key *key = &config_keys[id];
     double real = 0;
-    bool off = strcmp(value, key->words) == 0;
-    if (!off && (!parse_real(value, &real) || real < key->least || real > key->most))
+    bool word = strcmp(value, key->words) == 0;
+    if (!word && (!parse_real(value, &real) || real < key->least || real > key->most))
         return config_fail(&r->config, id, &r->own, SGP_E_CONFIG,
-            "\"%.80s\" is neither %s nor a number from %g to %g%s", value, key->words, key->least,
-            key->most, strcmp(key->words, "off") == 0 ? "; 1 is recommended" : "");
+            "\"%.80s\" is neither %s nor a number from %g to %g", value, key->words, key->least,
+            key->most);
     *(double *)field_of(&r->config, key) = real;
     return 0;
 }
@@ -283,7 +283,7 @@ static int set_value(struct reading *r, enum config_id id, const char *value)
         [CONFIG_START] = set_start,
         [CONFIG_SHARDS] = set_shards,
         [CONFIG_CHOOSER] = set_chooser,
-        [CONFIG_SWITCH] = set_switch,
+        [CONFIG_REAL_OR_WORD] = set_real_or_word,
     };
     return parsers[config_keys[id].type](r, id, value);
 }
@@ -738,7 +738,7 @@ void config_print_keys(FILE *stream)
         section = key->section;
         (void)fprintf(stream, "  %s = %s\n      %s", key->key,
             key->default_text ? key->default_text : "(must be given)", key->meaning);
-        if (key->words && key->type == CONFIG_SWITCH)
+        if (key->words && key->type == CONFIG_REAL_OR_WORD)
             (void)fprintf(stream, "; %s, or %g to %g", key->words, key->least, key->most);
         else if (key->words)
             (void)fprintf(stream, "; one of %s", key->words);

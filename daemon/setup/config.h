@@ -31,18 +31,18 @@
 #define CONFIG_TEXT_BYTES 8192u  /* a value with its continuation lines and terminating zero */
 
 enum config_type {
-    CONFIG_TEXT = 1, /* char *, owned; "" if not given */
-    CONFIG_PATH,     /* the same; made absolute from the directory of the configuration */
-    CONFIG_LIST,     /* char *, and indented lines below continue it */
-    CONFIG_NAME,     /* char *: letters, digits and . _ -, shorter than SGP_NAME_BYTES */
-    CONFIG_ADDRESS,  /* char *: HOST:PORT, shorter than SGP_ADDRESS_BYTES */
-    CONFIG_COUNT,    /* uint64_t, with k, M, G for thousands; least and most are its range */
-    CONFIG_REAL,     /* double, finite; NaN if not given; least and most are its range */
-    CONFIG_CHOICE,   /* an enumeration of int's size, counted from 1 in the order of `words` */
-    CONFIG_START,    /* uint32_t for sgp_node_config: all, now, or a number of nodes */
-    CONFIG_SHARDS,   /* struct sgp_shards */
-    CONFIG_CHOOSER,  /* struct sgp_chooser */
-    CONFIG_SWITCH,   /* double: 0 for the first of `words`, or a number from least to most */
+    CONFIG_TEXT = 1,     /* char *, owned; "" if not given */
+    CONFIG_PATH,         /* the same; made absolute from the directory of the configuration */
+    CONFIG_LIST,         /* char *, and indented lines below continue it */
+    CONFIG_NAME,         /* char *: letters, digits and . _ -, shorter than SGP_NAME_BYTES */
+    CONFIG_ADDRESS,      /* char *: HOST:PORT, shorter than SGP_ADDRESS_BYTES */
+    CONFIG_COUNT,        /* uint64_t, with k, M, G for thousands; least and most are its range */
+    CONFIG_REAL,         /* double, finite; NaN if not given; least and most are its range */
+    CONFIG_CHOICE,       /* an enumeration of int's size, counted from 1 in the order of `words` */
+    CONFIG_START,        /* uint32_t for sgp_node_config: all, now, or a number of nodes */
+    CONFIG_SHARDS,       /* struct sgp_shards */
+    CONFIG_CHOOSER,      /* struct sgp_chooser */
+    CONFIG_REAL_OR_WORD, /* double: 0 for the word in `words`, or a number from least to most */
 };
 
 /* Words of the table below, counted from 1 in their order there. */
@@ -191,7 +191,7 @@ struct config {
         65535, NULL, "go on while the shares of so many neighbours are still awaited")             \
     X(PATIENCE, "train", "patience", CONFIG_COUNT, patience, "0", 0, 1e6, NULL,                    \
         "seconds that a neighbour may stay in one round before it is not waited for; 0: for ever") \
-    X(GUARD, "train", "guard", CONFIG_SWITCH, guard, "off", SGP_GUARD_MULTIPLE_LEAST,              \
+    X(GUARD, "train", "guard", CONFIG_REAL_OR_WORD, guard, "off", SGP_GUARD_MULTIPLE_LEAST,        \
         SGP_GUARD_MULTIPLE_MOST, "off",                                                            \
         "where nodes mix: no share moves this node's estimate further than so many times the "     \
         "usual distance of its neighbours; 1 is recommended; off: shares are taken whole")         \
@@ -345,7 +345,7 @@ struct config {
         "probability with which epsilon may fail; far below 1 / rows")                             \
     X(PRIVACY_CLIP, "privacy", "clip", CONFIG_REAL, privacy_clip, "1", 1e-6, 1e6, NULL,            \
         "greatest length of the gradient of a row")                                                \
-    X(PRIVACY_NOISE, "privacy", "noise", CONFIG_SWITCH, privacy_noise, "auto",                     \
+    X(PRIVACY_NOISE, "privacy", "noise", CONFIG_REAL_OR_WORD, privacy_noise, "auto",               \
         SGP_PRIVACY_NOISE_MIN, SGP_PRIVACY_NOISE_MAX, "auto",                                      \
         "deviation of the noise of a step, as a multiple of clip; auto: the least with which "     \
         "epsilon is enough for all rounds")                                                        \

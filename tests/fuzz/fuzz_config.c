@@ -19,7 +19,7 @@ static void check_ranges(const struct config *config)
                        *(const uint64_t *)field <= (uint64_t)key->most);
         else if (key->type == CONFIG_REAL && !isnan(*(const double *)field))
             sgp_assert(*(const double *)field >= key->least && *(const double *)field <= key->most);
-        else if (key->type == CONFIG_SWITCH && *(const double *)field > 0)
+        else if (key->type == CONFIG_REAL_OR_WORD && *(const double *)field > 0)
             sgp_assert(*(const double *)field >= key->least && *(const double *)field <= key->most);
         else if (key->type == CONFIG_CHOICE)
             sgp_assert(*(const int *)field >= 1);

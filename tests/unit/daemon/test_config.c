@@ -344,11 +344,9 @@ Test(config, bad_words)
         "n.conf:12: [train] start: \"later\" is not a start; write all, now, or a number of nodes "
         "from 1 to 65536");
     expect_refusal("[train]\nguard = on\n",
-        "n.conf:12: [train] guard: \"on\" is neither off nor a number from 0.1 to 10; 1 is "
-        "recommended");
+        "n.conf:12: [train] guard: \"on\" is neither off nor a number from 0.1 to 10");
     expect_refusal("[train]\nguard = 0\n",
-        "n.conf:12: [train] guard: \"0\" is neither off nor a number from 0.1 to 10; 1 is "
-        "recommended");
+        "n.conf:12: [train] guard: \"0\" is neither off nor a number from 0.1 to 10");
 }
 
 Test(config, a_guard_is_off_or_a_number)
