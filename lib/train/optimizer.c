@@ -14,7 +14,10 @@ struct rule {
     const char *name;
     /* the vectors' names in a checkpoint; those in use come first */
     const char *vectors[SGP_OPTIMIZER_VECTORS_MAX];
-    bool counts;   /* whether the rule counts its steps */
+    bool counts; /* whether the rule counts its steps */
+    /* Whether the rule divides by the root of a mean of squares. If noise is left out of that mean,
+     * the rule keeps the noise, too, as its last vector. */
+    bool divides;
     unsigned uses; /* enum sgp_optimizer_use */
     sgp_rule_step *step;
 };
@@ -39,15 +42,18 @@ static const struct rule rules[] = {
     [SGP_OPTIMIZER_ADAM] = {.name = "adam",
         .vectors = ADAM_VECTORS,
         .counts = true,
+        .divides = true,
         .uses = ADAM_USES,
         .step = sgp_rule_adam},
     [SGP_OPTIMIZER_ADAMW] = {.name = "adamw",
         .vectors = ADAM_VECTORS,
         .counts = true,
+        .divides = true,
         .uses = ADAM_USES,
         .step = sgp_rule_adamw},
     [SGP_OPTIMIZER_RMSPROP] = {.name = "rmsprop",
         .vectors = {"mean square"},
+        .divides = true,
         .uses = SGP_USES_ALPHA | SGP_USES_EPSILON | SGP_USES_NOISE,
         .step = sgp_rule_rmsprop},
     [SGP_OPTIMIZER_LARS] = {.name = "lars",
@@ -57,6 +63,7 @@ static const struct rule rules[] = {
     [SGP_OPTIMIZER_LAMB] = {.name = "lamb",
         .vectors = ADAM_VECTORS,
         .counts = true,
+        .divides = true,
         .uses = ADAM_USES,
         .step = sgp_rule_lamb},
 };
@@ -85,11 +92,9 @@ static uint32_t vectors_of(const struct rule *rule)
     return count;
 }
 
-/* Whether noise is left out of the mean of squares. Then the rule keeps the noise, too, as its last
- * vector. */
 static bool keeps_noise(const struct sgp_optimizer_settings *settings)
 {
-    return sgp_optimizer_needs_deviation(settings) && rules[settings->kind].uses & SGP_USES_EPSILON;
+    return sgp_optimizer_needs_deviation(settings) && rules[settings->kind].divides;
 }
 
 uint32_t sgp_optimizer_vectors(const struct sgp_optimizer_settings *settings)
