@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a block. An input is one byte, the number of values less 1, and the block. If a
- * source would choose the kind of an accepted block for its values, then they project onto
- * themselves and pack to the same bytes. */
+/* Any bytes as a block. An input is one byte, the number of values less 1, and the block. Each
+ * compressor of its kind packs the values of an accepted block. If a source would choose the form of
+ * the block for its values, then they project onto themselves and pack to the same bytes. */
 #include "sgp/block.h"
 
 #include <math.h>
@@ -56,18 +56,31 @@ static bool is_full(const struct block *block, uint32_t bits, uint32_t parts)
     return all > 0; /* else the source writes kind 0 */
 }
 
+static bool has_nan(const float *values, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (isnan(values[i]))
+            return true;
+    return false;
+}
+
+/* What sgp/block.h says of every compressor; and, if the values fit it, of these bytes. */
 static void check_dense(const struct block *block, enum sgp_compressor compressor, bool fits)
 {
-    float again[SGP_BLOCK_VALUES];
-    uint8_t bytes[SGP_BLOCK_BYTES_MOST];
-    size_t size = sgp_block_project(again, compressor, false, block->values, block->count);
-    sgp_assert(sgp_block_pack(bytes, compressor, false, block->values, block->count) == size);
+    uint32_t count = block->count;
+    float projected[SGP_BLOCK_VALUES], back[SGP_BLOCK_VALUES];
+    uint8_t bytes[SGP_BLOCK_BYTES_MOST], again[SGP_BLOCK_BYTES_MOST];
+    bool nan = has_nan(block->values, count); /* its payload may change */
+    size_t size = sgp_block_project(projected, compressor, false, block->values, count);
+    sgp_assert(sgp_block_pack(bytes, compressor, false, block->values, count) == size);
+    sgp_assert(sgp_block_unpack(back, bytes, size, count) == 0 && same(back, projected, count));
+    sgp_assert(sgp_block_project(back, compressor, false, projected, count) == size);
+    sgp_assert(same(back, projected, count));
+    sgp_assert(sgp_block_pack(again, compressor, false, projected, count) == size);
+    sgp_assert(nan || memcmp(again, bytes, size) == 0);
     if (!fits)
         return;
-    sgp_assert(size == block->size && same(again, block->values, block->count));
-    bool nan = false;
-    for (uint32_t i = 0; i < block->count; i++)
-        nan = nan || isnan(block->values[i]);
+    sgp_assert(size == block->size && same(projected, block->values, count));
     sgp_assert(nan || memcmp(bytes, block->bytes, size) == 0);
 }
 
@@ -83,27 +96,31 @@ static void check_sparse(const struct block *block, uint32_t bits)
 }
 
 /* The kind of a compressor's dense block of ones is the kind of its blocks. */
-static void list_kinds(enum sgp_compressor compressors[static UINT8_MAX + 1])
+static uint32_t kind_of(enum sgp_compressor compressor)
 {
     float ones[SGP_BLOCK_VALUES];
     uint8_t bytes[SGP_BLOCK_BYTES_MOST];
     for (uint32_t i = 0; i < SGP_BLOCK_VALUES; i++)
         ones[i] = 1;
+    (void)sgp_block_pack(bytes, compressor, false, ones, SGP_BLOCK_VALUES);
+    return bytes[0];
+}
+
+/* Of the compressors that have one kind, the first takes its scale from the largest magnitude, and
+ * `fits` is for it. A later one may choose another scale. */
+static void check_kind(const struct block *block, uint32_t kind, bool fits)
+{
+    static uint32_t kinds[SGP_COMPRESSOR_MOST + 1];
     for (int c = SGP_COMPRESSOR_FP16; c <= (int)SGP_COMPRESSOR_MOST; c++) {
         if (c == (int)SGP_COMPRESSOR_SPARSE)
             continue;
-        (void)sgp_block_pack(bytes, (enum sgp_compressor)c, false, ones, SGP_BLOCK_VALUES);
-        compressors[bytes[0]] = (enum sgp_compressor)c;
+        if (kinds[c] == 0)
+            kinds[c] = kind_of((enum sgp_compressor)c);
+        if (kinds[c] != kind)
+            continue;
+        check_dense(block, (enum sgp_compressor)c, fits);
+        fits = false;
     }
-}
-
-/* NONE: no compressor has dense blocks of this kind. */
-static enum sgp_compressor compressor_of(uint32_t kind)
-{
-    static enum sgp_compressor compressors[UINT8_MAX + 1];
-    if (compressors[16] == SGP_COMPRESSOR_NONE)
-        list_kinds(compressors);
-    return compressors[kind];
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -120,13 +137,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint32_t kind = block.bytes[0];
     if (kind > 128)
         check_sparse(&block, kind % 64);
-    else if (kind == 16 || kind == 17)
-        check_dense(&block, compressor_of(kind), true);
     else if (kind == 0)
         check_dense(&block, SGP_COMPRESSOR_INT8, true);
+    else if (kind == 16 || kind == 17)
+        check_kind(&block, kind, true);
     else if (kind == 68) /* a source writes it of more than a quarter */
-        check_dense(&block, compressor_of(kind), block.count > 64 && is_full(&block, 4, 4));
-    else if (kind <= 8 && compressor_of(kind) != SGP_COMPRESSOR_NONE)
-        check_dense(&block, compressor_of(kind), is_full(&block, kind, 1));
+        check_kind(&block, kind, block.count > 64 && is_full(&block, 4, 4));
+    else if (kind <= 8)
+        check_kind(&block, kind, is_full(&block, kind, 1));
     return 0;
 }
