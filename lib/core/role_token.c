@@ -296,7 +296,7 @@ bool sgp_core_has_left(const struct sgp_node *node, const struct sgp_core_link *
 }
 
 /* A peer that claims to have trained may not be a neighbour at all. So the node gives up the token
- * only when it receives a copy (adopt in estimate.c), and seeks a copy as long as the claim lasts.
+ * only when it receives a copy (add in estimate.c), and seeks a copy as long as the claim lasts.
  * If its own past shows it, the node is certain. */
 static void doubt(struct sgp_node *node, bool late)
 {
