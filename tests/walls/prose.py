@@ -351,18 +351,27 @@ def check_pages_named(root):
     return wrong
 
 
-# (`function`, `path/file.c`), as pages tell where a function is.
+# (`function`, `path/file.c`) and `file.c`: `function`, `another`, as pages tell where a function is.
 PLACED = re.compile(r"\(`(\w+)`, `((?:\w+/)+\w+\.[ch])`")
+LISTED = re.compile(r"`((?:\w+/)*\w+\.c)`: ((?:(?:, | or )?`\w+`)+)")
+
+
+def places(text):
+    """(function, file) of all that a page places. A file may lack the beginning of its path."""
+    yield from PLACED.findall(text)
+    for place, names in LISTED.findall(text):
+        yield from ((name, place) for name in re.findall(r"\w+(?=`)", names))
 
 
 def check_places(root):
     """Functions of which a page says that a file has them, and that are not defined there."""
-    found = []
+    found, files = [], [f"/{path}" for path in walls.sources(root, ["include", "lib", "daemon", "ctl", "tests", "bench"])]
     for path in pages(root):
-        for name, place in PLACED.findall(read(root, path)):
-            if not os.path.exists(os.path.join(root, place)):
+        for name, place in places(read(root, path)):
+            named = [file[1:] for file in files if file.endswith("/" + place)]
+            if not named:
                 found.append(f"{path}: `{name}` is said to be in {place}, which is not there")
-            elif not re.search(rf"^\S.*\b{name}\b", read(root, place), re.MULTILINE):
+            elif not any(re.search(rf"^\S.*\b{name}\b", read(root, file), re.MULTILINE) for file in named):
                 found.append(f"{path}: {place} does not define `{name}`")
     return found
 

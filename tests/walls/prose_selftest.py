@@ -90,12 +90,22 @@ def planted(path, text, check):
         return check(root)
 
 
+PLACES = [
+    ("(`first`, `lib/a.c`)", None),
+    ("(`first`, `lib/b.c`)", "does not define"),
+    ("(`first`, `lib/c.c`)", "is not there"),
+    ("in `a.c`: `first`, then in `lib/b.c`: `other`", None),
+    ("in `b.c`: `other`, `first`", "does not define `first`"),
+    ("in `c.c`: `first`", "is not there"),
+]
+
+
 def placed(place):
     """What is said of a page that names a file for a function of lib/a.c, which lib/b.c calls."""
     with tempfile.TemporaryDirectory() as root:
         write(root, "lib/a.c", "static int first(int a)\n{\n    return a;\n}\n")
         write(root, "lib/b.c", "int other(void)\n{\n    return first(1);\n}\n")
-        write(root, "page.md", f"# Page\n\nA node counts (`first`, `{place}`).\n")
+        write(root, "page.md", f"# Page\n\nA node counts {place}.\n")
         return prose.check_places(root)
 
 
@@ -108,8 +118,8 @@ def main():
     gone = "docs/" + "rules/gone.md"
     results.append(("a source that names a page", expect(
         planted("lib/a.c", f"/* The rule: {gone} */\n", prose.check_pages_named), f"no page {gone}")))
-    for place, word in [("lib/a.c", None), ("lib/b.c", "does not define"), ("lib/c.c", "is not there")]:
-        results.append((f"a page that places a function in {place}", expect(placed(place), word)))
+    for place, word in PLACES:
+        results.append((f"a page that places a function: {place}", expect(placed(place), word)))
     for text, word in HEADERS:
         results.append((f"a header: {text[:40]!r}", expect(
             planted("include/sgp/a.h", text, lambda root: prose.check_headers(root, [])), word)))
