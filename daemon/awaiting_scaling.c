@@ -130,7 +130,7 @@ int awaiting_scaling_wait(const struct config *config, struct log *log, bool *re
                                             .close = close_all,
                                             .hang_up = hang_up}};
     *ret_began = false;
-    int code = prepare_place(config, error, &awaiting.place);
+    int code = prepare_place(config, NULL, error, &awaiting.place);
     if (code < 0)
         return code;
     const int begun = begin(&awaiting, error);

@@ -92,7 +92,7 @@ int awaiting_scaling_reload(void *context, struct view_reload *ret_reload, struc
 {
     struct awaiting_scaling *awaiting = context;
     struct prepared place;
-    int code = prepare_place(awaiting->wait.config, error, &place);
+    int code = prepare_place(awaiting->wait.config, NULL, error, &place);
     if (code < 0)
         return code;
     code = read_figures(awaiting, &place, error);

@@ -50,9 +50,10 @@ static void on_changed(void *context, enum sgp_subject subject)
 }
 
 /* Told once, until that node has answered. */
-static void on_ended(void *context, uint32_t peer, const char *why)
+static void on_ended(void *context, enum sgp_subject subject, uint32_t peer, const char *why)
 {
     struct awaiting_scaling *awaiting = context;
+    (void)subject;
     if (why != NULL && !awaiting->peers[peer].unanswered)
         sgp_log(&awaiting->wait.log->sink, SGP_LEVEL_WARNING,
             "event=unanswered peer=%s reason=\"%s\"", awaiting->place.topology->nodes[peer].name,

@@ -23,6 +23,7 @@
 #include "node/program.h"
 #include "node/reload.h"
 #include "node/reports.h"
+#include "node/rollouts.h"
 #include "node/runs.h"
 #include "node/survive.h"
 #include "node/task.h"
@@ -146,7 +147,7 @@ static void on_hangup(uv_signal_t *signal, int number)
     (void)number;
     struct view_reload reload;
     struct sgp_error error = {0};
-    (void)reload_topology(signal->data, &reload, &error);
+    (void)reload_topology(signal->data, SIGNED_FILE_PATH, &reload, &error);
 }
 
 static void on_second(uv_timer_t *timer)
@@ -252,6 +253,8 @@ static int open_sockets(
     if (code < 0)
         return code;
     code = bulletins_open(daemon, error);
+    if (code == 0 && rollouts_open(daemon) < 0)
+        code = sgp_fail(error, -ENOMEM, "out of memory");
     if (code == 0)
         code = listener_open(&daemon->listener, &daemon->loop, daemon->config->listen, &events,
             &daemon->log->sink, error);
@@ -274,6 +277,7 @@ static int open_sockets(
     reports_offer(&actions);
     fleet_rows_offer(&actions);
     guests_offer(&actions);
+    rollouts_offer(&actions);
     program_offer(prepared, &actions);
     struct view_model model;
     prepared_view_model(prepared, &model);
@@ -363,6 +367,7 @@ static void free_all(struct daemon *daemon)
     edges_finish(daemon);
     callers_finish(&daemon->callers);
     bulletins_finish(daemon);
+    rollouts_finish(daemon);
     guests_finish(daemon);
     free(daemon->effects.items);
     sgp_node_destroy(daemon->node);

@@ -4,6 +4,7 @@
  *
  *   orders.c           orders of clients and signals: pause, stop, leave, reload
  *   inspect.c          what the control socket shows (util/view.h)
+ *   rollouts.c         votes on signed topology files, and their use
  *   reload.c           another topology file, without a pause
  *   calls.c            connections to nodes that cannot be dialled, which those nodes open
  *   bulletins.c        questions and answers about bulletins: reports, the scaling of the fleet
@@ -17,6 +18,7 @@
  *   kept.c             the best model that the fleet keeps; kept_inside.h lists its files
  *   fleet_own.c        what this node says about itself to the whole fleet
  *   fleet_rows.c       what all nodes say: rows that are received, kept and relayed
+ *   documents.c        signed topology files: stored, shown, exchanged with neighbours
  *   statements.c       signed statements on the end of the fleet: stored, relayed, proven
  *   facts.c            words of programs that decide together: relayed, complete
  *   fact_table.c       the stored words

@@ -22,6 +22,13 @@ void invitations_list(struct request *request);
 void reports_evaluate(struct request *request);
 void reports_report(struct request *request);
 
+/* rollouts.c: POST and GET /v1/rollout, GET /v1/rollout/log, and GET /v1/rollout/document?version=N
+ * with a number, "active" or "proposed"; 400 for any other query. */
+void rollouts_push(struct request *request);
+void rollouts_show(struct request *request);
+void rollouts_log(struct request *request);
+void rollouts_document(struct request *request);
+
 /* readers.c: links, topology, history, fleet, metrics. A job copies the node when its turn comes:
  * at most PAGE_ROWS_MAX rows, RENDER_EDGES_MAX edges, all nodes and links, and the text of at most
  * SGP_FLEET_ROWS_MAX rows of the fleet. It renders off the loop thread.

@@ -101,7 +101,8 @@ void http_fail(struct request *request, unsigned status, const char *format, ...
     va_start(arguments, format);
     (void)vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    bool lost = status == MHD_HTTP_NOT_FOUND || status == MHD_HTTP_METHOD_NOT_ALLOWED;
+    bool lost = request->endpoint == NULL &&
+                (status == MHD_HTTP_NOT_FOUND || status == MHD_HTTP_METHOD_NOT_ALLOWED);
     json_t *hints = lost ? list_paths(request->control) : NULL;
     answer_json(request, status, render_error(status, code_word(status), text, hints));
 }

@@ -12,6 +12,7 @@
  *   metrics.c   views as Prometheus text
  *   extremes.c  the least and greatest figures of all nodes, as Prometheus text
  *   render.c    views as JSON
+ *   rollouts.c  signed topology files: pushed, shown
  *   page.c      which rows of the history an answer has
  *
  * Thread: the loop thread, except for the `run` of a struct offload (offload.h). */

@@ -6,6 +6,7 @@
 #include "train/names.h"
 
 #include "sgp/report.h"
+#include "sgp/rollout.h"
 #include "sgp/version.h"
 #include "sgp/wire.h"
 
@@ -58,7 +59,7 @@ static json_t *as_name(const char *text)
     if (string)
         return string;
     char plain[SGP_TEXT_BYTES];
-    (void)snprintf(plain, sizeof plain, "%s", text);
+    (void)snprintf(plain, sizeof plain, "%.511s", text);
     for (unsigned char *c = (unsigned char *)plain; *c; c++)
         if (*c >= 0x80)
             *c = '?';
@@ -130,6 +131,15 @@ static json_t *render_claim(const struct view_status *status)
     return json_pack("{s:o, s:o, s:o, s:o, s:o}", "epsilon", as_real(claim->epsilon), "delta",
         as_real(claim->delta), "noise", as_real(claim->noise), "chance", as_real(claim->chance),
         "clip", as_real(claim->clip));
+}
+
+static json_t *render_rollout(const struct view_rollout *view)
+{
+    if (view->vote == NULL)
+        return json_null();
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "active", as_count(view->active), "proposed",
+        as_ordinal(view->proposed), "vote", as_name(view->vote), "why", as_text(view->why),
+        "waits_for", as_text(view->waits_for), "refused_last", as_text(view->refused_last));
 }
 
 /* For a worker: from which step of its owner it trains, and for how long. */
@@ -227,6 +237,16 @@ static json_t *render_node_topology(const struct sgp_fleet_row *row)
 {
     return json_pack("{s:o, s:o}", "digest", as_identity(row->topology_digest), "version",
         as_count(row->topology_version));
+}
+
+static json_t *render_node_rollout(const struct sgp_fleet_row *row)
+{
+    if (row->rollout_active == 0)
+        return json_null();
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "active", as_count(row->rollout_active),
+        "proposed", as_ordinal(row->rollout_proposed), "mark",
+        row->rollout_mark != 0 ? as_identity(row->rollout_mark) : json_null(), "vote",
+        as_text(sgp_vote_name(row->rollout_vote)), "why", as_text(row->rollout_why));
 }
 
 static json_t *render_node(const struct view_node *node)

@@ -97,12 +97,13 @@ static void free_question(struct question *question)
 static void end_question(struct question *question, const char *why)
 {
     struct pulls *pulls = question->pulls;
+    const enum sgp_subject subject = question->subject;
     const uint32_t peer = question->peer;
     struct link *link = question->link;
     free_question(question);
     if (link != NULL && link_stands(link))
         link_close(link, NULL);
-    pulls->events.ended(pulls->events.context, peer, why);
+    pulls->events.ended(pulls->events.context, subject, peer, why);
 }
 
 static void on_question_failed(struct link *link, int code, const char *text)

@@ -50,7 +50,7 @@ struct pulls_events {
     /* The survey of this subject has learned something. */
     void (*changed)(void *context, enum sgp_subject subject);
     /* A question has ended: NULL, or why it failed. */
-    void (*ended)(void *context, uint32_t peer, const char *why);
+    void (*ended)(void *context, enum sgp_subject subject, uint32_t peer, const char *why);
 };
 
 struct pulls {

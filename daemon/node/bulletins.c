@@ -3,6 +3,7 @@
  * every node of the present file, so its survey needs no file. */
 #include "bulletins.h"
 
+#include "documents.h"
 #include "kept.h"
 #include "reports.h"
 #include "setup/peer_keys.h"
@@ -43,9 +44,12 @@ static void on_changed(void *context, enum sgp_subject subject)
         kept_changed(context);
 }
 
-static void on_ended(void *context, uint32_t peer, const char *why)
+static void on_ended(void *context, enum sgp_subject subject, uint32_t peer, const char *why)
 {
-    reports_answered(context, peer, why);
+    if (subject == SGP_SUBJECT_ACTIVE || subject == SGP_SUBJECT_PROPOSED)
+        documents_answered(context, peer, why);
+    else
+        reports_answered(context, peer, why);
 }
 
 /* The scaling on which the fleet has agreed, if one is used. 0, or negative with *error. */
@@ -77,6 +81,13 @@ int bulletins_open(struct daemon *daemon, struct sgp_error *error)
         code = reports_open(daemon, error);
     if (code == 0)
         code = kept_open(daemon, error);
+    if (code == 0 && documents_open(daemon) < 0)
+        code = sgp_fail(error, -ENOMEM, "out of memory");
+    for (uint32_t i = 0; i < SGP_ROLLOUT_SLOTS; i++) {
+        const enum sgp_subject subject = documents_subject(i);
+        daemon->pulls.surveys[subject] = documents_survey(daemon, i);
+        daemon->pulls.questions_max[subject] = DOCUMENTS_QUESTIONS;
+    }
     daemon->pulls.surveys[SGP_SUBJECT_SCALING] = daemon->survey;
     daemon->pulls.surveys[SGP_SUBJECT_MEASURES] = reports_survey(daemon);
     daemon->pulls.surveys[SGP_SUBJECT_BEST] = kept_survey(daemon);
@@ -106,6 +117,7 @@ void bulletins_close(struct daemon *daemon)
 {
     reports_close(daemon);
     kept_close(daemon);
+    documents_close(daemon);
     pulls_close(&daemon->pulls);
 }
 
@@ -113,6 +125,7 @@ void bulletins_finish(struct daemon *daemon)
 {
     reports_finish(daemon);
     kept_finish(daemon);
+    documents_finish(daemon);
     sgp_survey_destroy(daemon->survey);
     daemon->survey = NULL;
 }

@@ -3,6 +3,7 @@
  * once if the state of the node or its file has changed. */
 #include "fleet_own.h"
 
+#include "documents.h"
 #include "edges.h"
 #include "events.h"
 #include "fleet_rows.h"
@@ -60,6 +61,18 @@ static void say_progress(
         sgp_fleet_row_withhold(row);
 }
 
+static void say_rollout(const struct daemon *daemon, struct sgp_fleet_row *row)
+{
+    const struct sgp_rollout_view *shown = documents_shown(daemon);
+    if (shown == NULL)
+        return;
+    row->rollout_active = shown->active;
+    row->rollout_proposed = shown->proposed;
+    row->rollout_mark = shown->mark;
+    row->rollout_vote = shown->vote;
+    (void)snprintf(row->rollout_why, sizeof row->rollout_why, "%.63s", shown->why);
+}
+
 static struct sgp_fleet_row say(const struct daemon *daemon, const struct sgp_node_status *status)
 {
     const struct prepared *prepared = daemon->prepared;
@@ -82,6 +95,7 @@ static struct sgp_fleet_row say(const struct daemon *daemon, const struct sgp_no
     if (status->waiting_peer != SGP_SLOT_NONE)
         copy_word(row.waiting_peer, topology->nodes[status->waiting_peer].name);
     say_progress(daemon, status, &row);
+    say_rollout(daemon, &row);
     return row;
 }
 
@@ -92,7 +106,8 @@ static bool is_due(
     return own->told == SGP_TIME_NEVER ||
            events_now() - own->told >= (sgp_time)interval_ms * SGP_MILLISECOND ||
            own->state != status->state || own->topology != daemon->prepared->topology->digest ||
-           own->withheld != withholds(daemon) || sgp_fleet_must_tell(daemon->fleet);
+           own->withheld != withholds(daemon) || own->rollout != documents_shows(daemon) ||
+           sgp_fleet_must_tell(daemon->fleet);
 }
 
 static void publish(struct daemon *daemon)
@@ -108,6 +123,13 @@ static void publish(struct daemon *daemon)
     own->topology = daemon->prepared->topology->digest;
     own->round = status.round;
     own->withheld = withholds(daemon);
+    own->rollout = documents_shows(daemon);
+}
+
+void fleet_own_publish(struct daemon *daemon)
+{
+    publish(daemon);
+    fleet_rows_send(daemon);
 }
 
 static void tell_change(const struct daemon *daemon, uint32_t index, bool stale)
@@ -131,8 +153,7 @@ static void on_tick(uv_timer_t *timer)
     struct daemon *daemon = timer->data;
     uint32_t index;
     bool stale;
-    publish(daemon);
-    fleet_rows_send(daemon);
+    fleet_own_publish(daemon);
     for (uint32_t lines = 0;
          lines < LINES_A_TICK && sgp_fleet_changed(daemon->fleet, events_now(), &index, &stale);
          lines++)

@@ -8,6 +8,8 @@
 
 /* Starts the timer by which rows are published and sent. */
 void fleet_own_open(struct daemon *daemon);
+/* Do so now, if what the row says has changed. */
+void fleet_own_publish(struct daemon *daemon);
 void fleet_own_close(struct daemon *daemon);
 
 #endif

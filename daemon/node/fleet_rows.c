@@ -2,6 +2,7 @@
 /* Rows that are received, kept and relayed; see fleet_rows.h. */
 #include "fleet_rows.h"
 
+#include "documents.h"
 #include "edges.h"
 #include "events.h"
 #include "inquiry.h"
@@ -157,6 +158,8 @@ void fleet_rows_take(struct daemon *daemon, struct link *link, const struct sgp_
         sgp_fleet_hear(link->rows, &message->summary);
     else
         code = sgp_fleet_take(link->rows, &message->row, events_now(), clock_seconds());
+    if (message->type == SGP_ROW)
+        documents_row(daemon);
     if (code == SGP_E_PROTOCOL)
         link_end(link, code, "it relays what is not a row of the fleet, or too many rows");
     else

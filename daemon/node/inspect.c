@@ -10,6 +10,7 @@
 #include "privacy.h"
 #include "program.h"
 #include "reload.h"
+#include "rollouts.h"
 #include "survive.h"
 
 #include <math.h>
@@ -84,6 +85,7 @@ static void inspect_status(void *context, struct view_status *ret_status)
     kept_view(daemon, &ret_status->best);
     privacy_view(daemon, ret_status);
     guests_status(daemon, ret_status);
+    rollouts_view(daemon, &ret_status->rollout);
     ret_status->best_exported = daemon->kept_model.ready;
     memcpy(ret_status->last_error, daemon->last_error, sizeof ret_status->last_error);
     ret_status->last_error_seconds =

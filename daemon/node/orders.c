@@ -72,7 +72,7 @@ static int resume(void *context)
 
 static int reload(void *context, struct view_reload *ret_reload, struct sgp_error *error)
 {
-    return reload_topology(context, ret_reload, error);
+    return reload_topology(context, SIGNED_FILE_PATH, ret_reload, error);
 }
 
 static int checkpoint(void *context)

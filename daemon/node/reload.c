@@ -14,6 +14,7 @@
 #include "colocated_owner.h"
 #include "calls.h"
 #include "changes.h"
+#include "documents.h"
 #include "edges.h"
 #include "events.h"
 #include "notes.h"
@@ -21,7 +22,6 @@
 #include "fleet_rows.h"
 #include "guests.h"
 #include "kept.h"
-#include "setup/signed_file.h"
 #include "reports.h"
 #include "statements.h"
 #include "task.h"
@@ -81,9 +81,11 @@ static int take_memory(struct daemon *daemon, struct reload *reload, struct sgp_
     return ledger_grow(&daemon->ledger, needs->links, error);
 }
 
-static int read_place(struct daemon *daemon, struct reload *reload, struct sgp_error *error)
+static int read_place(struct daemon *daemon, enum signed_file_from from, struct reload *reload,
+    struct sgp_error *error)
 {
-    int code = prepare_place(daemon->config, error, &reload->place);
+    const struct signed_file_wish wish = {.present = daemon->prepared->rollout, .from = from};
+    int code = prepare_place(daemon->config, &wish, error, &reload->place);
     if (code != SGP_E_UNKNOWN_NODE)
         return code;
     const struct sgp_error why = *error;
@@ -122,7 +124,7 @@ static int check_part(
     struct sgp_error why = {0};
     int code = sgp_topology_check_owners(next, now->parameters, &why);
     if (code < 0)
-        return sgp_fail(error, code, "%s: %.430s", daemon->config->topology, why.text);
+        return sgp_fail(error, code, "%s: %.430s", prepared_file(&reload->place), why.text);
     bool owned = sgp_topology_colocated_owner(now->topology, now->self) != SGP_NODE_NONE;
     bool will = sgp_topology_colocated_owner(next, reload->place.self) != SGP_NODE_NONE;
     struct sgp_slice now_owned = colocated_part(now->topology, now->self, now->parameters);
@@ -130,7 +132,7 @@ static int check_part(
     if (owned != will)
         return sgp_fail(error, SGP_E_STATE,
             "%s: by the new file this node %s; stop it, and start it again for that",
-            daemon->config->topology, will ? "owns something, too" : "owns nothing any more");
+            prepared_file(&reload->place), will ? "owns something, too" : "owns nothing any more");
     bool relay = now->topology->nodes[now->self].relay;
     bool moves = now_owned.first != then.first || now_owned.count != then.count;
     bool owns = has.count > 0 && !sgp_topology_has_token(next) &&
@@ -138,17 +140,19 @@ static int check_part(
     if (moves || (next->nodes[reload->place.self].relay == relay && owns))
         return sgp_fail(error, SGP_E_STATE,
             "%s: by the new file this node owns other values; stop it, and start it again for that",
-            daemon->config->topology);
+            prepared_file(&reload->place));
     if (next->nodes[reload->place.self].relay == relay)
         return 0;
     return sgp_fail(error, SGP_E_STATE,
         "%s: this node %s, and by the new file it %s; stop it and start it again for that",
-        daemon->config->topology, relay ? "is a relay" : "trains", relay ? "trains" : "is a relay");
+        prepared_file(&reload->place), relay ? "is a relay" : "trains",
+        relay ? "trains" : "is a relay");
 }
 
-static int make_ready(struct daemon *daemon, struct reload *reload, struct sgp_error *error)
+static int make_ready(struct daemon *daemon, enum signed_file_from from, struct reload *reload,
+    struct sgp_error *error)
 {
-    int code = read_place(daemon, reload, error);
+    int code = read_place(daemon, from, reload, error);
     if (code < 0)
         return code;
     const struct sgp_node_change change = change_of(reload);
@@ -159,9 +163,8 @@ static int make_ready(struct daemon *daemon, struct reload *reload, struct sgp_e
         return code;
     code = sgp_reload_prepare(daemon->node, &change, &reload->needs, &reload->core);
     if (code < 0)
-        return sgp_fail(error, code, "%s: %s", daemon->config->topology, sgp_strerror(code));
-    code = take_memory(daemon, reload, error);
-    return code == 0 ? signed_file_keep(daemon->config, reload->place.rollout, error) : code;
+        return sgp_fail(error, code, "%s: %s", prepared_file(&reload->place), sgp_strerror(code));
+    return take_memory(daemon, reload, error);
 }
 
 /* ---- steps that cannot fail ---- */
@@ -195,7 +198,7 @@ static void warn_of_plain_links(struct daemon *daemon, enum sgp_tls former)
         prepared_warn(prepared,
             "%s: the file said tls=%s and says tls=%s now: somebody who reaches this node's port "
             "may get in without a key; write tls=%s again unless that is meant",
-            daemon->config->topology, sgp_tls_name(daemon->tls_strictest),
+            prepared_file(prepared), sgp_tls_name(daemon->tls_strictest),
             sgp_tls_name(prepared->topology->tls), sgp_tls_name(daemon->tls_strictest));
 }
 
@@ -207,7 +210,7 @@ static void warn_of_earlier_file(struct daemon *daemon, uint64_t former)
         prepared_warn(prepared,
             "%s: the file has version %" PRIu64 ", the former had %" PRIu64
             "; copy the later file and reload again unless that is meant",
-            daemon->config->topology, prepared->topology->version, former);
+            prepared_file(prepared), prepared->topology->version, former);
 }
 
 enum sgp_tls reload_tls_before(const struct daemon *daemon)
@@ -234,13 +237,24 @@ static void tell(struct daemon *daemon, const struct reload *reload, struct view
         ret_reload->digest, ret_reload->nodes, ret_reload->phases);
 }
 
-int reload_topology(struct daemon *daemon, struct view_reload *ret_reload, struct sgp_error *error)
+int reload_try(struct daemon *daemon, struct sgp_error *error)
+{
+    struct reload reload = {.core = NULL};
+    const int code = make_ready(daemon, SIGNED_FILE_PROPOSAL, &reload, error);
+    discard(&reload);
+    return code;
+}
+
+int reload_topology(struct daemon *daemon, enum signed_file_from from,
+    struct view_reload *ret_reload, struct sgp_error *error)
 {
     if (daemon->stopping || daemon->ending)
         return sgp_fail(error, SGP_E_STATE, "the node ends");
     struct reload reload = {.core = NULL};
     notify_reloading();
-    int code = make_ready(daemon, &reload, error);
+    int code = make_ready(daemon, from, &reload, error);
+    if (code == 0)
+        code = signed_file_keep(daemon->config, reload.place.rollout, error);
     if (code == 0) {
         make_change(daemon, &reload);
         notes_mended(daemon, RELOAD_ERROR);
@@ -260,6 +274,7 @@ int reload_topology(struct daemon *daemon, struct view_reload *ret_reload, struc
         reports_reload(daemon);
         kept_reload(daemon);
         colocated_owner_reload(daemon);
+        documents_reloaded(daemon);
         events_post(daemon, (struct sgp_event){.type = SGP_EVENT_TICK});
     }
     return code;

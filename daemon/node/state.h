@@ -82,11 +82,14 @@ struct fleet_own {
     enum sgp_node_state state;
     uint64_t topology; /* digest */
     sgp_round round;
-    bool withheld; /* what tells of rows of data */
+    bool withheld;    /* what tells of rows of data */
+    uint64_t rollout; /* documents_shows */
 };
 
 struct reports;    /* what all nodes tell of their models: reports.h */
 struct guests;     /* invitations, and machines that use them: guests.c */
+struct rollouts;   /* votes on them: rollouts.c */
+struct documents;  /* signed topology files: documents.h */
 struct kept;       /* the best model: kept.h */
 struct program;    /* a program that trains through this daemon: program.h */
 struct task;       /* a job with its arguments: task.h */
@@ -180,6 +183,12 @@ struct daemon {
 
     /* reports.c */
     struct reports *reports; /* NULL: none are collected */
+
+    /* documents.c */
+    struct documents *documents; /* NULL: the configuration names no administrators */
+
+    /* rollouts.c */
+    struct rollouts *rollouts; /* NULL likewise */
 
     /* kept.c */
     struct kept *kept;            /* NULL: no best model is kept */

@@ -28,7 +28,7 @@ int prepare_listen(struct prepared *p, struct sgp_error *error)
     return config_fail(p->config, CONFIG_ID_LISTEN, error, SGP_E_CONFIG,
         "%s gives this node the address %s, which others dial; listen there, or write address=none "
         "in it",
-        p->config->topology, p->topology->nodes[p->self].address);
+        prepared_file(p), p->topology->nodes[p->self].address);
 }
 
 /* Keys that the schedule does not use. */
@@ -115,7 +115,7 @@ static int check_compression(struct prepared *p, struct sgp_error *error)
         return config_fail(p->config, CONFIG_ID_COMPRESSION, error, SGP_E_CONFIG,
             "%s is for files with owners, and %s has none whose workers give updates; take one "
             "of " SGP_COMPRESSOR_SHARE_WORDS,
-            chooser->word, p->config->topology);
+            chooser->word, prepared_file(p));
     if (!sgp_chooser_is_of_copies(&p->config->copies))
         return config_fail(p->config, CONFIG_ID_COPIES, error, SGP_E_CONFIG,
             "%s is for updates: of a copy it leaves out too much; take one "
@@ -242,7 +242,7 @@ static int prepare_settings(struct prepared *p, struct sgp_error *error)
         return fail_learner(p, code, &why, error);
     code = sgp_topology_check_owners(p->topology, p->parameters, &why);
     if (code < 0)
-        return sgp_fail(error, code, "%s: %.430s", config->topology, why.text);
+        return sgp_fail(error, code, "%s: %.430s", prepared_file(p), why.text);
     p->fingerprint = (struct sgp_fingerprint){.shape = sgp_model_shape_digest(&p->model),
         .loss = sgp_model_loss_digest(&p->model),
         .topology = p->topology->digest};
@@ -320,11 +320,12 @@ int prepared_learn(struct prepared *p, struct sgp_error *error)
     return 0;
 }
 
-int prepare_place(
-    const struct config *config, struct sgp_error *error, struct prepared *ret_prepared)
+int prepare_place(const struct config *config, const struct signed_file_wish *wish,
+    struct sgp_error *error, struct prepared *ret_prepared)
 {
-    struct prepared p = {.config = config};
+    struct prepared p = {.config = config, .wish = wish};
     int code = prepare_topology(&p, error);
+    p.wish = NULL;
     if (code < 0) {
         prepared_finish(&p);
         return code;
@@ -337,10 +338,11 @@ void prepared_swap_place(
     struct prepared *p, struct prepared *place, const struct sgp_node_needs *needs)
 {
     struct sgp_topology *former = p->topology;
-    char *rollout = p->rollout;
+    struct sgp_rollout *rollout = p->rollout;
     p->topology = place->topology;
     p->rollout = place->rollout;
     place->rollout = rollout;
+    memcpy(p->version, place->version, sizeof p->version);
     place->topology = former;
     struct sgp_key *key = p->key;
     p->key = place->key;
@@ -366,7 +368,7 @@ void prepared_finish(struct prepared *p)
     sgp_dataset_destroy(p->data.test);
     sgp_scaling_destroy(p->scaling);
     sgp_topology_destroy(p->topology);
-    free(p->rollout);
+    sgp_rollout_destroy(p->rollout);
     sgp_key_release(p->key);
     free(p->class_weights);
     free(p->scaling_text);

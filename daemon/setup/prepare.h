@@ -10,6 +10,7 @@
 #define SGPD_PREPARE_H
 
 #include "config.h"
+#include "signed_file.h"
 
 #include "sgp/analysis.h"
 #include "sgp/attached.h"
@@ -41,10 +42,14 @@ struct prepared_privacy {
 };
 
 struct prepared {
-    const struct config *config;        /* borrowed */
-    const struct sgp_data_cache *cache; /* borrowed until `prepare` returns */
+    const struct config *config;         /* borrowed */
+    const struct sgp_data_cache *cache;  /* borrowed until `prepare` returns */
+    const struct signed_file_wish *wish; /* borrowed until `prepare_place` returns; else NULL */
     struct sgp_topology *topology;
-    char *rollout; /* what must be stored before it is used; NULL: nothing (signed_file.h) */
+    /* Of a signed file (signed_file.h), which must be stored before it is used; NULL: the file is
+     * plain. The daemon changes it: node/documents.c. */
+    struct sgp_rollout *rollout;
+    char version[SIGNED_FILE_NAME_BYTES]; /* "version 7 of mill"; "": what [topology] file has */
     uint32_t self;
     struct sgp_key *key; /* NULL: the configuration names none */
     const struct sgp_method *method;
@@ -128,9 +133,12 @@ void prepared_finish(struct prepared *prepared);
 
 /* The first part of `prepare` alone, for a reload: the topology and the node's place in it. It sets
  * the fields from `topology` to `analysis`, the key (read anew), needs, weight_least and warnings.
- * prepared_finish ends it. */
-int prepare_place(
-    const struct config *config, struct sgp_error *error, struct prepared *ret_prepared);
+ * `wish` is that of signed_file_read. prepared_finish ends it. */
+int prepare_place(const struct config *config, const struct signed_file_wish *wish,
+    struct sgp_error *error, struct prepared *ret_prepared);
+
+/* The topology file as errors name it. */
+const char *prepared_file(const struct prepared *prepared);
 
 /* Whether the node listens, if others dial it by that part. `prepare` checks this by itself.
  * Returns 0, or negative with *error. */

@@ -83,12 +83,12 @@ int prepare_attached(struct prepared *p, struct sgp_error *error)
         return config_fail(config, CONFIG_ID_KIND, error, SGP_E_CONFIG,
             "by %s this node is a relay (train=false), to which no program attaches; a fleet of "
             "programs has no relays",
-            config->topology);
+            prepared_file(p));
     if (sgp_topology_has_copy(p->topology, p->self))
         return config_fail(config, CONFIG_ID_KIND, error, SGP_E_CONFIG,
             "%s has an owner (owns=all), to which no program attaches; a fleet of programs has "
             "none",
-            config->topology);
+            prepared_file(p));
     if (*config->local != '\0')
         return config_fail(config, CONFIG_ID_LOCAL, error, SGP_E_CONFIG,
             "the model is a program's, which names them itself: sgp.attach(..., local=[...]); "

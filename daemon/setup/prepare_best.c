@@ -45,7 +45,7 @@ static int check_times(const struct prepared *p, struct sgp_error *error)
         return config_fail(p->config, CONFIG_ID_EVALUATE_EVERY, error, SGP_E_CONFIG,
             "a cycle of %s has %" PRId64
             " rounds, and one without steps comes before each evaluation; give at least %" PRId64,
-            p->config->topology, times.cycle, 2 * times.cycle);
+            prepared_file(p), times.cycle, 2 * times.cycle);
     return 0;
 }
 

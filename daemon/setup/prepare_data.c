@@ -111,7 +111,7 @@ static int check_rows(const struct prepared *p, struct sgp_error *error)
     if (relay && *config->train)
         return config_fail(config, CONFIG_ID_TRAIN, error, SGP_E_CONFIG,
             "by %s this node is a relay (train=false) and has no data; remove the line",
-            config->topology);
+            prepared_file(p));
     if (relay && config->inputs == 0 && sgp_shape_values(p->model.input) == 0 && !has_scale(config))
         return config_fail(config, CONFIG_ID_LAYERS, error, SGP_E_CONFIG,
             "a relay has no rows to count the inputs of the model; add a line `inputs = N`, the "

@@ -2,8 +2,6 @@
 /* The first part of `prepare`: the topology, and the node's place and key in it; see prepare.h. */
 #include "prepare_inside.h"
 
-#include "signed_file.h"
-
 #include "sgp/dot.h"
 #include "sgp/method.h"
 
@@ -13,6 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+const char *prepared_file(const struct prepared *p)
+{
+    return p->version[0] != '\0' ? p->version : p->config->topology;
+}
 
 static int fail_unknown_name(const struct prepared *p, struct sgp_error *error)
 {
@@ -26,8 +29,7 @@ static int fail_unknown_name(const struct prepared *p, struct sgp_error *error)
             break;
     }
     return config_fail(p->config, CONFIG_ID_NAME, error, SGP_E_UNKNOWN_NODE,
-        "no node of %s is called %s; its nodes are %s", p->config->topology, p->config->name,
-        names);
+        "no node of %s is called %s; its nodes are %s", prepared_file(p), p->config->name, names);
 }
 
 static bool is_loopback(const char *address)
@@ -148,12 +150,12 @@ static int prepare_key(struct prepared *p, struct sgp_error *error)
         return config_fail(config, CONFIG_ID_KEY, error, SGP_E_CONFIG,
             "%s says tls=%s, and this node has no secret key; sgpctl key generate %s makes "
             "/etc/sgpd/%s.key, or name another file",
-            config->topology, sgp_tls_name(p->topology->tls), config->name, config->name);
+            prepared_file(p), sgp_tls_name(p->topology->tls), config->name, config->name);
     sgp_topology_keys_text(p->topology, p->self, keys);
     return config_fail(config, CONFIG_ID_KEY, error, SGP_E_CONFIG,
         "%s is the key %s, and by %s node %s has %s; correct the topology file, or give the other "
         "key",
-        path, sgp_key_hash(p->key), config->topology, config->name, keys);
+        path, sgp_key_hash(p->key), prepared_file(p), config->name, keys);
 }
 
 static int check_guard(const struct prepared *p, struct sgp_error *error)
@@ -162,21 +164,28 @@ static int check_guard(const struct prepared *p, struct sgp_error *error)
     if (!(p->config->guard > 0) || sgp_topology_check_guard(p->topology, p->self, &why) == 0)
         return 0;
     return config_fail(
-        p->config, CONFIG_ID_GUARD, error, why.code, "%s: %s", p->config->topology, why.text);
+        p->config, CONFIG_ID_GUARD, error, why.code, "%s: %s", prepared_file(p), why.text);
 }
 
 int prepare_topology(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
     struct sgp_error why = {0};
-    int code = signed_file_read(config, &why, &p->rollout, &p->topology);
+    struct signed_file file;
+    int code = signed_file_read(config, p->wish, &why, &file);
     if (code < 0)
         return prepare_fail_file(config, code, &why, error);
+    p->topology = file.topology;
+    p->rollout = file.rollout;
+    memcpy(p->version, file.name, sizeof p->version);
+    if (p->wish == NULL && p->version[0] != '\0')
+        prepared_warn(p, "%s has an earlier version; this node uses %s, which it has stored",
+            config->topology, p->version);
     p->method = sgp_method_at((uint32_t)config->algorithm - 1);
     sgp_assert(p->method);
     struct sgp_edge_place culprit;
     if (sgp_method_suit(p->method, p->topology, &why, &culprit) < 0)
-        return sgp_dot_fail(config->topology, p->topology, &culprit, &why, error);
+        return sgp_dot_fail(prepared_file(p), p->topology, &culprit, &why, error);
     if (config->step_by_rate == CONFIG_YES && !sgp_method_may_scale_rate(p->method))
         return config_fail(config, CONFIG_ID_STEP_BY_RATE, error, SGP_E_CONFIG,
             "with algorithm %s all nodes make rounds at one rate; it is for agp and adpsgd",
@@ -189,12 +198,12 @@ int prepare_topology(struct prepared *p, struct sgp_error *error)
     if (topology->nodes[self].colocated && !config->colocated)
         return config_fail(config, CONFIG_ID_NAME, error, SGP_E_CONFIG,
             "%s is what node %s of %s owns, and runs with that; name = %s", config->name,
-            topology->nodes[topology->nodes[self].trainer].name, config->topology,
+            topology->nodes[topology->nodes[self].trainer].name, prepared_file(p),
             topology->nodes[topology->nodes[self].trainer].name);
     if (topology->node_count > 1 && !topology->nodes[self].address[0])
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "%s: no node has an address; write %s [address=\"HOST:PORT\"] and so on for each",
-            config->topology, config->name);
+            prepared_file(p), config->name);
     if ((code = prepare_key(p, error)) < 0 || (code = check_guard(p, error)) < 0)
         return code;
     const struct sgp_phase *outer = sgp_topology_outer(topology);
@@ -203,16 +212,16 @@ int prepare_topology(struct prepared *p, struct sgp_error *error)
         return config_fail(config, CONFIG_ID_OUTER, error, SGP_E_CONFIG,
             "digraph %s of %s says outer=true, and this node takes no outer step; set [outer] kind "
             "to slowmo or nesterov, on every node",
-            outer->name, config->topology);
+            outer->name, prepared_file(p));
     if (config->start != SGP_START_ALL && config->start > topology->node_count)
         return config_fail(config, CONFIG_ID_START, error, SGP_E_CONFIG,
             "%" PRIu32 " nodes will never be there; the topology has %" PRIu32, config->start,
             topology->node_count);
     code = sgp_analyse(topology, &p->analysis);
     if (code < 0)
-        return sgp_fail(error, code, "%s: %s", config->topology, sgp_strerror(code));
+        return sgp_fail(error, code, "%s: %s", prepared_file(p), sgp_strerror(code));
     for (uint32_t i = 0; i < p->analysis.warning_count; i++)
-        prepared_warn(p, "%s: %s", config->topology, p->analysis.warnings[i]);
+        prepared_warn(p, "%s: %s", prepared_file(p), p->analysis.warnings[i]);
     if (topology->node_count > 1)
         warn_about_addresses(p);
     code = prepare_weights(p);
@@ -220,5 +229,5 @@ int prepare_topology(struct prepared *p, struct sgp_error *error)
         code = sgp_node_needs(topology, p->self, p->method, &p->needs);
     if (config->guard > 0 && p->needs.receives < SGP_CANDIDATES_MOST)
         p->needs.receives = SGP_CANDIDATES_MOST; /* for the estimates that it compares */
-    return code < 0 ? sgp_fail(error, code, "%s: %s", config->topology, sgp_strerror(code)) : 0;
+    return code < 0 ? sgp_fail(error, code, "%s: %s", prepared_file(p), sgp_strerror(code)) : 0;
 }

@@ -15,7 +15,7 @@ static int check_place(const struct prepared *p, struct sgp_error *error)
         return config_fail(p->config, CONFIG_ID_PRIVACY_EPSILON, error, SGP_E_CONFIG,
             "%s has owners, and private steps are for nodes that mix; take a file "
             "without owners, or remove the section",
-            p->config->topology);
+            prepared_file(p));
     return sgp_method_waits(p->method)
                ? 0
                : config_fail(p->config, CONFIG_ID_PRIVACY_EPSILON, error, SGP_E_CONFIG,

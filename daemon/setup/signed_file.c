@@ -6,7 +6,6 @@
 
 #include "sgp/dot.h"
 #include "sgp/key.h"
-#include "sgp/rollout.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -110,7 +109,7 @@ static int read_text(const char *path, size_t most, char **ret_text)
 }
 
 /* What this node has used before. */
-static int restore(
+static int restore_kept(
     const struct config *config, struct sgp_rollout *rollout, struct sgp_error *error)
 {
     char path[CONFIG_TEXT_BYTES], *text = NULL;
@@ -130,100 +129,8 @@ static int restore(
                      path, why.text[0] != '\0' ? why.text : sgp_strerror(code));
 }
 
-int signed_file_keep(const struct config *config, const char *rollout, struct sgp_error *error)
-{
-    char path[CONFIG_TEXT_BYTES];
-    struct sgp_atomic_file file;
-    kept_path(config, path);
-    if (rollout == NULL)
-        return 0;
-    const int code = sgp_atomic_open(&file, path, SGP_ATOMIC_PRIVATE, error);
-    if (code < 0)
-        return code;
-    sgp_atomic_write(&file, rollout, strlen(rollout));
-    return sgp_atomic_commit(&file, error);
-}
-
-/* ---- the document ---- */
-
-/* Whether this node may go on with the document: it is the one in use, or of a later version. */
-static int check_version(const struct config *config, const struct sgp_rollout *rollout,
-    const struct sgp_document *document, struct sgp_error *error)
-{
-    const struct sgp_document *active = sgp_rollout_document(rollout, SGP_ROLLOUT_ACTIVE);
-    const uint64_t version = document->manifest.version;
-    if (active == NULL || version > active->manifest.version ||
-        strcmp(active->identity, document->identity) == 0)
-        return 0;
-    return sgp_fail(error, SGP_E_STATE,
-        version == active->manifest.version
-            ? "%s: it is another file of version %" PRIu64
-              ", and this node has used version %" PRIu64 "; sign one with a higher version"
-            : "%s: it is version %" PRIu64 ", and this node has used version %" PRIu64
-              "; copy the latest, or sign this file with a higher version",
-        config->topology, version, active->manifest.version);
-}
-
-/* Judge the text of the file, and take its file over. */
-static int take(const struct config *config, struct sgp_rollout *rollout, char *text,
-    struct sgp_error *error, struct sgp_document *ret_document)
-{
-    struct sgp_error why = {0};
-    struct sgp_document document = {.file = NULL};
-    const size_t bytes = strlen(text);
-    if (bytes > 0 && text[bytes - 1] == '\n')
-        text[bytes - 1] = '\0';
-    int code = sgp_document_read(text, &why, &document);
-    if (code == SGP_E_DATA)
-        return sgp_fail(error, code, "%s: it is not signed, and [administrators] are given: %s",
-            config->topology, why.text);
-    if (code == 0 && document.file == NULL)
-        code = sgp_fail(&why, SGP_E_DATA, "two files have version %" PRIu64 "; sign a higher one",
-            document.manifest.version);
-    if (code == 0)
-        code = check_version(config, rollout, &document, error);
-    if (code == 0)
-        code = sgp_rollout_take(rollout, SGP_ROLLOUT_ACTIVE, text, &why);
-    if (code == 1)
-        sgp_rollout_activate(rollout, SGP_ROLLOUT_ACTIVE);
-    if (code < 0) {
-        sgp_document_finish(&document);
-        return sgp_fail(error, code, "%s: %s", config->topology,
-            why.text[0] != '\0' ? why.text : sgp_strerror(code));
-    }
-    *ret_document = document;
-    return 0;
-}
-
-static int read_signed(const struct config *config, struct sgp_rollout *rollout,
-    struct sgp_error *error, char **ret_rollout, struct sgp_topology **ret_topology)
-{
-    struct sgp_document document = {.file = NULL};
-    char *text = NULL;
-    int code = restore(config, rollout, error);
-    if (code < 0)
-        return code;
-    code = read_text(config->topology, SGP_DOCUMENT_BYTES_MAX, &text);
-    if (code < 0)
-        return sgp_fail(error, code, "%s: %s", config->topology, sgp_strerror(code));
-    code = take(config, rollout, text, error, &document);
-    free(text);
-    char *saved = code == 0 ? sgp_rollout_save(rollout) : NULL;
-    if (code == 0 && saved == NULL)
-        code = sgp_fail(error, -ENOMEM, "%s: out of memory", config->topology);
-    if (code == 0)
-        code = sgp_dot_parse(
-            document.file, document.manifest.file_bytes, config->topology, error, ret_topology);
-    sgp_document_finish(&document);
-    if (code == 0)
-        *ret_rollout = saved;
-    else
-        free(saved);
-    return code;
-}
-
-int signed_file_read(const struct config *config, struct sgp_error *error, char **ret_rollout,
-    struct sgp_topology **ret_topology)
+int signed_file_restore(
+    const struct config *config, struct sgp_error *error, struct sgp_rollout **ret_rollout)
 {
     struct sgp_rollout_settings settings = {.verify = sgp_key_verify};
     static const enum config_id section[] = {
@@ -236,14 +143,153 @@ int signed_file_read(const struct config *config, struct sgp_error *error, char 
         return config_fail(config, CONFIG_ID_ADMINISTRATORS, error, SGP_E_CONFIG,
             "there are none, so nobody could sign; name them, or remove the section");
     if (config->administrators[0] == '\0')
-        return sgp_dot_read_path(config->topology, error, ret_topology);
+        return 0;
     int code = read_administrators(config, error, &settings.administrators);
     if (code < 0)
         return code;
     struct sgp_rollout *rollout = sgp_rollout_create(&settings);
+    code = rollout != NULL ? restore_kept(config, rollout, error)
+                           : sgp_fail(error, -ENOMEM, "%s: out of memory", config->topology);
+    if (code < 0)
+        sgp_rollout_destroy(rollout);
+    else
+        *ret_rollout = rollout;
+    return code;
+}
+
+int signed_file_keep(
+    const struct config *config, const struct sgp_rollout *rollout, struct sgp_error *error)
+{
+    char path[CONFIG_TEXT_BYTES];
+    struct sgp_atomic_file file;
     if (rollout == NULL)
-        return sgp_fail(error, -ENOMEM, "%s: out of memory", config->topology);
-    code = read_signed(config, rollout, error, ret_rollout, ret_topology);
-    sgp_rollout_destroy(rollout);
+        return 0;
+    kept_path(config, path);
+    char *text = sgp_rollout_save(rollout);
+    if (text == NULL)
+        return sgp_fail(error, -ENOMEM, "%s: out of memory", path);
+    int code = sgp_atomic_open(&file, path, SGP_ATOMIC_PRIVATE, error);
+    if (code == 0) {
+        sgp_atomic_write(&file, text, strlen(text));
+        code = sgp_atomic_commit(&file, error);
+    }
+    free(text);
+    return code;
+}
+
+/* ---- the document in [topology] file ---- */
+
+enum age { EARLIER = 1, SAME, LATER };
+
+/* How old the document is beside what this node uses; negative: it is refused. */
+static int judge_age(const struct config *config, const struct sgp_rollout *rollout,
+    const struct sgp_document *document, bool starts, struct sgp_error *error)
+{
+    const struct sgp_document *active = sgp_rollout_document(rollout, SGP_ROLLOUT_ACTIVE);
+    const uint64_t version = document->manifest.version;
+    if (active == NULL || version > active->manifest.version)
+        return LATER;
+    if (strcmp(active->identity, document->identity) == 0)
+        return SAME;
+    if (starts && version < active->manifest.version)
+        return EARLIER;
+    return sgp_fail(error, SGP_E_STATE,
+        version == active->manifest.version
+            ? "%s: it is another file of version %" PRIu64
+              ", and this node has used version %" PRIu64 "; sign one with a higher version"
+            : "%s: it is version %" PRIu64 ", and this node has used version %" PRIu64
+              "; copy the latest, or sign this file with a higher version",
+        config->topology, version, active->manifest.version);
+}
+
+/* Go on with the document of this text, if it is later. Its signatures are judged in any case. Its
+ * age, or negative. */
+static int take(const struct config *config, struct sgp_rollout *rollout, const char *text,
+    bool starts, struct sgp_error *error)
+{
+    struct sgp_error why = {0};
+    struct sgp_document document = {.file = NULL};
+    int code = sgp_document_read(text, &why, &document);
+    if (code == SGP_E_DATA)
+        return sgp_fail(error, code, "%s: it is not signed, and [administrators] are given: %s",
+            config->topology, why.text);
+    if (code == 0 && document.file == NULL)
+        code = sgp_fail(&why, SGP_E_DATA, "two files have version %" PRIu64 "; sign a higher one",
+            document.manifest.version);
+    const int age = code == 0 ? judge_age(config, rollout, &document, starts, error) : code;
+    sgp_document_finish(&document);
+    code = age < 0 ? age : sgp_rollout_take(rollout, SGP_ROLLOUT_ACTIVE, text, &why);
+    if (code < 0)
+        return sgp_fail(error, code, "%s: %s", config->topology,
+            why.text[0] != '\0' ? why.text : sgp_strerror(code));
+    if (age == LATER)
+        sgp_rollout_activate(rollout, SGP_ROLLOUT_ACTIVE);
+    return age;
+}
+
+static int take_path(
+    const struct config *config, struct sgp_rollout *rollout, bool starts, struct sgp_error *error)
+{
+    char *text = NULL;
+    int code = read_text(config->topology, SGP_DOCUMENT_BYTES_MAX, &text);
+    if (code < 0)
+        return sgp_fail(error, code, "%s: %s", config->topology, sgp_strerror(code));
+    const size_t bytes = strlen(text);
+    if (bytes > 0 && text[bytes - 1] == '\n')
+        text[bytes - 1] = '\0';
+    code = take(config, rollout, text, starts, error);
+    free(text);
+    return code;
+}
+
+/* ---- the file that is used ---- */
+
+/* The rollout as it is once the wish is fulfilled. 0: [topology] file is used; 1: another document;
+ * or negative. */
+static int change(const struct config *config, const struct signed_file_wish *wish,
+    struct sgp_error *error, struct sgp_rollout **ret_rollout)
+{
+    const bool path = wish == NULL || wish->from == SIGNED_FILE_PATH;
+    struct sgp_rollout *rollout = NULL;
+    int code = 0;
+    if (wish == NULL)
+        code = signed_file_restore(config, error, &rollout);
+    else if (wish->present != NULL && (rollout = sgp_rollout_copy(wish->present)) == NULL)
+        code = sgp_fail(error, -ENOMEM, "%s: out of memory", config->topology);
+    if (code == 0 && rollout != NULL && path)
+        code = take_path(config, rollout, wish == NULL, error);
+    else if (code == 0 && rollout != NULL)
+        sgp_rollout_activate(rollout,
+            wish->from == SIGNED_FILE_NEIGHBOUR ? SGP_ROLLOUT_ACTIVE : SGP_ROLLOUT_PROPOSED);
+    if (code < 0) {
+        sgp_rollout_destroy(rollout);
+        return code;
+    }
+    *ret_rollout = rollout;
+    return !path || code == EARLIER;
+}
+
+int signed_file_read(const struct config *config, const struct signed_file_wish *wish,
+    struct sgp_error *error, struct signed_file *ret_file)
+{
+    struct signed_file file = {.topology = NULL};
+    const int elsewhere = change(config, wish, error, &file.rollout);
+    int code = elsewhere < 0 ? elsewhere : 0;
+    if (code < 0)
+        return code;
+    if (file.rollout == NULL) {
+        code = sgp_dot_read_path(config->topology, error, &file.topology);
+    } else {
+        const struct sgp_document *used = sgp_rollout_document(file.rollout, SGP_ROLLOUT_ACTIVE);
+        if (elsewhere)
+            (void)snprintf(file.name, sizeof file.name, "version %" PRIu64 " of %s",
+                used->manifest.version, used->manifest.fleet);
+        code = sgp_dot_parse(used->file, used->manifest.file_bytes,
+            file.name[0] != '\0' ? file.name : config->topology, error, &file.topology);
+    }
+    if (code < 0)
+        sgp_rollout_destroy(file.rollout);
+    else
+        *ret_file = file;
     return code;
 }

@@ -23,7 +23,7 @@ static void print_topology(FILE *stream, const struct prepared *p)
     const struct sgp_analysis *analysis = &p->analysis;
     (void)fprintf(stream,
         "topology   %s: %" PRIu32 " node%s, %" PRIu32 " phase%s, %" PRId64 " round%s per cycle\n",
-        p->config->topology, analysis->nodes, analysis->nodes == 1 ? "" : "s", analysis->phases,
+        prepared_file(p), analysis->nodes, analysis->nodes == 1 ? "" : "s", analysis->phases,
         analysis->phases == 1 ? "" : "s", analysis->rounds_per_cycle,
         analysis->rounds_per_cycle == 1 ? "" : "s");
     if (analysis->owner)

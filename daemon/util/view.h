@@ -62,6 +62,28 @@ struct view_best {              /* the best model of the fleet so far: keep_best
     char waits[SGP_TEXT_BYTES]; /* names of nodes whose counts a decision waits for; "": none */
 };
 
+/* Of signed topology files (sgp/rollout.h). Without administrators `vote` is NULL. */
+#define VIEW_HASH_BYTES 65u
+#define VIEW_SIGNERS_MAX 16u
+struct view_rollout {
+    const char *vote;  /* this node's, on what is proposed; static */
+    const char *said;  /* what came of a document that was pushed here; static */
+    const char *fleet; /* the name that administrators sign for; borrowed */
+    uint64_t active;   /* versions; 0: none */
+    uint64_t proposed; /* */
+    uint64_t refusals; /* of documents of neighbours */
+    bool fork;         /* two files have the version that is proposed */
+    bool ready;        /* it has all votes */
+    uint32_t accepted; /* votes that count for it */
+    uint32_t missing;  /* votes that it needs, of nodes that have not voted */
+    uint32_t refused;  /* and of nodes that have refused it */
+    char active_identity[VIEW_HASH_BYTES], proposed_identity[VIEW_HASH_BYTES];
+    char waits_for[SGP_NAME_BYTES]; /* the first of those nodes; "": none */
+    char why[SGP_TEXT_BYTES];       /* of a vote that is not to accept */
+    char refused_last
+        [SGP_TEXT_BYTES]; /* a neighbour's latest document that was refused, as a line */
+};
+
 struct view_status {
     const char *name;      /* the node's; outlives the call */
     const char *algorithm; /* "sgp"; static */
@@ -117,6 +139,7 @@ struct view_status {
     double last_error_seconds;       /* ago; NaN if none */
     struct view_program program;
     struct view_best best;
+    struct view_rollout rollout;
     bool best_exported; /* the model that is handed out is the best one */
     /* "awaiting_model", "awaiting_scaling": before the node exists, so most fields are unset; NULL:
      * it exists. Static. */
@@ -214,6 +237,9 @@ static inline const char *view_direction(enum sgp_direction direction)
     FIELD(hears_nobody, flag, view->hears_nobody, 250, NOTABLE)                                    \
     FIELD(blas, name, view->blas, 420, ALL)                                                        \
     FIELD(topology, json, render_place(view, topology), 430, ALL)                                  \
+    DERIVED(rollout, json, render_rollout(&view->rollout), 432, NOTABLE, 270, gauge,               \
+        rollout_version, "Version of the signed topology file in use.",                            \
+        view->rollout.vote != NULL ? (double)view->rollout.active : (double)NAN)                   \
     FIELD(copy, json, render_copy(view), 320, ALL)                                                 \
     FIELD(owns, json, render_owns(topology, view->name), 310, ALL)                                 \
     DERIVED(waiting, json, render_waiting(view), 30, NOTABLE, 240, gauge, waiting_seconds,         \
@@ -366,6 +392,7 @@ struct view_node {
     FIELD(promised, text, sgp_fleet_promised_word(view->promised))                                 \
     FIELD(promised_epsilon, real, view->promised_epsilon)                                          \
     FIELD(promised_delta, real, view->promised_delta)                                              \
+    FIELD(rollout, json, render_node_rollout(view))                                                \
     FIELD(interval_seconds, real, view->interval_ms / 1000.0)
 
 /* Why rows of the fleet were refused; `view` is a struct sgp_fleet_counts. X(key) */
@@ -439,6 +466,27 @@ struct view_invitation {
 #define VIEW_INVITATIONS_MAX 64u
 
 #define VIEW_MEASURED_OUTPUTS 100u /* an evaluation of more outputs has no measures */
+
+/* What a node of the file shows of its rollout. */
+struct view_rollout_node {
+    char name[SGP_NAME_BYTES];
+    uint64_t active; /* 0: it shows nothing */
+    uint64_t mark;   /* of what it votes on; 0: nothing */
+    const char *vote;
+    char why[SGP_NAME_BYTES]; /* the beginning */
+};
+
+/* A version that this node has used. */
+struct view_version {
+    uint64_t version, bytes, seconds; /* in which it was used first, since 1970 */
+    bool recovered;                   /* the recovery key has signed */
+    char identity[VIEW_HASH_BYTES], predecessor[VIEW_HASH_BYTES], file[VIEW_HASH_BYTES];
+    uint32_t signer_count, despite_count;
+    char signers[VIEW_SIGNERS_MAX][SGP_KEY_BYTES];
+    char despite[VIEW_SIGNERS_MAX][SGP_NAME_BYTES];
+};
+#define VIEW_VERSIONS_MAX 32u
+enum view_document { VIEW_DOCUMENT_ACTIVE = 1, VIEW_DOCUMENT_PROPOSED, VIEW_DOCUMENT_VERSION };
 
 /* The reports of all members of the fleet (sgp/report.h), each with its text, or without. */
 struct view_report {
@@ -534,6 +582,19 @@ struct view_actions {
         char ret_text[VIEW_INVITATION_BYTES], struct sgp_error *error);
     /* All that this process has given and not forgotten. Returns their number. */
     uint32_t (*invitations)(void *context, struct view_invitation *ret_invitations, uint32_t most);
+    /* Signed topology files. These fail with SGP_E_STATE if there are no administrators; *error
+     * describes each failure except -ENOMEM. */
+    int (*rollout)(void *context, struct view_rollout *ret_rollout, struct sgp_error *error);
+    void (*rollout_node)(void *context, uint32_t index, struct view_rollout_node *ret_node);
+    /* Take a document. SGP_E_DATA: it is refused. */
+    int (*push)(
+        void *context, const char *text, struct view_rollout *ret_rollout, struct sgp_error *error);
+    /* A document, which the caller frees. -ENOENT: there is none. */
+    int (*document)(void *context, enum view_document which, uint64_t version, char **ret_text,
+        struct sgp_error *error);
+    /* The latest versions that this node has used, the latest first. *ret_count of them. */
+    int (*versions)(void *context, struct view_version ret_versions[VIEW_VERSIONS_MAX],
+        uint32_t *ret_count, struct sgp_error *error);
     int (*evaluate)(void *context, view_evaluated done, void *argument, struct sgp_error *error);
     /* All nodes measure their models. `done` comes when all have told, or after these seconds. */
     int (*evaluate_fleet)(

@@ -15,6 +15,8 @@ enum sgp_subject {
     SGP_SUBJECT_SCALING = 0, /* the scaling on which all nodes agree: figures, votes, a result */
     SGP_SUBJECT_MEASURES,    /* how good the model is: a report of each node */
     SGP_SUBJECT_BEST,        /* the copy of the best model that all nodes keep: a result */
+    SGP_SUBJECT_ACTIVE,      /* the signed topology file that a node uses: a result; rollout.h */
+    SGP_SUBJECT_PROPOSED,    /* the one on which it votes: likewise */
     SGP_SUBJECTS,
 };
 

@@ -62,6 +62,11 @@ struct sgp_fleet_row {
     /* of its rows of data: enum sgp_fleet_promised, or a later number; and for each of them */
     uint32_t promised;
     double promised_epsilon, promised_delta;
+    /* of signed topology files (struct sgp_rollout_view): versions, the mark of what is proposed,
+     * the vote on it, and the beginning of its reason; 0 and "" without administrators */
+    uint64_t rollout_active, rollout_proposed, rollout_mark;
+    uint32_t rollout_vote;
+    char rollout_why[SGP_NAME_BYTES]; /* may have blanks */
 };
 
 enum sgp_fleet_promised {
@@ -86,7 +91,8 @@ void sgp_fleet_row_withhold(struct sgp_fleet_row *row);
 
 /* The text of a row: words with one blank between them, the first of which is the form, 1. A later
  * program may add words at the end, and words that are missing there are not known. A character
- * that is not allowed in a word becomes '_'. */
+ * that is not allowed in a word becomes '_'. Of a word that is no node's name or reason, 31
+ * characters are written. */
 void sgp_fleet_row_write(const struct sgp_fleet_row *row, char ret_text[SGP_ROW_TEXT_BYTES]);
 
 /* 0; SGP_E_VERSION: a text of a later form; SGP_E_DATA: not a row. The text may be hostile. */

@@ -59,6 +59,9 @@ struct sgp_rollout_settings {
 struct sgp_rollout *sgp_rollout_create(const struct sgp_rollout_settings *settings);
 void sgp_rollout_destroy(struct sgp_rollout *rollout); /* NULL is fine */
 
+/* Another one with the same documents and vote, to try what follows. NULL: out of memory. */
+struct sgp_rollout *sgp_rollout_copy(const struct sgp_rollout *rollout);
+
 enum sgp_rollout_slot { SGP_ROLLOUT_ACTIVE = 0, SGP_ROLLOUT_PROPOSED, SGP_ROLLOUT_SLOTS };
 
 /* The document for others, and a number that grows with each change of it (bulletins have it as
@@ -91,6 +94,8 @@ enum sgp_vote {
     SGP_VOTE_FORKED,
     SGP_VOTES = SGP_VOTE_FORKED,
 };
+/* "none", "accepted", "refused", "forked"; NULL: no vote. Static. */
+const char *sgp_vote_name(enum sgp_vote vote);
 
 /* What a node shows of its rollout. */
 struct sgp_rollout_view {

@@ -18,7 +18,8 @@
  *    only if it is of a later version of the topology file.
  *
  * The best model is a result without figures and votes. Its stamp is no version, and of two results
- * of one stamp the greater digest wins.
+ * of one stamp the greater digest wins. So is a signed topology file; of two of one stamp each is
+ * told to who has the other, and what follows is decided by sgp/rollout.h, which judges all texts.
  *
  * So two nodes cannot freeze different sets of one version. Each is a member and needs the votes of
  * all members, and a member that votes for a second set has given up the first for good. A file
@@ -79,7 +80,8 @@ int sgp_survey_restore(
     struct sgp_survey *survey, const char *author, uint64_t stamp, const char *text);
 
 /* The result: computed by this node after COMPLETE, or kept from an earlier life, with the version
- * of the file that it is of. Copied. Replaces an earlier result. 0, -ENOMEM or SGP_E_LIMIT. */
+ * of the file that it is of. Copied. Replaces an earlier result; NULL: there is none any more. 0,
+ * -ENOMEM or SGP_E_LIMIT. */
 int sgp_survey_freeze(struct sgp_survey *survey, uint64_t version, const char *text);
 
 enum sgp_survey_stage sgp_survey_stage(const struct sgp_survey *survey);
@@ -144,13 +146,14 @@ struct sgp_arriving {
     uint32_t received;
     uint64_t answer;    /* its number; 0: it has not begun */
     uint32_t bulletins; /* that have begun in it */
+    bool result;        /* it has had a whole result */
 };
 void sgp_arriving_drop(struct sgp_arriving *arriving);
 
 /* A piece has arrived from a member of the file. Returns 1 if the survey has changed, 0 if not,
  * -ENOMEM, or SGP_E_PROTOCOL: pieces out of order, a text without its digest, an unsound text, a
- * bulletin of another subject, a second text of one member, or more bulletins than any fleet has,
- * so that no answer is endless. */
+ * bulletin of another subject, a second text of one member or a second result, or more bulletins
+ * than any fleet has, so that no answer is endless. */
 int sgp_survey_piece(
     struct sgp_survey *survey, struct sgp_arriving *arriving, const struct sgp_bulletin *piece);
 

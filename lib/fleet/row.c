@@ -12,16 +12,19 @@
 
 #define FORM "1" /* the first word of a text */
 #define UNKNOWN "-"
+#define BLANK '~'                 /* in a word that may have blanks */
 #define WORD_BYTES SGP_NAME_BYTES /* the longest word, with its zero */
 
 #define FIELD(member, ...) SGP_FIELD(struct sgp_fleet_row, #member, member, __VA_ARGS__)
 #define ROUND(member) FIELD(member, SGP_ROUND_NONE, SGP_ROUND_MAX)
 #define REAL(member) FIELD(member, SGP_SCHEMA_BITS)
 #define COUNT(member) FIELD(member, SGP_SCHEMA_ANY)
-#define WORD(member) FIELD(member, SGP_SCHEMA_ANY)
+#define WORD(member, letters) FIELD(member, 0, letters) /* the most that are written */
+#define OWN 31                                          /* of a word of the author's program */
+#define NAME (SGP_NAME_BYTES - 1)
 static const struct sgp_schema_field fields[] = {
     FIELD(interval_ms, 1, SGP_FLEET_INTERVAL_MAX),
-    WORD(state),
+    WORD(state, OWN),
     ROUND(round),
     ROUND(rounds),
     REAL(epoch),
@@ -33,17 +36,23 @@ static const struct sgp_schema_field fields[] = {
     REAL(rounds_per_second),
     REAL(samples_per_second),
     REAL(uptime_seconds),
-    WORD(waiting),
-    WORD(waiting_peer),
+    WORD(waiting, OWN),
+    WORD(waiting_peer, NAME),
     REAL(waiting_seconds),
     COUNT(topology_digest),
     COUNT(topology_version),
-    WORD(version),
-    WORD(device),
+    WORD(version, OWN),
+    WORD(device, OWN),
     COUNT(promised),
     REAL(promised_epsilon),
     REAL(promised_delta),
+    COUNT(rollout_active),
+    COUNT(rollout_proposed),
+    COUNT(rollout_mark),
+    COUNT(rollout_vote),
+    WORD(rollout_why, NAME),
 };
+#define ROLLOUT_WORDS 5u /* at the end: without administrators they are left out */
 static const struct sgp_schema schema = SGP_SCHEMA(struct sgp_fleet_row, fields);
 
 void sgp_fleet_row_withhold(struct sgp_fleet_row *row)
@@ -97,8 +106,14 @@ static void put_word(struct writer *writer, const char *word)
     writer->text[writer->bytes] = '\0';
 }
 
+static bool may_have_blanks(const struct sgp_schema_field *field)
+{
+    return field->offset == offsetof(struct sgp_fleet_row, rollout_why);
+}
+
 static void spell(const struct sgp_schema_field *field, const void *place, char word[WORD_BYTES])
 {
+    const char *text = place;
     switch (field->kind) {
     case SGP_SCHEMA_REAL:
         (void)snprintf(word, WORD_BYTES, "%.9g", *(const double *)place);
@@ -117,10 +132,9 @@ static void spell(const struct sgp_schema_field *field, const void *place, char 
         (void)snprintf(word, WORD_BYTES, "%" PRIu64, *(const uint64_t *)place);
         break;
     default:
-        (void)snprintf(
-            word, WORD_BYTES, "%s", *(const char *)place ? (const char *)place : UNKNOWN);
+        (void)snprintf(word, WORD_BYTES, "%.*s", (int)field->most, *text != '\0' ? text : UNKNOWN);
         for (char *c = word; *c != '\0'; c++)
-            *c = is_letter(*c) ? *c : '_';
+            *c = is_letter(*c) ? *c : may_have_blanks(field) && *c == ' ' ? BLANK : '_';
         break;
     }
 }
@@ -136,8 +150,10 @@ static int put(void *context, const struct sgp_schema_field *field, void *place)
 void sgp_fleet_row_write(const struct sgp_fleet_row *row, char ret_text[SGP_ROW_TEXT_BYTES])
 {
     struct writer writer = {.text = ret_text};
+    struct sgp_schema written = schema;
+    written.count -= row->rollout_active == 0 ? ROLLOUT_WORDS : 0;
     put_word(&writer, FORM);
-    (void)sgp_schema_walk(&schema, row, put, &writer);
+    (void)sgp_schema_walk(&written, row, put, &writer);
 }
 
 /* ---- from text ---- */
@@ -216,6 +232,8 @@ static bool store(const struct sgp_schema_field *field, const char *word, void *
         return true;
     default:
         (void)snprintf(place, SGP_NAME_BYTES, "%s", unknown ? "" : word);
+        for (char *c = place; may_have_blanks(field) && *c != '\0'; c++)
+            *c = *c == BLANK ? ' ' : *c;
         return true;
     }
 }

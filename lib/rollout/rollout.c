@@ -52,6 +52,33 @@ void sgp_rollout_destroy(struct sgp_rollout *rollout)
     free(rollout);
 }
 
+static bool copy_held(const struct held *held, struct held *ret_held)
+{
+    struct sgp_error ignored = {0};
+    if (held->text == NULL)
+        return true;
+    if (sgp_document_read(held->text, &ignored, &ret_held->document) < 0)
+        return false;
+    ret_held->text = strdup(held->text);
+    ret_held->recovered = held->recovered;
+    return ret_held->text != NULL;
+}
+
+struct sgp_rollout *sgp_rollout_copy(const struct sgp_rollout *rollout)
+{
+    struct sgp_rollout *copy = sgp_rollout_create(&rollout->settings);
+    if (copy == NULL)
+        return NULL;
+    copy->vote = rollout->vote;
+    memcpy(copy->why, rollout->why, sizeof copy->why);
+    if (copy_held(&rollout->active, &copy->active) &&
+        copy_held(&rollout->followed, &copy->followed) &&
+        copy_held(&rollout->proposed, &copy->proposed))
+        return copy;
+    sgp_rollout_destroy(copy);
+    return NULL;
+}
+
 /* ---- what is held ---- */
 
 static uint64_t version_of(const struct held *held)
@@ -184,6 +211,15 @@ int sgp_rollout_take(struct sgp_rollout *rollout, enum sgp_rollout_slot slot, co
 }
 
 /* ---- votes ---- */
+
+const char *sgp_vote_name(enum sgp_vote vote)
+{
+    static const char *const names[] = {[SGP_VOTE_NONE] = "none",
+        [SGP_VOTE_ACCEPTED] = "accepted",
+        [SGP_VOTE_REFUSED] = "refused",
+        [SGP_VOTE_FORKED] = "forked"};
+    return (size_t)vote < sizeof names / sizeof *names ? names[vote] : NULL;
+}
 
 /* Whether the proposed file was made for the file that this node uses. */
 static bool follows_active(const struct sgp_rollout *rollout)

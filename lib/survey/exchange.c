@@ -235,10 +235,11 @@ static int finish(struct sgp_survey *survey, struct sgp_arriving *arriving)
     arriving->text = NULL;
     text[arriving->received] = '\0';
     if (sgp_bulletin_digest(text, arriving->received) != arriving->head.digest ||
-        (!result && !note_author(survey, arriving, arriving->author))) {
+        (result ? arriving->result : !note_author(survey, arriving, arriving->author))) {
         free(text);
         return SGP_E_PROTOCOL;
     }
+    arriving->result |= result;
     return sgp_survey_take(survey, &arriving->head, text);
 }
 

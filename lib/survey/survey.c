@@ -68,8 +68,10 @@ bool sgp_survey_is_later(const struct sgp_survey_text *than, uint64_t stamp, uin
 bool sgp_survey_replaces(const struct sgp_survey *survey, uint64_t stamp, uint64_t digest,
     uint64_t than_stamp, uint64_t than_digest)
 {
-    const bool ties = survey->subject == SGP_SUBJECT_BEST && stamp == than_stamp;
-    return stamp > than_stamp || (ties && digest > than_digest);
+    const bool ties = stamp == than_stamp && survey->subject != SGP_SUBJECT_SCALING;
+    const bool greater =
+        survey->subject == SGP_SUBJECT_BEST ? digest > than_digest : digest != than_digest;
+    return stamp > than_stamp || (ties && greater);
 }
 
 /* ---- the set, and the vote for it ---- */
@@ -221,7 +223,11 @@ int sgp_survey_restore(
 
 int sgp_survey_freeze(struct sgp_survey *survey, uint64_t version, const char *text)
 {
-    return copy(&survey->result, version, text);
+    if (text != NULL)
+        return copy(&survey->result, version, text);
+    free(survey->result.text);
+    survey->result = (struct sgp_survey_text){.text = NULL};
+    return 0;
 }
 
 /* ---- what others have told ---- */

@@ -112,7 +112,8 @@ Test(fleet, the_longest_row_fits)
 {
     struct sgp_fleet_row row = net_row(SGP_ROUND_MAX, SGP_FLEET_INTERVAL_MAX);
     char text[SGP_ROW_TEXT_BYTES];
-    char *const words[] = {row.state, row.waiting, row.waiting_peer, row.version, row.device};
+    char *const words[] = {
+        row.state, row.waiting, row.waiting_peer, row.version, row.device, row.rollout_why};
     double *const reals[] = {&row.epoch, &row.loss, &row.test_loss, &row.test_accuracy, &row.weight,
         &row.disagreement, &row.rounds_per_second, &row.samples_per_second, &row.uptime_seconds,
         &row.waiting_seconds, &row.promised_epsilon, &row.promised_delta};
@@ -124,9 +125,34 @@ Test(fleet, the_longest_row_fits)
         *reals[i] = -1.23456789e-300;
     row.rounds = SGP_ROUND_MAX;
     row.topology_digest = row.topology_version = UINT64_MAX;
-    row.promised = UINT32_MAX;
+    row.promised = row.rollout_vote = UINT32_MAX;
+    row.rollout_active = row.rollout_proposed = row.rollout_mark = UINT64_MAX;
     sgp_fleet_row_write(&row, text);
     cr_assert(eq(int, sgp_fleet_row_read(text, &row), 0));
+    cr_assert(eq(sz, strlen(row.waiting_peer), SGP_NAME_BYTES - 1));
+    cr_assert(eq(sz, strlen(row.rollout_why), SGP_NAME_BYTES - 1));
+    cr_assert(eq(sz, strlen(row.device), 31));
+}
+
+Test(fleet, a_row_says_which_signed_file_a_node_uses_and_its_vote)
+{
+    struct sgp_fleet_row row = net_row(17, 1000), back;
+    char text[SGP_ROW_TEXT_BYTES];
+    sgp_fleet_row_write(&row, text);
+    cr_assert(eq(int, sgp_fleet_row_read(text, &back), 0));
+    cr_assert(back.rollout_active == 0 && back.rollout_vote == 0 && back.rollout_why[0] == '\0');
+    row.rollout_active = 6;
+    row.rollout_proposed = 7;
+    row.rollout_mark = UINT64_C(0xfedcba9876543210);
+    row.rollout_vote = 3;
+    (void)strcpy(row.rollout_why, "by it this node owns other values");
+    sgp_fleet_row_write(&row, text);
+    cr_assert_not_null(
+        strstr(text, " 1e-05 6 7 18364758544493064720 3 by~it~this~node~owns~other~values"));
+    cr_assert(eq(int, sgp_fleet_row_read(text, &back), 0));
+    cr_assert(back.rollout_active == 6 && back.rollout_proposed == 7 && back.rollout_vote == 3);
+    cr_assert(back.rollout_mark == row.rollout_mark);
+    cr_assert(eq(str, back.rollout_why, row.rollout_why));
 }
 
 Test(fleet, a_later_row_may_have_more_words_and_another_form_is_refused)
