@@ -105,10 +105,12 @@ static int run(struct awaiting_scaling *awaiting, struct sgp_error *error)
 /* A directory that cannot be written would be found after the wait, which may take long. One with
  * an account of private steps must be found before statistics of rows leave, and a later account
  * must know that they have left. A signed topology file is stored before it is used. */
-static int open_state_directory(const struct awaiting_scaling *awaiting, struct sgp_error *error)
+static int open_state_directory(
+    const struct awaiting_scaling *awaiting, int opened, struct sgp_error *error)
 {
     const struct config *config = awaiting->wait.config;
-    const int directory = state_directory_open(config->state_directory, error);
+    const int directory =
+        opened >= 0 ? opened : state_directory_open(config->state_directory, error);
     int code =
         directory < 0 ? directory : privacy_account_check_absent(config->state_directory, error);
     if (code == 0)
@@ -137,7 +139,8 @@ int awaiting_scaling_wait(const struct config *config, struct log *log, bool *re
     *ret_began = begun == 0;
     code = begun < 0 ? begun : 0;
     if (begun == 0)
-        code = ret_opened->directory = open_state_directory(&awaiting, error);
+        code = ret_opened->directory =
+            open_state_directory(&awaiting, ret_opened->directory, error);
     if (begun == 0 && code >= 0) {
         code = run(&awaiting, error);
         ret_opened->socket = awaiting.wait.socket;

@@ -11,7 +11,7 @@
 /* Tell, ask, vote, and wait until all nodes of the topology file agree. Returns 0 if the scaling is
  * in its file, at once if it was there before; 1 if told to stop; or negative with *error. Until
  * *ret_began, an error is one of configuration or data; later, of this machine. What a wait
- * leaves open is in *ret_opened. */
+ * leaves open is in *ret_opened; of that, the state directory may be open before. */
 int awaiting_scaling_wait(const struct config *config, struct log *log, bool *ret_began,
     struct opened *ret_opened, struct sgp_error *error);
 

@@ -12,7 +12,7 @@ static void on_asking(uv_timer_t *timer)
     const bool calls = !sgp_topology_is_dialled(topology, awaiting->place.self);
     for (uint32_t i = 0; i < topology->node_count; i++)
         if (awaiting->peers[i].asked)
-            pulls_ask(&awaiting->pulls, SGP_SUBJECT_SCALING, i, &topology->nodes[i], calls);
+            (void)pulls_ask(&awaiting->pulls, SGP_SUBJECT_SCALING, i, &topology->nodes[i], calls);
 }
 
 static enum sgp_tls tls_dialling(
@@ -35,9 +35,10 @@ static bool expects(void *context, const struct sockaddr *address)
     return callers_expect(&awaiting->callers, address);
 }
 
-static int64_t admits(
-    void *context, const struct link *link, const char *source, char text[SGP_TEXT_BYTES])
+static int64_t admits(void *context, uint32_t subject, const struct link *link, const char *source,
+    char text[SGP_TEXT_BYTES])
 {
+    (void)subject;
     const struct awaiting_scaling *awaiting = context;
     const int64_t node = peer_keys_find(&awaiting->place, source, text);
     return node >= 0 && peer_keys_allow(&awaiting->place, link, (uint32_t)node, text) ? node : -1;

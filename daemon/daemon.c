@@ -11,6 +11,7 @@
 #include "node/events.h"
 #include "node/fleet_own.h"
 #include "node/fleet_rows.h"
+#include "node/formers.h"
 #include "node/guests.h"
 #include "node/inquiry.h"
 #include "node/inspect.h"
@@ -116,7 +117,8 @@ static void on_settled(struct daemon *daemon)
     const bool done = work_is_done(daemon);
     if (done)
         kept_end(daemon);
-    if (done || (colocated_owner_is_missed(daemon) && !daemon->stopping))
+    const bool ends = daemon->struck || colocated_owner_is_missed(daemon);
+    if (done || (ends && !daemon->stopping))
         orders_stop(daemon);
     else if (daemon->drained && daemon->saves == 0) {
         part(daemon);
@@ -245,6 +247,7 @@ static int open_sockets(
         .call = calls_on_call,
         .pull = bulletins_on_pull,
         .guest = guests_has,
+        .former = formers_have,
         .join = guests_on_join,
         .tls = trust_listening,
         .expects = trust_expects,
@@ -444,8 +447,10 @@ int daemon_run(const struct config *config, struct prepared *prepared, struct lo
         daemon.exit_status = EXIT_STATUS_FAILED;
     if (daemon.resets && daemon.exit_status == EXIT_STATUS_DONE && !daemon.signalled)
         daemon.exit_status = end_run(&daemon);
+    if (daemon.struck && daemon.exit_status == EXIT_STATUS_DONE && !daemon.signalled)
+        daemon.exit_status = DAEMON_STRUCK;
     free_all(&daemon);
-    if (code == 0 && daemon.exit_status != DAEMON_AGAIN)
+    if (code == 0 && daemon.exit_status >= 0)
         sgp_log(&log->sink, SGP_LEVEL_INFO, "event=end status=%d", daemon.exit_status);
     return daemon.exit_status;
 }

@@ -29,6 +29,7 @@
  *   privacy.c          what private steps have cost, or a program claims; what must not leave
  *   colocated_owner.c  the owner colocated with a node that trains: a process of its own
  *   trust.c            which nodes the topology file admits, and how their links are ciphered
+ *   formers.c          nodes that signed files have struck, which may ask for the file in use
  *   guests.c           machines that join by an invitation, and the invitations
  *   notes.c            lines for people: the log, STATUS=, which node is waited for
  *   events.c           the only entrance to the core
@@ -57,10 +58,11 @@ struct daemon_extras {
     int socket; /* the control socket, from control_keep; negative: it is not open yet */
 };
 
-#define DAEMON_AGAIN (-1) /* the node was reset: this program must restart */
+#define DAEMON_AGAIN (-1)  /* the node was reset: this program must restart */
+#define DAEMON_STRUCK (-2) /* a signed topology file does not name the node any more */
 
 /* Run a prepared node, whose state directory is open (store/state_directory.h). Returns the
- * process's exit status, or DAEMON_AGAIN; failures are logged. */
+ * process's exit status, DAEMON_AGAIN or DAEMON_STRUCK; failures are logged. */
 int daemon_run(const struct config *config, struct prepared *prepared, struct log *log,
     const struct daemon_extras *extras);
 

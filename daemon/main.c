@@ -12,7 +12,9 @@
 #include "store/state_directory.h"
 #include "util/exit_status.h"
 #include "awaiting_model.h"
+#include "awaiting_rollout.h"
 #include "awaiting_scaling.h"
+#include "awaiting_struck.h"
 #include "tune.h"
 
 #include "sgp/blas.h"
@@ -254,6 +256,19 @@ static int run_awaiting_model(
 
 static const struct opened nothing = {.directory = -1, .socket = -1};
 
+/* The exit status, or DAEMON_AGAIN. */
+static int run_struck(const struct config *config, struct log *log)
+{
+    struct sgp_error error = {0};
+    const int code = awaiting_struck_wait(config, log, &error);
+    if (code < 0)
+        return fail(&error, log);
+    if (code > 0)
+        return DAEMON_AGAIN;
+    sgp_log(&log->sink, SGP_LEVEL_INFO, "event=end status=0");
+    return EXIT_STATUS_DONE;
+}
+
 /* The state directory stays open until the process ends. */
 static int run(const struct config *config, struct prepared *prepared, struct log *log,
     struct colocated_owner *owner, const struct opened *opened)
@@ -270,8 +285,9 @@ static int run(const struct config *config, struct prepared *prepared, struct lo
         sgp_data_cache_clear(config->state_directory);
     for (uint32_t i = 0; i < prepared->warning_count; i++)
         sgp_log(&log->sink, SGP_LEVEL_WARNING, "event=warning text=\"%s\"", prepared->warnings[i]);
-    return prepared->awaiting_model ? run_awaiting_model(config, prepared, log)
-                                    : daemon_run(config, prepared, log, &extras);
+    const int status = prepared->awaiting_model ? run_awaiting_model(config, prepared, log)
+                                                : daemon_run(config, prepared, log, &extras);
+    return status == DAEMON_STRUCK ? run_struck(config, log) : status;
 }
 
 /* ---- the owner colocated with a node that trains ---- */
@@ -356,17 +372,38 @@ static int fit_blas(char **arguments, const struct config *config, bool check,
     return sgp_blas_fit(&wish, error, &prepared->blas);
 }
 
-/* Returns -1 to continue, or the exit status. */
+#define GO_ON (-100)
+
+/* Learn which signed file is in use, before anybody is greeted. The state directory is locked from
+ * here on, so that no other process stores another version meanwhile. Returns GO_ON, the
+ * exit status, or DAEMON_AGAIN. */
+static int learn_rollout(const struct config *config, struct log *log, struct opened *opened)
+{
+    struct sgp_error error = {0};
+    if (config->administrators[0] == '\0')
+        return GO_ON;
+    opened->directory = state_directory_open(config->state_directory, &error);
+    const int code =
+        opened->directory < 0 ? opened->directory : awaiting_rollout_ask(config, log, &error);
+    if (code < 0)
+        return fail(&error, log);
+    if (code == 0)
+        return GO_ON;
+    early_stop_begin(true);
+    return run_struck(config, log);
+}
+
+/* Returns GO_ON, or the exit status. */
 static int agree_on_scaling(const struct config *config, struct log *log, struct opened *ret_opened)
 {
     struct sgp_error error = {0};
     bool began;
     if (!scaling_is_of_fleet(config))
-        return -1;
+        return GO_ON;
     early_stop_begin(true);
     const int code = awaiting_scaling_wait(config, log, &began, ret_opened, &error);
     if (code == 0)
-        return -1;
+        return GO_ON;
     if (code < 0 && !began)
         return refuse(&error, false);
     if (code < 0)
@@ -408,8 +445,10 @@ static int run_or_check(const struct options *options, struct config *config, ch
     if (fit_blas(arguments, config, brief, &log, NULL, &error) < 0 || unit_sees(config, &error) < 0)
         return refuse(&error, options->check);
     struct opened opened = nothing;
-    int ended = brief ? -1 : agree_on_scaling(config, &log, &opened);
-    if (ended >= 0)
+    int ended = brief ? GO_ON : learn_rollout(config, &log, &opened);
+    if (!brief && ended == GO_ON)
+        ended = agree_on_scaling(config, &log, &opened);
+    if (ended != GO_ON)
         return ended;
     if (prepare_rows(config, brief, &log, &opened, &error, &prepared) < 0) {
         if (opened.socket >= 0)

@@ -230,7 +230,7 @@ void dialer_init(struct dialer *dialer, uv_loop_t *loop, const struct dialer_eve
 
 bool dialer_dial(struct dialer *dialer, uint32_t peer, const struct sgp_topology_node *node)
 {
-    struct dial *dial = calloc(1, sizeof *dial);
+    struct dial *dial = dialer->silent ? NULL : calloc(1, sizeof *dial);
     if (dial == NULL)
         return false;
     *dial = (struct dial){.dialer = dialer, .peer = peer, .holders = 1};
@@ -260,4 +260,10 @@ void dialer_give_up(struct dialer *dialer)
         conclude(dial);
         give_up_link(dial);
     }
+}
+
+void dialer_silence(struct dialer *dialer)
+{
+    dialer->silent = true;
+    dialer_give_up(dialer);
 }

@@ -37,15 +37,19 @@ struct dialer {
     uv_loop_t *loop;
     struct dialer_events events;
     LIST_HEAD(, dial) dials; /* in progress */
+    bool silent;             /* nothing is dialled any more */
 };
 
 void dialer_init(struct dialer *dialer, uv_loop_t *loop, const struct dialer_events *events);
 
 /* Dial a node, which is copied. True: `dialled` follows, never from within this call. False: out of
- * memory, and nothing follows. */
+ * memory, or the dialer is silent; nothing follows. */
 bool dialer_dial(struct dialer *dialer, uint32_t peer, const struct sgp_topology_node *node);
 
 /* Give up all dials, without `dialled`. The loop must run until the handles are closed. */
 void dialer_give_up(struct dialer *dialer);
+
+/* The same, and dial nobody from now on. */
+void dialer_silence(struct dialer *dialer);
 
 #endif

@@ -42,6 +42,12 @@ static bool is_guest(const struct listener *listener, const struct link *link)
     return listener->events.guest != NULL && listener->events.guest(listener->events.context, link);
 }
 
+static bool is_former(const struct listener *listener, const struct link *link)
+{
+    return listener->events.former != NULL &&
+           listener->events.former(listener->events.context, link);
+}
+
 /* Where TLS is required, a caller without TLS learns why it is refused, and nothing about this
  * node. So does a caller whose key is in no topology file. */
 void listener_refuse(struct listener *listener, struct link *link, enum sgp_reason reason,
@@ -146,7 +152,7 @@ static void on_message(struct link *link, const struct sgp_message *message)
     forget(listener, link);
     if (message->type == SGP_JOIN && listener->events.join != NULL)
         listener->events.join(listener->events.context, link, message);
-    else if (is_guest(listener, link))
+    else if (is_guest(listener, link) && !(message->type == SGP_PULL && is_former(listener, link)))
         refuse_guest(listener, link);
     else if (message->type == SGP_HELLO)
         listener->events.hello(listener->events.context, link, message);
@@ -370,6 +376,8 @@ int listener_open(struct listener *listener, uv_loop_t *loop, const char *addres
 
 void listener_close(struct listener *listener)
 {
+    if (listener->closing)
+        return;
     listener->closing = true;
     while (listener->strangers != NULL) {
         struct link *link = listener->strangers;

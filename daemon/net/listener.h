@@ -48,6 +48,9 @@ struct listener_events {
     /* Whether a ciphered caller's key is in no topology file. It may only join. NULL: every caller
      * has a key of the file. */
     bool (*guest)(void *context, const struct link *link);
+    /* Whether a guest's key is of a node that the file does not name any more. It may also ask for
+     * bulletins. NULL: no guest may. */
+    bool (*former)(void *context, const struct link *link);
     /* A caller would join (SGP_JOIN). Take the link over, or close it. NULL: it is refused. */
     void (*join)(void *context, struct link *link, const struct sgp_message *join);
     /* Whether links are ciphered, and with which settings. NULL: links are plain. */
@@ -83,7 +86,7 @@ struct listener {
 int listener_open(struct listener *listener, uv_loop_t *loop, const char *address,
     const struct listener_events *events, const struct sgp_sink *sink, struct sgp_error *error);
 
-/* Close the port and all strangers. The loop must run until the handles are closed. */
+/* Close the port and all strangers, once. The loop must run until the handles are closed. */
 void listener_close(struct listener *listener);
 
 /* Write one line to the log (`text`, no newline) about a refused caller, unless the limit is

@@ -229,19 +229,20 @@ static void add_question(struct pulls *pulls, struct question *question, enum sg
     LIST_INSERT_HEAD(&pulls->questions, question, next);
 }
 
-void pulls_ask(struct pulls *pulls, enum sgp_subject subject, uint32_t peer,
+bool pulls_ask(struct pulls *pulls, enum sgp_subject subject, uint32_t peer,
     const struct sgp_topology_node *node, bool calls)
 {
     sgp_assert(pulls->surveys[subject] != NULL);
     if (find_question(pulls, peer) != NULL || !has_place(pulls, subject))
-        return;
+        return false;
     struct question *question = calloc(1, sizeof *question);
     if (question == NULL || !dialer_dial(&pulls->dialer, peer, node)) {
         free(question);
-        return;
+        return false;
     }
     question->calls = calls;
     add_question(pulls, question, subject, peer, node->name);
+    return true;
 }
 
 /* ---- answers ---- */
@@ -273,7 +274,7 @@ static void on_answer_failed(struct link *link, int code, const char *text)
 static void ask_back(struct pulls *pulls, enum sgp_subject subject, uint32_t peer,
     const char *target, struct link *link)
 {
-    const bool asks = pulls->surveys[subject] != NULL &&
+    const bool asks = pulls->surveys[subject] != NULL && peer < pulls->topology->node_count &&
                       !sgp_topology_is_dialled(pulls->topology, peer) &&
                       find_question(pulls, peer) == NULL && has_place(pulls, subject);
     struct question *question = asks ? calloc(1, sizeof *question) : NULL;
@@ -361,13 +362,14 @@ void pulls_answer(struct pulls *pulls, struct link *link, const struct sgp_messa
     const struct sgp_pull *pull = &message->pull;
     struct sgp_survey *survey = pull->subject < SGP_SUBJECTS ? pulls->surveys[pull->subject] : NULL;
     char text[SGP_TEXT_BYTES];
-    const int64_t peer = pulls->events.admits(pulls->events.context, link, pull->source, text);
+    const int64_t peer =
+        pulls->events.admits(pulls->events.context, pull->subject, link, pull->source, text);
     if (peer < 0 || survey == NULL) {
         refuse(pulls, link,
             peer < 0 ? text : "it asks for bulletins that this node does not collect now");
         return;
     }
-    if (pull->wish > 0 && pulls->events.wished != NULL)
+    if (pull->subject == SGP_SUBJECT_MEASURES && pull->wish > 0 && pulls->events.wished != NULL)
         pulls->events.wished(pulls->events.context, (uint32_t)peer, pull);
     if (!make_room(pulls, (uint32_t)peer)) {
         link_close(link, NULL);
@@ -401,7 +403,8 @@ void pulls_called(struct pulls *pulls, struct link *link, const struct sgp_messa
 {
     const char *caller = message->call.target;
     char text[SGP_TEXT_BYTES];
-    const int64_t peer = pulls->events.admits(pulls->events.context, link, caller, text);
+    const int64_t peer =
+        pulls->events.admits(pulls->events.context, SGP_SUBJECT_SCALING, link, caller, text);
     if (peer < 0)
         refuse(pulls, link, text);
     else

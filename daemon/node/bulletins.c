@@ -4,6 +4,7 @@
 #include "bulletins.h"
 
 #include "documents.h"
+#include "formers.h"
 #include "kept.h"
 #include "reports.h"
 #include "setup/peer_keys.h"
@@ -12,11 +13,16 @@
 
 #include <errno.h>
 
-static int64_t admits(
-    void *context, const struct link *link, const char *source, char text[SGP_TEXT_BYTES])
+/* A node that a signed file has struck may ask for the file in use. */
+static int64_t admits(void *context, uint32_t subject, const struct link *link, const char *source,
+    char text[SGP_TEXT_BYTES])
 {
     struct daemon *daemon = context;
     const int64_t node = peer_keys_find(daemon->prepared, source, text);
+    const int64_t former =
+        node < 0 && subject == SGP_SUBJECT_ACTIVE ? formers_find(daemon, link, source) : -1;
+    if (former >= 0)
+        return daemon->prepared->topology->node_count + former;
     return node >= 0 && trust_is(daemon, link, (uint32_t)node, text) ? node : -1;
 }
 
@@ -81,6 +87,7 @@ int bulletins_open(struct daemon *daemon, struct sgp_error *error)
         code = reports_open(daemon, error);
     if (code == 0)
         code = kept_open(daemon, error);
+    formers_open(daemon);
     if (code == 0 && documents_open(daemon) < 0)
         code = sgp_fail(error, -ENOMEM, "out of memory");
     for (uint32_t i = 0; i < SGP_ROLLOUT_SLOTS; i++) {
@@ -126,6 +133,7 @@ void bulletins_finish(struct daemon *daemon)
     reports_finish(daemon);
     kept_finish(daemon);
     documents_finish(daemon);
+    formers_finish(daemon);
     sgp_survey_destroy(daemon->survey);
     daemon->survey = NULL;
 }

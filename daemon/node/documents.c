@@ -336,7 +336,7 @@ static void ask(struct documents *documents, uint32_t peer, bool calls)
         return;
     it->away = !up;
     it->next = now + (up ? SGP_SECOND / 4 : POLL_NS);
-    pulls_ask(&daemon->pulls, documents_subject(slot), peer,
+    (void)pulls_ask(&daemon->pulls, documents_subject(slot), peer,
         &daemon->prepared->topology->nodes[peer], calls);
 }
 

@@ -358,7 +358,7 @@ static void ask(struct kept *kept)
         const uint32_t peer = daemon->edges[kept->turn++ % daemon->edge_count].peer;
         if (!sgp_topology_is_dialled(topology, peer))
             continue;
-        pulls_ask(&daemon->pulls, SGP_SUBJECT_BEST, peer, &topology->nodes[peer],
+        (void)pulls_ask(&daemon->pulls, SGP_SUBJECT_BEST, peer, &topology->nodes[peer],
             !sgp_topology_is_dialled(topology, daemon->prepared->self));
         return;
     }

@@ -14,7 +14,7 @@
 
 void orders_tell_stopping(const struct daemon *daemon)
 {
-    if (!daemon->resets)
+    if (!daemon->resets && !daemon->struck)
         notify_stopping();
 }
 

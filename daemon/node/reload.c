@@ -15,6 +15,7 @@
 #include "calls.h"
 #include "changes.h"
 #include "documents.h"
+#include "formers.h"
 #include "edges.h"
 #include "events.h"
 #include "notes.h"
@@ -258,6 +259,7 @@ int reload_topology(struct daemon *daemon, enum signed_file_from from,
     if (code == 0) {
         make_change(daemon, &reload);
         notes_mended(daemon, RELOAD_ERROR);
+        formers_reloaded(daemon, reload.place.topology);
         tell(daemon, &reload, ret_reload);
     } else {
         notes_error(daemon, RELOAD_ERROR " %s; the former topology is kept", error->text);

@@ -26,7 +26,7 @@ static void ask(struct reports *reports)
         if (peer >= reports->peer_count || now < reports->peers[peer].next ||
             !sgp_topology_is_dialled(topology, peer))
             continue;
-        pulls_ask(&daemon->pulls, SGP_SUBJECT_MEASURES, peer, &topology->nodes[peer],
+        (void)pulls_ask(&daemon->pulls, SGP_SUBJECT_MEASURES, peer, &topology->nodes[peer],
             !is_dialled(daemon));
         asked++;
     }

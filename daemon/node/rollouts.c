@@ -6,6 +6,8 @@
 #include "documents.h"
 #include "events.h"
 #include "fleet_own.h"
+#include "inquiry.h"
+#include "notes.h"
 #include "reload.h"
 #include "store/versions.h"
 
@@ -96,19 +98,71 @@ static void count(struct daemon *daemon, struct sgp_rollout_tally *ret_tally)
 
 /* ---- what follows ---- */
 
+/* A node that the file strikes has nothing to try. */
 static void vote(struct daemon *daemon)
 {
     struct sgp_error error = {0};
-    const int code = reload_try(daemon, &error);
+    int code = reload_try(daemon, &error);
+    code = code == SGP_E_UNKNOWN_NODE ? 0 : code;
     if (code < 0 && error.text[0] == '\0')
         (void)sgp_fail(&error, code, "%s", sgp_strerror(code));
     sgp_rollout_vote(daemon->prepared->rollout, code < 0 ? error.text : NULL);
 }
 
+/* Nothing is sent any more, and nobody is heard. */
+static void fall_silent(struct daemon *daemon)
+{
+    listener_close(&daemon->listener);
+    dialer_silence(&daemon->dialer);
+    dialer_silence(&daemon->caller);
+    dialer_silence(&daemon->inquirer);
+    dialer_silence(&daemon->pulls.dialer);
+    inquiry_close(daemon);
+    pulls_use(&daemon->pulls, daemon->prepared->topology);
+    for (uint32_t i = 0; i < daemon->edge_count; i++)
+        for (struct link *link = daemon->edges[i].links; link != NULL; link = link->next)
+            if (link_stands(link))
+                link_end(link, SGP_E_CLOSED, "the file in use does not name this node");
+}
+
+/* The version that is to be used does not name this node. It is stored, so that a restart does not
+ * bring the node back; if it cannot be, the neighbours tell the next process. */
+static void strike(struct daemon *daemon, enum sgp_rollout_slot slot)
+{
+    struct sgp_error error = {0};
+    sgp_rollout_activate(daemon->prepared->rollout, slot);
+    const struct sgp_manifest *manifest =
+        &sgp_rollout_document(daemon->prepared->rollout, SGP_ROLLOUT_ACTIVE)->manifest;
+    daemon->struck = true;
+    fall_silent(daemon);
+    sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
+        "event=rollout_struck version=%" PRIu64
+        " reason=\"this version does not name this node, which is silent from now on\"",
+        manifest->version);
+    if (signed_file_keep(daemon->config, daemon->prepared->rollout, &error) < 0)
+        notes_error(daemon, "rollout: %s", error.text);
+    events_settle(daemon);
+}
+
+/* Whether a file that is to be used strikes this node. A file that cannot be read does not. */
+static bool strikes(const struct daemon *daemon, const char *file)
+{
+    struct sgp_topology *topology = NULL;
+    struct sgp_error ignored = {0};
+    const bool read = sgp_dot_parse(file, strlen(file), "file", &ignored, &topology) == 0;
+    const bool names = read && sgp_topology_find(topology, daemon->config->name) >= 0;
+    sgp_topology_destroy(topology);
+    return read && !names;
+}
+
 /* Whether it was used. */
-static bool use(struct daemon *daemon, enum signed_file_from from)
+static bool use(struct daemon *daemon, enum signed_file_from from, const char *file)
 {
     struct rollouts *rollouts = daemon->rollouts;
+    if (strikes(daemon, file)) {
+        strike(daemon, from == SIGNED_FILE_NEIGHBOUR ? SGP_ROLLOUT_ACTIVE : SGP_ROLLOUT_PROPOSED);
+        return false;
+    }
     struct view_reload reload;
     struct sgp_error error = {0};
     const int code = reload_topology(daemon, from, &reload, &error);
@@ -129,7 +183,7 @@ static bool act(struct daemon *daemon)
     const bool rests = events_now() < daemon->rollouts->retry;
     switch (sgp_rollout_due(daemon->prepared->rollout, &file)) {
     case SGP_ROLLOUT_FOLLOW:
-        return !rests && use(daemon, SIGNED_FILE_NEIGHBOUR);
+        return !rests && use(daemon, SIGNED_FILE_NEIGHBOUR, file);
     case SGP_ROLLOUT_TRY:
         vote(daemon);
         return true;
@@ -139,7 +193,10 @@ static bool act(struct daemon *daemon)
     if (rests || documents_shown(daemon)->vote == SGP_VOTE_NONE)
         return false;
     count(daemon, &tally);
-    return tally.ready && use(daemon, SIGNED_FILE_PROPOSAL);
+    if (!tally.ready)
+        return false;
+    file = sgp_rollout_document(daemon->prepared->rollout, SGP_ROLLOUT_PROPOSED)->file;
+    return use(daemon, SIGNED_FILE_PROPOSAL, file);
 }
 
 static void look(uv_timer_t *timer)
@@ -149,6 +206,8 @@ static void look(uv_timer_t *timer)
         return;
     while (documents_settle(daemon) && act(daemon))
         continue;
+    if (daemon->struck || daemon->ending)
+        return;
     fleet_own_publish(daemon);
     documents_ask(daemon);
 }

@@ -88,6 +88,7 @@ struct fleet_own {
 
 struct reports;    /* what all nodes tell of their models: reports.h */
 struct guests;     /* invitations, and machines that use them: guests.c */
+struct formers;    /* nodes that were struck: formers.h */
 struct rollouts;   /* votes on them: rollouts.c */
 struct documents;  /* signed topology files: documents.h */
 struct kept;       /* the best model: kept.h */
@@ -187,8 +188,12 @@ struct daemon {
     /* documents.c */
     struct documents *documents; /* NULL: the configuration names no administrators */
 
+    /* formers.c */
+    struct formers *formers; /* NULL likewise */
+
     /* rollouts.c */
     struct rollouts *rollouts; /* NULL likewise */
+    bool struck;               /* the version in use does not name this node: it is silent */
 
     /* kept.c */
     struct kept *kept;            /* NULL: no best model is kept */

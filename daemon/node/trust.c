@@ -5,6 +5,7 @@
 #include "trust.h"
 
 #include "edges.h"
+#include "formers.h"
 #include "guests.h"
 #include "net/listener.h"
 #include "notes.h"
@@ -15,20 +16,21 @@
 
 /* ---- before the peer is identified ---- */
 
-/* The listener lets a caller with an unknown key say one message: guests.h. */
-static const char *object_to_nobody(void *context, const char *hash)
+/* The listener lets a caller with an unknown key say one message: guests.h, formers.h. */
+static const char *object_to_stranger(void *context, const char *hash)
 {
-    (void)context;
-    (void)hash;
-    return NULL;
+    const struct daemon *daemon = context;
+    return guests_are_awaited(daemon) || formers_have_key(daemon, hash)
+               ? NULL
+               : peer_keys_object(daemon->prepared, hash);
 }
 
 enum sgp_tls trust_listening(void *context, struct sgp_cipher_settings *ret_settings)
 {
     struct daemon *daemon = context;
     const enum sgp_tls tls = peer_keys_listening(daemon->prepared, ret_settings);
-    if (guests_are_awaited(daemon))
-        ret_settings->objection = object_to_nobody;
+    ret_settings->objection = object_to_stranger;
+    ret_settings->context = daemon;
     return tls;
 }
 

@@ -7,16 +7,20 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *object_to_caller(void *context, const char *hash)
+const char *peer_keys_object(const struct prepared *prepared, const char *hash)
 {
     static _Thread_local char text[SGP_TEXT_BYTES];
-    const struct prepared *prepared = context;
     if (sgp_topology_find_key(prepared->topology, hash) >= 0)
         return NULL;
     (void)snprintf(text, sizeof text,
         "its key is %s, which the topology file gives to nobody; ours is %s", hash,
         prepared->key != NULL ? sgp_key_hash(prepared->key) : "none");
     return text;
+}
+
+static const char *object_to_caller(void *context, const char *hash)
+{
+    return peer_keys_object(context, hash);
 }
 
 enum sgp_tls peer_keys_listening(

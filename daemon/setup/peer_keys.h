@@ -11,6 +11,10 @@
 enum sgp_tls peer_keys_listening(
     struct prepared *prepared, struct sgp_cipher_settings *ret_settings);
 
+/* Why a caller with this key is not let in; NULL: the file names it. Valid until the next call on
+ * this thread. */
+const char *peer_keys_object(const struct prepared *prepared, const char *hash);
+
 /* For a dialer: accept the keys of the node that is dialled. */
 enum sgp_tls peer_keys_dialling(
     const struct prepared *prepared, struct sgp_cipher_settings *ret_settings);

@@ -44,7 +44,7 @@ MODULES = {
                     "lib/attach", "lib/base", "lib/core", "lib/fleet", "lib/invite", "lib/measures", "lib/perform", "lib/privacy", "lib/rollout", "lib/survey", "lib/tensor", "lib/tls", "lib/topology",
                     "lib/train", "lib/wire"],
     "daemon": ["daemon/attach", "daemon/control", "daemon/net", "daemon/node", "daemon/setup", "daemon/store", "daemon/util",
-               "lib/base", "lib/core", "lib/perform", "lib/privacy", "lib/survey", "lib/tensor", "lib/topology", "lib/train", "lib/wire"],
+               "lib/base", "lib/core", "lib/perform", "lib/privacy", "lib/rollout", "lib/survey", "lib/tensor", "lib/topology", "lib/train", "lib/wire"],
     "ctl": ["lib/base", "lib/invite", "lib/measures", "lib/survey", "lib/rollout", "lib/privacy", "lib/sim", "lib/journal", "lib/tls", "lib/topology", "lib/wire", "lib/onnx", "lib/tensorboard", "lib/train", "lib/tensor"],
 }
 
