@@ -10,9 +10,11 @@ import subprocess
 import sys
 
 import fleet
+import tls as ciphers
 from fleet import FleetTest
+from tls import TlsFleet
 
-SGPCTL = os.path.abspath(sys.argv.pop(2))
+SGPCTL = ciphers.SGPCTL = os.path.abspath(sys.argv.pop(2))
 FOREVER = {"train.epochs": "1000000"}
 RING = [[(0, 1), (1, 2), (2, 3), (3, 0)], [(1, 0), (2, 1), (3, 2), (0, 3)]]
 
@@ -23,9 +25,12 @@ def ctl(*arguments, text=None):
 
 
 class Rollout(FleetTest):
-    def signed_fleet(self, n=4, phases=None, options=None, own=None):
+    def signed_fleet(self, n=4, phases=None, options=None, own=None, tls=False):
         """Running nodes whose file two of the administrators a, b and c must sign; r is the recovery key, x nobody's."""
-        f = self.f = self.fleet(n, phases=RING if n == 4 and phases is None else phases, options=FOREVER)
+        kind = TlsFleet if tls else fleet.Fleet
+        f = self.f = kind(n, phases=RING if n == 4 and phases is None else phases, options=FOREVER)
+        self.fleets = [f]
+        self.addCleanup(f.close)
         self.keys = {}
         for name in "abcrx":
             self.keys[name] = json.loads(ctl("key", "generate", name, "--file", self.path(name + ".key"), "--json"))["key"]
@@ -140,6 +145,128 @@ class Rollout(FleetTest):
         code, answer = self.push(2, self.first)
         self.assertEqual(code, 400)
         self.assertIn("version 1 is not above version 2, which is in use", answer["error"]["message"])
+
+
+    def relay(self, index):
+        """The file of the fleet, in which a node is a relay: that node refuses it, as it trains."""
+        return re.sub(r'(n%d \[address="[^"]*")' % index, r"\1, train=false", self.plain(), count=1)
+
+    def test_a_node_that_refuses_holds_a_version_and_is_passed_over_by_another(self):
+        f = self.started()
+        self.assertEqual(self.push(0, self.sign("ab", after=self.first, text=self.relay(3)))[0], 200)
+        f.wait("n1 to count", lambda: (self.rollout(1)["accepted"], self.rollout(1)["refused"]) == (3, 1))
+        f.wait("n3 to count", lambda: (self.rollout(3)["accepted"], self.rollout(3)["refused"]) == (3, 1))
+        view = self.rollout(1)
+        self.assertEqual((view["active"]["version"], view["proposed"]["version"], view["vote"], view["waits_for"], view["missing"],
+                          view["ready"]), (1, 2, "accepted", "n3", 0, False), view)
+        n3 = next(node for node in view["nodes"] if node["name"] == "n3")
+        self.assertEqual((n3["active"], n3["vote"]), (1, "refused"))
+        self.assertTrue(n3["why"].startswith("version 2 of mill: this node trains, and by the new"), n3)
+        own = self.rollout(3)
+        self.assertIn("by the new file it is a relay; stop it", own["why"])
+        self.assertIn(own["why"], f.nodes[3].log())
+        row = next(node for node in f.nodes[0].json("/v1/fleet")["nodes"] if node["name"] == "n3")
+        self.assertEqual((row["rollout"]["active"], row["rollout"]["proposed"], row["rollout"]["vote"]), (1, 2, "refused"), row)
+        despite = self.sign("bc", "--number", "3", "--despite", "n3", after=self.first, text=self.relay(3))
+        self.assertEqual(self.push(2, despite)[0], 200)
+        self.wait_active(3, range(3))
+        self.assertEqual(self.rollout(3)["active"]["version"], 1)  # it cannot use it, and goes on
+        f.wait_log(3, "the former topology is kept")
+        f.nodes[3].end()
+        f.nodes[3].start()  # a restart learns of it, and its configuration does not fit
+        self.assertNotEqual(f.nodes[3].process.wait(fleet.PATIENCE), 0)
+        self.assertIn("event=rollout_learned version=3 later=1", f.nodes[3].log())
+        self.assertIn("[data] train: by version 3 of mill this node is a relay", f.nodes[3].log())
+
+    def test_two_files_of_one_version_are_refused_and_shown_by_all_until_a_higher_one(self):
+        f = self.started()
+        for index, relay in ((0, 3), (2, 1)):
+            f.nodes[index].get("/v1/rollout", "POST", self.sign("ab", after=self.first, text=self.relay(relay)))
+        for i in range(4):
+            f.wait("n%d to show a fork" % i, lambda i=i: self.rollout(i)["fork"])
+            view = self.rollout(i)
+            self.assertEqual((view["active"]["version"], view["proposed"]["version"], view["vote"]), (1, 2, "forked"))
+            self.assertIn("two files have version 2", view["why"])
+            f.wait_log(i, "event=rollout_fork version=2")
+        code, answer = self.push(1, self.sign("cb", after=self.first))
+        self.assertEqual(code, 400)
+        self.assertIn("two files have version 2", answer["error"]["message"])
+        f.rewire(list(range(4)), [RING[0]])
+        self.assertEqual(self.push(3, self.sign("ab", "--number", "3", after=self.first))[0], 200)
+        self.wait_active(3)
+
+    def test_a_node_that_was_away_uses_the_new_version_before_it_greets_anybody(self):
+        f = self.started()
+        f.nodes[3].end()
+        self.assertEqual(self.push(0, self.second())[0], 200)
+        for i in range(3):
+            f.wait("n%d to wait" % i, lambda i=i: (self.rollout(i)["accepted"], self.rollout(i)["waits_for"]) == (3, "n3"))
+            self.assertEqual(self.rollout(i)["active"]["version"], 1)
+        third = self.sign("ab", "--number", "3", "--despite", "n3", after=self.first)
+        self.assertEqual(self.push(1, third)[0], 200)
+        self.wait_active(3, range(3))
+        before = len(f.nodes[3].log())
+        f.nodes[3].start()  # its file is version 1 still
+        self.wait_active(3, [3])
+        f.wait_round(3, f.nodes[0].status()["round"])
+        said = f.nodes[3].log()[before:]
+        self.assertIn("event=rollout_learned version=3 later=1", said)
+        self.assertIn("fleet.signed has an earlier version; this node uses version 3 of mill, which it has stored", said)
+        self.assertLess(said.index("event=rollout_learned version=3"), said.index("event=start"))
+        self.assertNotIn("event=mismatch", said)
+        self.assertEqual(self.phases(3), 1)
+
+    def inet_sockets(self, index):
+        """The TCP and UDP sockets that a daemon has."""
+        directory = "/proc/%d/fd" % self.f.nodes[index].process.pid
+        held = {os.readlink(os.path.join(directory, fd)) for fd in os.listdir(directory)}
+        known = set()
+        for table in ("tcp", "tcp6", "udp", "udp6"):
+            with open("/proc/net/" + table, encoding="ascii") as file:
+                known |= {"socket:[%s]" % line.split()[9] for line in file.readlines()[1:]}
+        return held & known
+
+    def test_a_struck_node_is_silent_and_comes_back_by_a_later_version(self):
+        f = self.started()
+        struck = self.second(present=[0, 1, 2], phases=[[(0, 1), (1, 2), (2, 0)]])
+        self.assertEqual(self.push(1, struck)[0], 200)
+        f.wait_state("struck", [3])
+        self.wait_active(2, range(3))
+        self.assertEqual(self.inet_sockets(3), set())
+        self.assertIn("version 2 of mill, the topology file in use, does not name n3", f.nodes[3].status()["last_error"])
+        self.assertEqual(f.nodes[3].log().count("event=rollout_struck version=2"), 1)
+        for i in range(3):
+            f.wait_round(i, f.nodes[i].status()["round"] + 20)
+            self.assertNotIn("n3", {peer["name"] for peer in f.nodes[i].json("/v1/peers")})
+        f.nodes[3].end()
+        f.nodes[3].start()  # and it is silent at once
+        f.wait_state("struck", [3])
+        self.assertEqual(self.inet_sockets(3), set())
+        f.rewire(list(range(4)), [RING[0]])
+        back = self.sign("ab", after=struck)
+        self.assertEqual(self.push(0, back)[0], 200)
+        self.wait_active(3, range(3))
+        self.assertEqual(f.nodes[3].get("/v1/reload", "POST")[0], 422)  # its file names it, and is earlier
+        self.keep(back, "fleet.signed")
+        self.assertEqual(f.nodes[3].get("/v1/reload", "POST")[0], 200)
+        self.wait_active(3, [3])
+        f.wait_round(3, f.nodes[0].status()["round"])
+
+    def test_a_node_that_was_struck_while_it_was_away_learns_it_by_its_former_key(self):
+        f = self.started(tls=True)
+        f.nodes[3].end()
+        struck = self.second(present=[0, 1, 2], phases=[[(0, 1), (1, 2), (2, 0)]])
+        self.assertEqual(self.push(1, struck)[0], 200)
+        self.wait_active(2, range(3))
+        f.nodes[0].end()  # the list of former nodes outlives the process
+        f.nodes[0].start()
+        self.wait_active(2, [0])
+        f.nodes[3].start()
+        f.wait_state("struck", [3])
+        said = f.nodes[3].log()
+        self.assertIn("event=rollout_learned version=2 later=1", said)
+        self.assertEqual(said.count("event=start "), 1)  # of its first life
+        self.assertEqual(self.inet_sockets(3), set())
 
 
 if __name__ == "__main__":
