@@ -16,9 +16,9 @@
 #define AWAITING_ROLLOUT_MS 3000u
 
 /* Under the lock of the state directory. What is learned is stored there, so that `prepare` finds
- * it. 0: go on, also if nobody has answered, or the configuration has a mistake that `prepare` will
- * find; 1: the version in use does not name this node; or negative with *error: it cannot be
- * stored. Without administrators nothing happens. */
+ * it. Without administrators nothing happens. 0: go on, also if nobody has answered, and if the
+ * configuration has a mistake, which `prepare` will find. 1: the version in use does not name this
+ * node. Negative with *error: what was learned cannot be stored. */
 int awaiting_rollout_ask(const struct config *config, struct log *log, struct sgp_error *error);
 
 #endif

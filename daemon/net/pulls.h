@@ -36,8 +36,9 @@ struct pulls_events {
     void *context;
     /* How to dial a peer: see struct dialer_events. */
     enum sgp_tls (*tls)(void *context, uint32_t peer, struct sgp_cipher_settings *ret_settings);
-    /* The place in the file of a caller that says this name and asks about this subject, or a number
-     * of its own behind the nodes. Negative: it is not answered, and the reason is in `text`. */
+    /* The place in the file of a caller that says this name and asks about this subject; or a
+     * number of its own behind the nodes. Negative: it is not answered, and the reason is in
+     * `text`. */
     int64_t (*admits)(void *context, uint32_t subject, const struct link *link, const char *source,
         char text[SGP_TEXT_BYTES]);
     /* Name a wish in a question about measures (struct sgp_pull). NULL: there are none. */
@@ -75,9 +76,8 @@ void pulls_open(struct pulls *pulls, uv_loop_t *loop, const char *name, struct l
     const struct pulls_events *events);
 
 /* Ask a node about a subject that has a survey, unless a question to it, or too many about the
- * subject, are under way. Returns whether it asks: then `ended`
- * follows, never from within. With `calls` the node is to ask in its turn, because this node cannot
- * be dialled. */
+ * subject, are under way. Returns whether it asks: then `ended` follows, never from within. With
+ * `calls` the node is to ask in its turn, because this node cannot be dialled. */
 bool pulls_ask(struct pulls *pulls, enum sgp_subject subject, uint32_t peer,
     const struct sgp_topology_node *node, bool calls);
 

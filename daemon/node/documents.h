@@ -3,11 +3,11 @@
  * fleet, given to neighbours and asked of them. rollouts.c decides what follows from them.
  *
  * A node asks a neighbour at once if the neighbour's row shows a later version, or another file of
- * one, and from time to time if no link to it is up.
+ * one. From time to time it asks a neighbour to which no link is up.
  *
  * Nothing is shown or given before it is stored. A document that is refused costs a neighbour its
- * connection, and this node a line, the time of at most 2 * SGP_MANIFEST_SIGNERS_MAX signatures,
- * and a pause of up to a minute before it asks that neighbour again.
+ * connection. It costs this node a line and 2 * SGP_MANIFEST_SIGNERS_MAX signatures at most. This
+ * node then pauses before it asks that neighbour again, for up to half a minute.
  *
  * Thread: the loop thread. */
 #ifndef SGPD_DOCUMENTS_H

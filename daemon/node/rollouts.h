@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rollout of signed topology files (docs/ROLLOUT.md): this node tries what is proposed, votes,
- * counts the votes in the rows of the fleet, and uses a version that has them all, or that a
+/* The rollout of signed topology files (docs/ROLLOUT.md). This node tries what is proposed, votes,
+ * and counts the votes in the rows of the fleet. It uses a version that has them all, or that a
  * neighbour uses. A version that cannot be used is tried again after a pause. Thread: the loop
  * thread. */
 #ifndef SGPD_ROLLOUTS_H

@@ -25,7 +25,7 @@
 #include <stdio.h>
 
 #define PREPARE_WARNINGS_MAX 24u
-#define PREPARE_TERMS_MAX 20u
+#define PREPARE_TERMS_MAX 24u
 
 struct prepare_term { /* one term of a node's memory */
     const char *name; /* static */

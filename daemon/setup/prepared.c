@@ -146,6 +146,7 @@ void prepared_sum_memory(struct prepared *p)
     add_term(p, "the best model, at most", best_bytes(p));
     add_term(p, "an evaluation", evaluation_bytes(p));
     add_term(p, "rows of the fleet", sgp_fleet_bytes(p->topology->node_count, p->needs.links));
+    add_term(p, "signed files, at most", p->rollout != NULL ? SIGNED_FILE_MEMORY : 0);
     add_term(p, "reports of nodes, at most",
         (uint64_t)prepared_report_bytes(p) * sgp_topology_trainers(p->topology));
 }

@@ -19,6 +19,11 @@
 
 #define SIGNED_FILE_NAME_BYTES 112u
 
+/* Of a running node, at most: a rollout has three documents as text and file, and a change makes a
+ * copy of it and its text. Two texts are given to neighbours, and four arrive from them. */
+#define SIGNED_FILE_MEMORY                                                                         \
+    (2 * 3 * (SGP_DOCUMENT_BYTES_MAX + SGP_MANIFEST_FILE_MAX) + 8 * SGP_DOCUMENT_BYTES_MAX)
+
 enum signed_file_from {
     SIGNED_FILE_PATH = 1,  /* [topology] file; an earlier version than the present one is refused */
     SIGNED_FILE_NEIGHBOUR, /* what a neighbour uses: SGP_ROLLOUT_FOLLOW */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The signed topology files that this node has used, in STATE/versions: a file of each of the
- * latest VERSIONS_MAX, named by its version, with the second in which it was used first. They are
- * for people, and for a topology that is taken back; no decision depends on them.
+/* The signed topology files that this node has used, in STATE/versions. There is a file of each of
+ * the latest VERSIONS_MAX, named by its version, with the second in which it was used first. People
+ * read them, and node/formers.c; no vote depends on them.
  *
  * Blocks on files. Errors are one line. Thread: any, one at a time. */
 #ifndef SGPD_VERSIONS_H

@@ -2,8 +2,8 @@
 /* The rows of a fleet: each node publishes one row about itself, and holds the latest row of every
  * other node. Rows spread from neighbour to neighbour, so every node can show the whole fleet.
  *
- * They are for people. Nothing is decided by them: whether a neighbour is alive is decided by its
- * heartbeats alone.
+ * They are for people, and have the votes on signed topology files (sgp/rollout.h). Nothing else is
+ * decided by them: whether a neighbour is alive is decided by its heartbeats alone.
  *
  * On each link a node offers the versions of the rows that have changed since it did so last. A
  * neighbour that has an earlier version wants the row, and gets it. A link is open to rows while it

@@ -197,6 +197,28 @@ Test(rollout, what_was_not_signed_changes_nothing)
         }
 }
 
+Test(rollout, a_copy_has_the_documents_and_the_vote_and_leaves_the_original_alone)
+{
+    struct sgp_rollout *rollout = create();
+    const char *file = NULL;
+    uint64_t stamp;
+    (void)propose(rollout, 1, FILE_A);
+    sgp_rollout_vote(rollout, "no room");
+    (void)take_file(rollout, SGP_ROLLOUT_ACTIVE, 2, "", FILE_B, "ab", NULL);
+    struct sgp_rollout *copy = sgp_rollout_copy(rollout);
+    cr_assert_not_null(copy);
+    const struct sgp_rollout_view view = look(copy);
+    cr_assert(view.proposed == 1 && view.mark == look(rollout).mark);
+    cr_assert(view.vote == SGP_VOTE_REFUSED && strcmp(view.why, "no room") == 0);
+    cr_assert(sgp_rollout_due(copy, &file) == SGP_ROLLOUT_FOLLOW && strcmp(file, FILE_B) == 0);
+    sgp_rollout_activate(copy, SGP_ROLLOUT_ACTIVE);
+    cr_assert(look(copy).active == 2 && look(rollout).active == 0);
+    cr_assert_null(sgp_rollout_text(rollout, SGP_ROLLOUT_ACTIVE, &stamp));
+    sgp_rollout_destroy(rollout);
+    cr_assert(look(copy).active == 2);
+    sgp_rollout_destroy(copy);
+}
+
 Test(rollout, what_was_saved_comes_back)
 {
     struct sgp_rollout *rollout = create(), *again = create(), *other = create();

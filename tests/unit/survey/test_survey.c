@@ -111,6 +111,46 @@ Test(survey, of_equal_stamps_all_nodes_take_one_copy_of_the_best_model)
     sgp_survey_destroy(b);
 }
 
+/* What follows from two signed files of one version is for the rollout, so each is told. */
+Test(survey, of_equal_versions_each_node_is_told_the_other_signed_file)
+{
+    struct sgp_survey *a = survey_about(SGP_SUBJECT_PROPOSED, "a", 3, 0);
+    struct sgp_survey *b = survey_about(SGP_SUBJECT_PROPOSED, "b", 3, 0);
+    uint64_t stamp;
+    (void)sgp_survey_freeze(a, 14, "the file of a");
+    (void)sgp_survey_freeze(b, 14, "the file of b");
+    cr_assert(eq(u32, pull(a, b), 1));
+    (void)sgp_survey_freeze(a, 14, "the file of a");
+    cr_assert(eq(u32, pull(b, a), 1));
+    cr_assert(eq(u32, pull(a, b) + pull(b, a), 0), "and nothing is sent twice");
+    cr_assert(eq(int, sgp_survey_freeze(a, 0, NULL), 0));
+    cr_assert_null(sgp_survey_result(a, &stamp));
+    cr_assert(eq(u32, pull(b, a), 0), "there is none any more");
+    cr_assert(eq(u32, pull(a, b), 1));
+    sgp_survey_destroy(a);
+    sgp_survey_destroy(b);
+}
+
+/* So a result costs its judge once for each answer, whatever a peer sends. */
+Test(survey, an_answer_has_one_result)
+{
+    struct sgp_survey *a = survey_about(SGP_SUBJECT_PROPOSED, "a", 3, 0);
+    struct sgp_arriving arriving = {.answer = 0};
+    struct sgp_bulletin piece = {.kind = SGP_BULLETIN_RESULT,
+        .author = "b",
+        .stamp = 14,
+        .bytes = 5,
+        .digest = sgp_bulletin_digest("first", 5),
+        .text = "first"};
+    cr_assert(eq(int, sgp_survey_piece(a, &arriving, &piece), 1));
+    piece.stamp = 16;
+    piece.text = "other";
+    piece.digest = sgp_bulletin_digest("other", 5);
+    cr_assert(eq(int, sgp_survey_piece(a, &arriving, &piece), SGP_E_PROTOCOL));
+    sgp_arriving_drop(&arriving);
+    sgp_survey_destroy(a);
+}
+
 /* A scaling that was agreed on stays, whatever a member tells. */
 Test(survey, of_equal_versions_the_first_scaling_stays)
 {
