@@ -6,13 +6,13 @@
  *   endpoints.c what each path does, as a table that control.c hands down
  *   readers.c   what onlookers read: copied on the loop thread, rendered off it
  *   reports.c   the reports of all nodes, added up off the loop thread
+ *   rollouts.c  signed topology files: pushed, and shown
  *   invitations.c  invitations to other machines: given, and listed
  *   predict.c   rows from a body to the model's outputs
  *   http.c      a request from its first line to its answer; permissions
  *   metrics.c   views as Prometheus text
  *   extremes.c  the least and greatest figures of all nodes, as Prometheus text
  *   render.c    views as JSON
- *   rollouts.c  signed topology files: pushed, shown
  *   page.c      which rows of the history an answer has
  *
  * Thread: the loop thread, except for the `run` of a struct offload (offload.h). */

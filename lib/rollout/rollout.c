@@ -59,8 +59,11 @@ static bool copy_held(const struct held *held, struct held *ret_held)
         return true;
     if (sgp_document_read(held->text, &ignored, &ret_held->document) < 0)
         return false;
-    ret_held->text = strdup(held->text);
+    const size_t bytes = strlen(held->text) + 1;
+    ret_held->text = malloc(bytes);
     ret_held->recovered = held->recovered;
+    if (ret_held->text != NULL)
+        memcpy(ret_held->text, held->text, bytes);
     return ret_held->text != NULL;
 }
 

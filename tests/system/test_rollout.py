@@ -25,7 +25,7 @@ def ctl(*arguments, text=None):
 
 
 class Rollout(FleetTest):
-    def signed_fleet(self, n=4, phases=None, options=None, own=None, tls=False):
+    def signed_fleet(self, n=4, phases=None, options=None, tls=False):
         """Running nodes whose file two of the administrators a, b and c must sign; r is the recovery key, x nobody's."""
         kind = TlsFleet if tls else fleet.Fleet
         f = self.f = kind(n, phases=RING if n == 4 and phases is None else phases, options=FOREVER)
@@ -37,8 +37,9 @@ class Rollout(FleetTest):
         administrators = {"topology.file": "fleet.signed", "administrators.fleet": "mill", "administrators.threshold": "2",
                           "administrators.keys": " ".join(self.keys[name] for name in "abc"),
                           "administrators.recovery": self.keys["r"]}
+        self.options = {**FOREVER, **administrators, **(options or {})}
         for i in range(n):
-            f.write_configuration(i, {**FOREVER, **administrators, **(options or {})}, (own or {}).get(i, {}))
+            f.write_configuration(i, self.options, {})
         self.first = self.sign("ab", "--fleet", "mill")
         self.keep(self.first, "fleet.signed")
         return f
@@ -177,6 +178,25 @@ class Rollout(FleetTest):
         self.assertNotEqual(f.nodes[3].process.wait(fleet.PATIENCE), 0)
         self.assertIn("event=rollout_learned version=3 later=1", f.nodes[3].log())
         self.assertIn("[data] train: by version 3 of mill this node is a relay", f.nodes[3].log())
+
+    def test_a_neighbour_with_other_administrators_costs_a_line_now_and_then(self):
+        """It shows a version that is later, and gives a document that its own administrator alone has signed."""
+        f = self.signed_fleet()
+        f.write_configuration(3, {**self.options, "topology.file": "other.signed", "administrators.threshold": "1",
+                                  "administrators.keys": self.keys["x"]}, {})
+        self.keep(self.sign("x", "--fleet", "mill", "--number", "9"), "other.signed")
+        f.start()
+        for i in (0, 2):
+            f.wait_log(i, "event=rollout_refused peer=n3 reason=\"version 9: " + self.keys["x"] + " has signed, and is no administrator")
+            self.assertIn("n3: version 9: ", self.rollout(i)["refused_last"])
+        for i in range(4):
+            f.wait_round(i, 200)
+        self.assertEqual(self.push(1, self.sign("ab", "--despite", "n3", after=self.first))[0], 200)
+        self.wait_active(2, range(3))
+        for i in range(3):  # pauses double from 1 s on
+            self.assertLess(f.nodes[i].log().count("event=rollout_refused"), 12)
+            self.assertEqual(self.rollout(i)["fork"], False)
+        self.assertEqual(self.rollout(3)["active"]["version"], 9)
 
     def test_two_files_of_one_version_are_refused_and_shown_by_all_until_a_higher_one(self):
         f = self.started()
