@@ -20,6 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FAREWELL_NS (SGP_SECOND / 2) /* from the use of a version that strikes this node */
+#define FAREWELL_TICK_MS 50u
 #define PAUSES 9u /* SGP_SECOND << this is the longest pause */
 
 _Static_assert(VIEW_HASH_BYTES == SGP_HASH_BYTES, "a hash as sgp/manifest.h writes it");
@@ -28,8 +30,9 @@ _Static_assert(VIEW_SIGNERS_MAX == SGP_MANIFEST_DESPITE_MAX, "nodes that are pas
 _Static_assert(VIEW_VERSIONS_MAX == VERSIONS_MAX, "as store/versions.h keeps");
 
 struct rollouts {
-    sgp_time retry;    /* a version that could not be used is tried again then */
-    uint32_t failures; /* in a row */
+    sgp_time retry;     /* a version that could not be used is tried again then */
+    uint32_t failures;  /* in a row */
+    sgp_time silent_at; /* this node is struck, and falls silent then; 0: it is not */
     /* which nodes of the present file the proposed one has, too; NULL: not known */
     bool *stays;
     uint64_t stays_mark, stays_digest; /* of the proposed and of the present file */
@@ -125,22 +128,44 @@ static void fall_silent(struct daemon *daemon)
                 link_end(link, SGP_E_CLOSED, "the file in use does not name this node");
 }
 
-/* The version that is to be used does not name this node. It is stored, so that a restart does not
- * bring the node back; if it cannot be, the neighbours tell the next process. */
+/* The version that is to be used does not name this node. The node shows it as in use for a moment,
+ * because its neighbours may hear of the votes, or of this version, through this node alone. */
 static void strike(struct daemon *daemon, enum sgp_rollout_slot slot)
 {
-    struct sgp_error error = {0};
-    sgp_rollout_activate(daemon->prepared->rollout, slot);
-    const struct sgp_manifest *manifest =
-        &sgp_rollout_document(daemon->prepared->rollout, SGP_ROLLOUT_ACTIVE)->manifest;
-    daemon->struck = true;
-    fall_silent(daemon);
+    struct sgp_rollout *rollout = daemon->prepared->rollout;
+    sgp_rollout_activate(rollout, slot);
+    daemon->rollouts->silent_at = events_now() + FAREWELL_NS;
     sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
         "event=rollout_struck version=%" PRIu64
-        " reason=\"this version does not name this node, which is silent from now on\"",
-        manifest->version);
-    if (signed_file_keep(daemon->config, daemon->prepared->rollout, &error) < 0)
-        notes_error(daemon, "rollout: %s", error.text);
+        " reason=\"this version does not name this node, which falls silent\"",
+        sgp_rollout_document(rollout, SGP_ROLLOUT_ACTIVE)->manifest.version);
+    documents_changed(daemon);
+}
+
+/* Whether a link is up to a neighbour that does not show the version yet. */
+static bool is_awaited(struct daemon *daemon)
+{
+    const uint64_t active = documents_shown(daemon)->active;
+    struct sgp_fleet_row row;
+    for (uint32_t i = 0; i < daemon->edge_count; i++)
+        if (daemon_peer(daemon, i).state == SGP_LINK_UP &&
+            (!documents_row_of(daemon, daemon->edges[i].peer, &row) || row.rollout_active < active))
+            return true;
+    return false;
+}
+
+/* The version is stored, so that a restart does not bring the node back. If it cannot be, the
+ * neighbours tell the next process. */
+static void part(struct daemon *daemon)
+{
+    (void)documents_settle(daemon);
+    fleet_own_publish(daemon);
+    if (events_now() < daemon->rollouts->silent_at && is_awaited(daemon)) {
+        documents_wake(daemon, FAREWELL_TICK_MS);
+        return;
+    }
+    daemon->struck = true;
+    fall_silent(daemon);
     events_settle(daemon);
 }
 
@@ -202,12 +227,14 @@ static bool act(struct daemon *daemon)
 static void look(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
-    if (daemon->ending || daemon->stopping)
+    if (daemon->ending || daemon->stopping || daemon->struck)
         return;
-    while (documents_settle(daemon) && act(daemon))
+    while (daemon->rollouts->silent_at == 0 && documents_settle(daemon) && act(daemon))
         continue;
-    if (daemon->struck || daemon->ending)
+    if (daemon->rollouts->silent_at != 0) {
+        part(daemon);
         return;
+    }
     fleet_own_publish(daemon);
     documents_ask(daemon);
 }

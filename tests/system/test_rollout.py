@@ -272,6 +272,15 @@ class Rollout(FleetTest):
         self.wait_active(3, [3])
         f.wait_round(3, f.nodes[0].status()["round"])
 
+    def test_all_hear_of_a_version_that_strikes_the_node_between_them(self):
+        f = self.started(phases=[[(0, i) for i in (1, 2, 3)] + [(i, 0) for i in (1, 2, 3)]])
+        self.assertEqual(self.push(1, self.second(present=[1, 2, 3], phases=[[(1, 2), (2, 3), (3, 1)]]))[0], 200)
+        f.wait_state("struck", [0])
+        self.wait_active(2, (1, 2, 3))
+        for i in (1, 2, 3):
+            f.wait_round(i, f.nodes[i].status()["round"] + 20)
+        self.assertEqual(self.inet_sockets(0), set())
+
     def test_a_node_that_was_struck_while_it_was_away_learns_it_by_its_former_key(self):
         f = self.started(tls=True)
         f.nodes[3].end()
