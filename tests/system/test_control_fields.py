@@ -34,8 +34,9 @@ HISTORY = {
     "best_value": type(None),
 }
 PATHS = ["GET /v1/status", "GET /v1/peers", "GET /v1/topology", "GET /v1/history", "GET /v1/scaling", "GET /v1/model",
-         "GET /v1/fleet", "GET /v1/report", "GET /v1/invitations", "GET /metrics", "POST /v1/predict", "POST /v1/evaluate", "POST /v1/evaluate/fleet", "POST /v1/pause",
-         "POST /v1/resume", "POST /v1/checkpoint", "POST /v1/reload", "POST /v1/stop", "POST /v1/reset",
+         "GET /v1/fleet", "GET /v1/report", "GET /v1/invitations", "GET /v1/rollout", "GET /v1/rollout/log", "GET /v1/rollout/document",
+         "GET /metrics", "POST /v1/predict", "POST /v1/evaluate", "POST /v1/evaluate/fleet", "POST /v1/pause",
+         "POST /v1/resume", "POST /v1/checkpoint", "POST /v1/reload", "POST /v1/rollout", "POST /v1/stop", "POST /v1/reset",
          "POST /v1/reset/join", "POST /v1/invite", "POST /v1/leave", "POST /v1/restore"]
 
 
