@@ -142,11 +142,15 @@ class IdleHosts(network.switch.Hosts, IdleFleet):
 def daemons(options, nodes, size, rate=None, **keys):
     """Whole daemons: publish, send, receive, absorb, and all that goes with it; no training."""
     kind = IdleFleet if rate is None else IdleHosts
-    fleet = kind(program(options, "sgpd_idle"), nodes, size, *rounds_of(size, nodes, options.quick, rate), keys)
+    return results_of(kind(program(options, "sgpd_idle"), nodes, size, *rounds_of(size, nodes, options.quick, rate), keys))
+
+
+def results_of(fleet):
+    """Run a fleet of daemons with a stopwatch."""
     try:
         fleet.start()
         results = fleet.figures()
     finally:
         fleet.close()
-    mean = {key: sum(result[key] for result in results) / nodes for key in results[0]}
+    mean = {key: sum(result[key] for result in results) / fleet.n for key in results[0]}
     return {**mean, "seconds": max(result["seconds"] for result in results)}

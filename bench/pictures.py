@@ -206,6 +206,7 @@ DRAWN = {
     "scale": (draw_growth, {}),
     "idle": (draw_cases, {"unit": "% of a core", "axis": "processor time of a node (% of a core)",
                           "wanted": IDLE_WANTED}),
+    "rows": (draw_rounds, {}),
     "accuracy": (draw_cases, {"unit": "s", "axis": "seconds to the accuracy"}),
     "bytes": (draw_cases, {"unit": "s", "axis": "seconds to the accuracy"}),
     "attach": (draw_cases, {"unit": "s", "axis": "seconds"}),

@@ -34,6 +34,20 @@ class Programs(unittest.TestCase):
     def test_daemons_with_a_stopwatch(self):
         self.assert_measured(contenders.daemons(self.options, 2, SIZE))
 
+    def test_daemons_with_and_without_rows(self):
+        """The other node is not heard of, though both exchange shares."""
+        for without in ({}, {"BENCH_WITHOUT_ROWS": "1"}):
+            with self.subTest(without=without), unittest.mock.patch.dict(os.environ, without):
+                f = contenders.IdleFleet(contenders.program(self.options, "sgpd_idle"), 2, SIZE, 10 ** 9, WARMUP, {})
+                self.addCleanup(f.close)
+                f.start()
+                f.wait_round(0, 100)
+                if not without:
+                    f.wait("the row of n1", lambda: f.nodes[0].json("/v1/fleet")["nodes"][1]["age"] is not None)
+                else:
+                    f.wait("twelve ticks", lambda: f.nodes[0].status()["uptime_seconds"] > 3)
+                    self.assertEqual([row["age"] for row in f.nodes[0].json("/v1/fleet")["nodes"]], [None, None])
+
     def test_links_alone(self):
         self.assert_measured(contenders.links(self.options, 2, SIZE))
 
