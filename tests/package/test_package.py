@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -327,23 +328,40 @@ class Host(unittest.TestCase):
         self.assertEqual(self.host.run("systemctl", "list-unit-files", "--no-legend", "sgpd*", check=False).stdout, "")
 
 
+class Unprepared(Bare):
+    """A bare Debian that boots. It has fetched what the package depends on, and installed nothing of it but systemd."""
+
+    def install(self):
+        self.take("here")
+        for name in ("resolv.conf", "hosts"):
+            shutil.copy("/etc/" + name, f"{self.root}/etc/{name}")
+        self.chroot("apt-get", "update", "-qq")
+        self.chroot("apt-get", "install", "-y", "systemd")
+        self.chroot("apt-get", "install", "-y", "--download-only", self.package())
+
+    def package(self):
+        return "/srv/here/" + os.path.basename(files("here")["sgpd"])
+
+
 HOSTS = {"alice": "192.0.2.10", "bob": "192.0.2.11"}
 
 
 @sandbox.once
 def pair():
-    """Two bare hosts with a cable between them, and what each prints for the topology file as its key."""
+    """Two bare hosts with a cable between them, and what each prints for the topology file as its key; and a third one, which is
+    not booted. All fetch packages before they lose the network."""
     files("here")
     hosts, keys = {}, {}
     for name in HOSTS:
         hosts[name] = Bare(None, name)
+    third = Unprepared(None, "carol")
     sandbox.enter(sandbox.NETWORK)
     sandbox.attempt("no cables", "ip", "link", "add", "alice", "type", "veth", "peer", "name", "bob")
     for name, host_ in hosts.items():
         host_.boot()
         host_.plug_in(name, HOSTS[name] + "/24")
         keys[name] = host_.run("sgpctl", "key", "generate", name).stdout
-    return hosts, keys
+    return hosts, keys, third
 
 
 class Pair(unittest.TestCase):
@@ -353,7 +371,7 @@ class Pair(unittest.TestCase):
         return json.loads(pair()[0][name].run("sgpctl", "-n", name, "--json", "status").stdout)
 
     def test_two_hosts_train_to_the_end(self):
-        hosts, keys = pair()
+        hosts, keys, _ = pair()
         lines = [re.sub(r"\[", f'[address="{address}:7311", ', keys[name].strip(), count=1)
                  for name, address in HOSTS.items()]
         topology = "digraph pair {\n  tls=require;\n  " + "\n  ".join(lines) + "\n  alice -> bob; bob -> alice;\n}\n"
@@ -379,6 +397,81 @@ class Pair(unittest.TestCase):
             hosts[name].run("sgpctl", "-n", name, "status", "--check")
             sandbox.tell(f"{name}: {status['state']}, accuracy {status['test_accuracy']:.4f}, {peers[0]['cipher']}")
         self.assertAlmostEqual(sum(status["weight"] for status in statuses.values()), len(HOSTS), delta=1e-9)
+
+
+FIRST, SECOND = "198.51.100.1", "198.51.100.2"
+
+
+class Third(unittest.TestCase):
+    """What FLEET says of a machine that is added. n0 and n1 train on alice; carol's machine is bare, with rows and a cable."""
+
+    def setUp(self):
+        hosts, _, self.carol = pair()
+        self.alice = hosts["alice"]
+        sandbox.call("ip", "link", "add", "second", "type", "veth", "peer", "name", "carol")
+        self.alice.plug_in("second", FIRST + "/24")
+        self.carol.boot()
+        self.carol.plug_in("carol", SECOND + "/24")
+        with tempfile.NamedTemporaryFile("r") as rows:
+            fleet.write_rows(rows.name)
+            text = rows.read()
+        for host_ in (self.alice, self.carol):
+            host_.write("/srv/sgpd/rows.csv", text)
+
+    def start_fleet(self):
+        nodes = {"n0": FIRST + ":7321", "n1": FIRST + ":7322"}
+        lines = [re.sub(r"\[", f'[address="{address}", ', self.alice.run("sgpctl", "key", "generate", name).stdout.strip(), count=1)
+                 for name, address in nodes.items()]
+        self.alice.write("/etc/sgpd/lab.dot", "digraph lab {\n  tls=require;\n  " + "\n  ".join(lines) + "\n  n0 -> n1 -> n0;\n}\n")
+        for name, address in nodes.items():
+            text = container.configuration(name, address).replace("fleet.dot", "lab.dot")
+            self.alice.write(f"/etc/sgpd/{name}.conf", text)
+        self.alice.run("systemctl", "start", *(f"sgpd@{name}" for name in nodes))
+        self.alice.run("sgpctl", "-n", "n0", "wait", "--for", "round:20", "--timeout", "60")
+
+    def row(self):
+        """Of carol's node, as n1 knows it, of which carol's node is no target."""
+        told = json.loads(self.alice.run("sgpctl", "-n", "n1", "--json", "fleet").stdout)
+        return next((row for row in told["nodes"] if row["name"] == "carol"), {"state": None, "round": None})
+
+    def timed(self, *command):
+        began = time.monotonic()
+        said = self.carol.run(*command).stdout
+        sandbox.tell(f"{time.monotonic() - began:.1f} s: {' '.join(command)[:60]}")
+        return said
+
+    def admit(self):
+        """What an administrator does, once the node is pending."""
+        text = self.alice.run("sgpctl", "-n", "n0", "admit", "carol").stdout
+        self.assertIn("// ring, 3 nodes: carol joins", text)
+        self.alice.write("/etc/sgpd/lab.dot", text)
+        self.carol.write("/etc/sgpd/fleet.dot", text)
+        for name in ("n0", "n1"):
+            self.alice.run("sgpctl", "-n", name, "reload")
+
+    def test_a_bare_machine_trains_after_three_commands(self):
+        self.start_fleet()
+        invitation = self.alice.run("sgpctl", "-n", "n0", "invite", "carol").stdout.strip()
+        began = time.monotonic()
+        self.timed("env", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8", "apt-get", "install", "-y", self.carol.package())
+        said = self.timed("sgpctl", "join", "--address", SECOND + ":7321", "--train", "/srv/sgpd/rows.csv", invitation)
+        self.assertIn("carol is pending", said)
+        self.assertIsNone(self.row()["state"])
+        self.admit()
+        self.timed("systemctl", "enable", "--now", "sgpd@carol")
+        fleet.poll("the row of carol", lambda: self.row()["state"] == "training", fleet.PATIENCE, self.logs, 0.1)
+        sandbox.tell(f"{time.monotonic() - began:.1f} s after the first command n1 sees that carol trains")
+        before = self.row()["round"]
+        fleet.poll("her rounds to rise", lambda: self.row()["round"] > before + 20, fleet.PATIENCE, self.logs, 0.1)
+        status = json.loads(self.carol.run("sgpctl", "-n", "carol", "--json", "status").stdout)
+        self.assertEqual((status["state"], status["disagrees"]), ("training", []))
+        peers = json.loads(self.carol.run("sgpctl", "-n", "carol", "--json", "peers").stdout)
+        self.assertEqual({(peer["name"], bool(peer["cipher"])) for peer in peers}, {("n0", True), ("n1", True)})
+        self.assertEqual(self.carol.run("stat", "-c", "%a", "/etc/sgpd/carol.key").stdout[-3:-1], "00")
+
+    def logs(self):
+        hosts = [getattr(self, name) for name in ("alice", "carol") if hasattr(self, name)]
+        return "".join(host_.run("journalctl", "-n", "20", "-o", "cat", check=False).stdout for host_ in hosts if host_.leader)
 
 
 if __name__ == "__main__":
