@@ -236,8 +236,8 @@ void turns_cancel(struct program *program)
     program->late = program->turn_out && !program->finishing;
     program->skipped = program->skipped || program->turn_out;
     program->turn_out = false;
-    if (program->steps > 0)
-        end_steps(program, -ECANCELED);
+    if (program->steps > 0) /* of the steps of this round, some may have been taken */
+        end_steps(program, program->taken > 0 ? 0 : -ECANCELED);
 }
 
 void turns_wait(struct program *program)

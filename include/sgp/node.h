@@ -171,7 +171,7 @@ enum sgp_event_type {
      * (sgp_node_leave_obstacle). */
     SGP_EVENT_LEAVE,
     /* This node has taken its last step. The others continue, and it mixes with them. Ignored
-     * unless its end is open. */
+     * unless its end is open. A TRAIN job may be under way: if it took no step, TRAINED says so. */
     SGP_EVENT_STEPS_END,
     /* message: as many nodes as the file asks for have signed the `ends` and `stop` of its pulse.
      * Only if the file says SGP_TLS_REQUIRE, where no unsigned message proves them. */

@@ -213,7 +213,9 @@ struct sgp_sim_options {
     /* For each node its own number of rounds, in place of `rounds`; >= 1, and 0 for a relay. NULL:
      * all nodes have `rounds`. */
     const sgp_round *node_rounds;
-    bool open; /* the end is open: sgp_sim_command posts SGP_EVENT_STEPS_END to each node */
+    /* The end is open: sgp_sim_command posts SGP_EVENT_STEPS_END to each node. A step that is under
+     * way then is not taken. */
+    bool open;
     bool one_beginning; /* as in struct sgp_node_config; all nodes but the first seek */
     const struct sgp_method *method; /* not NULL */
     uint32_t overlap;                /* as in struct sgp_node_config */

@@ -293,7 +293,9 @@ bool sgp_core_folds(const struct sgp_node *node);
 /* number of turns before the round */
 sgp_round sgp_core_turn(const struct sgp_node *node, sgp_round round);
 sgp_round sgp_core_own_end(const struct sgp_node *node); /* one past its last own turn */
-bool sgp_core_is_relay(const struct sgp_node *node);     /* it takes no steps */
+/* the end of training that this node names if its steps so far are its last */
+sgp_round sgp_core_open_end(const struct sgp_node *node);
+bool sgp_core_is_relay(const struct sgp_node *node); /* it takes no steps */
 /* a relay knows the end once it has heard of one */
 bool sgp_core_knows_end(const struct sgp_node *node);
 const struct sgp_role *sgp_core_role_at(const struct sgp_node *node, sgp_round round);

@@ -98,11 +98,13 @@ static double bequests_held(const struct sgp_node *node)
     return members;
 }
 
-/* If the number of rounds is unlimited, the end moves with the node (sgp_core_own_end). */
+/* An open end moves with the node: with each round, and as soon as steps are taken, so that the
+ * shares that contain them state it. Also with steps that were under way when the program ended. */
 void sgp_core_put_off_end(struct sgp_node *node)
 {
-    if (node->config.open && node->fleet.ends < sgp_core_own_end(node))
-        node->fleet.ends = sgp_core_own_end(node);
+    bool moves = node->config.open || (node->fleet.endless && node->trained);
+    if (moves && node->fleet.ends < sgp_core_open_end(node))
+        node->fleet.ends = sgp_core_open_end(node);
 }
 
 /* Take the weight with which a node begins a cycle, at its present estimate. Mass that it inherited
@@ -141,10 +143,10 @@ static void begin_again(struct sgp_node *node, sgp_round start, sgp_round epoch_
     sgp_core_void_former(node);
     take_weight(node);
     sgp_core_set_round(node, start);
-    sgp_core_put_off_end(node);
     node->round_since = node->now;
     node->passes = 0;
     node->gave = node->trained = false;
+    sgp_core_put_off_end(node);
     node->exact.renewed++;
     struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_RENEWED, node->config.self);
     note->until = start;

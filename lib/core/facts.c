@@ -62,14 +62,6 @@ sgp_round sgp_core_train_end(const struct sgp_node *node)
     return start_from(node, end);
 }
 
-/* The end of this node's own steps, `more` rounds later, at most the end of training. */
-static sgp_round steps_end(const struct sgp_node *node, sgp_round more)
-{
-    sgp_round end = sgp_core_train_end(node);
-    sgp_round own = node->config.open ? end : sgp_core_own_end(node) + more;
-    return own < end ? own : end;
-}
-
 /* The first round whose exchange mixes all steps that were taken before round `end`, unchanged and
  * together with those of all nodes. It is the round of the last steps, if their result is given
  * there, whole, to every target. */
@@ -94,21 +86,55 @@ static sgp_round agrees_at(const struct sgp_node *node, sgp_round end)
     return rounds != SGP_ROUND_NONE ? from + rounds : SGP_ROUND_NONE;
 }
 
+/* The end of training, as an open node names it whose steps so far end at round `steps`. The next
+ * round of each link is promised, which is at most a cycle away, so mixing must not be over before.
+ * The mixing after the end may be so long by itself. */
+static sgp_round open_end(const struct sgp_node *node, sgp_round steps)
+{
+    sgp_round cycle = node->config.topology->rounds_per_cycle, end = steps + 2;
+    sgp_round agrees = node->config.final_cycles > 0 ? agrees_at(node, end) : SGP_ROUND_NONE;
+    return agrees != SGP_ROUND_NONE && agrees > steps + cycle ? end : steps + 1 + cycle;
+}
+
+sgp_round sgp_core_open_end(const struct sgp_node *node)
+{
+    return open_end(node, node->round + (node->trained ? 1 : 0));
+}
+
+/* Whether this node has mixed for a cycle when training ends. At its own pace, it may have done so
+ * alone. */
+static bool has_mixed(const struct sgp_node *node)
+{
+    sgp_round cycle = node->config.topology->rounds_per_cycle;
+    return !node->config.open && !sgp_core_at_own_pace(node) &&
+           sgp_core_own_end(node) + cycle <= sgp_core_train_end(node);
+}
+
+/* The end of the fleet's steps. An open end was named by the node that took the last of them, so
+ * they follow from it (open_end). It may still move until its round. For a node that ended before
+ * the others it may also move later, since that node may be rounds ahead of what it has heard. */
+static sgp_round steps_end(const struct sgp_node *node)
+{
+    sgp_round end = sgp_core_train_end(node), named = node->fleet.ends, steps = named - 2;
+    if (!node->fleet.endless || node->round < end)
+        return end;
+    if (open_end(node, steps) != named)
+        steps = named - 1 - node->config.topology->rounds_per_cycle;
+    return steps < end && steps <= sgp_core_own_end(node) + 1 ? steps : end;
+}
+
 /* One past the last round that this node mixes: until models agree by the file, at most for
  * final_cycles. If the file says when, all nodes count from the end of the fleet's steps, so that
- * they name one round. Otherwise a node that has mixed for a cycle when training ends does not mix
- * again; at its own pace, it may have done so alone. */
+ * they name one round. Otherwise a node that has mixed already does not mix again. */
 static sgp_round mixes_until(const struct sgp_node *node)
 {
-    sgp_round cycle = node->config.topology->rounds_per_cycle, end = sgp_core_train_end(node);
-    sgp_round most = end + (sgp_round)node->config.final_cycles * cycle;
+    sgp_round end = sgp_core_train_end(node);
+    sgp_round most =
+        end + (sgp_round)node->config.final_cycles * node->config.topology->rounds_per_cycle;
     if (node->role->counts_steps) /* all nodes have the owner's model by then */
         return end;
-    /* some steps may have been taken in the round in which an open end was said */
-    sgp_round steps = steps_end(node, node->fleet.endless ? 1 : 0);
-    bool mixed = steps + cycle <= end && !sgp_core_at_own_pace(node);
-    sgp_round agrees = agrees_at(node, node->fleet.endless && !mixed ? steps : end);
-    if (agrees == SGP_ROUND_NONE && mixed)
+    sgp_round agrees = agrees_at(node, steps_end(node));
+    if (agrees == SGP_ROUND_NONE && has_mixed(node))
         return end;
     if (agrees == SGP_ROUND_NONE || agrees > most)
         return most;
@@ -204,21 +230,12 @@ sgp_round sgp_core_turn(const struct sgp_node *node, sgp_round round)
     return turn > 0 ? turn : 0; /* an adopted label may precede the file */
 }
 
-/* How far an open end is away. The next round of each link is promised, which is at most a cycle
- * away, so mixing must not be over before. The mixing after the end may be so long by itself. */
-static sgp_round open_rounds(const struct sgp_node *node)
-{
-    sgp_round cycle = node->config.topology->rounds_per_cycle, end = node->round + 2;
-    sgp_round agrees = node->config.final_cycles > 0 ? agrees_at(node, end) : SGP_ROUND_NONE;
-    return agrees != SGP_ROUND_NONE && agrees > node->round + cycle ? 1 : cycle;
-}
-
 sgp_round sgp_core_own_end(const struct sgp_node *node)
 {
     if (sgp_core_is_relay(node)) /* takes part as long as any node */
         return node->fleet.ends;
     if (node->config.open)
-        return node->round + 1 + open_rounds(node);
+        return sgp_core_open_end(node);
     sgp_round before = sgp_topology_turns(node->config.topology, node->turns.round);
     sgp_round left = node->config.rounds - node->turns.count, each = sgp_core_rounds_of_turn(node);
     left =

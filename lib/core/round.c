@@ -30,9 +30,9 @@ static void take_round(struct sgp_node *node, sgp_round next)
 {
     sgp_round chosen = next_round(node, next);
     sgp_core_set_round(node, chosen);
-    sgp_core_put_off_end(node);
     node->round_since = node->now;
     node->gave = node->trained = node->received_share = false;
+    sgp_core_put_off_end(node);
     node->passes = 0;
     node->unrecorded = true;
     sgp_core_notice(node);
@@ -273,14 +273,20 @@ void sgp_core_enough(struct sgp_node *node)
     node->unrecorded = true;
 }
 
+/* The steps so far are the last of this node. */
+static void close_end(struct sgp_node *node)
+{
+    node->config.rounds = sgp_core_turn(node, node->round) + (node->trained ? 1 : 0);
+    if (node->fleet.ends < sgp_core_own_end(node))
+        node->fleet.ends = sgp_core_own_end(node);
+}
+
 void sgp_core_end_steps(struct sgp_node *node)
 {
     if (!node->config.open)
         return;
     node->config.open = false;
-    node->config.rounds = sgp_core_turn(node, node->round) + (node->trained ? 1 : 0);
-    if (node->fleet.ends < sgp_core_own_end(node))
-        node->fleet.ends = sgp_core_own_end(node);
+    close_end(node);
     node->unrecorded = node->changed = true;
 }
 
@@ -466,6 +472,9 @@ void sgp_core_trained(struct sgp_node *node, int code)
         sgp_core_time_update(node, node->now - node->stage_since);
     sgp_core_enter(node, gave ? SGP_STAGE_GATHER : SGP_STAGE_CREDIT);
     node->trained = code == 0;
+    if (node->fleet.endless && !node->config.open) /* these were under way when it ended */
+        close_end(node);
+    sgp_core_put_off_end(node);
     node->pace.steps = node->now - node->pace.begun;
     node->copy.updates += code == 0;
     node->unrecorded = true;
@@ -541,8 +550,8 @@ static void resume(struct sgp_node *node)
     if (there == node->round)
         return;
     sgp_core_set_round(node, there);
-    sgp_core_put_off_end(node);
     node->gave = node->trained = false;
+    sgp_core_put_off_end(node);
     sgp_core_notice(node);
     node->jumps++;
     (void)sgp_core_note(node, SGP_NOTE_JUMP, node->config.self);

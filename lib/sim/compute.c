@@ -6,6 +6,7 @@
 
 #include "sgp/kernels.h"
 
+#include <errno.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -375,6 +376,8 @@ static void after(struct sgp_sim_host *host, const struct sgp_sim_job *job)
 static void run(struct sgp_sim_host *host, struct sgp_sim_job *job)
 {
     struct sgp_work *work = &job->work;
+    if (job->steps > 0 && job->taken == 0)
+        work->code = -ECANCELED;
     for (uint32_t left = job->taken; left > 0 && sgp_perform_run(&host->performer, work);)
         left--;
 }

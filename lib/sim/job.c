@@ -47,19 +47,32 @@ static void begin_first(struct sgp_sim_host *host)
 bool sgp_sim_job_goes_on(struct sgp_sim_host *host)
 {
     struct sgp_sim_job *job = host->job_first;
-    job->taken = ++host->running.taken;
-    if (job->curtailed || job->taken >= job->steps)
+    job->taken = host->running.taken += job->cancelled ? 0 : 1;
+    if (job->cancelled || job->curtailed || job->taken >= job->steps)
         return false;
     await_step(host);
     return true;
 }
 
-void sgp_sim_curtail(void *context)
+static struct sgp_sim_job *find_steps(const struct sgp_sim_host *host)
 {
-    struct sgp_sim_host *host = context;
     struct sgp_sim_job *job = host->job_first;
     while (job != NULL && job->steps == 0)
         job = job->next;
+    return job;
+}
+
+void sgp_sim_cancel(struct sgp_sim_host *host)
+{
+    struct sgp_sim_job *job = find_steps(host);
+    if (job != NULL)
+        job->cancelled = true;
+}
+
+void sgp_sim_curtail(void *context)
+{
+    struct sgp_sim_host *host = context;
+    struct sgp_sim_job *job = find_steps(host);
     if (job != NULL)
         job->curtailed = true;
     else

@@ -40,6 +40,8 @@ static void host_entry(struct sgp_sim *sim, const struct sgp_queue_entry *entry,
         if (detail == host->life)
             sgp_sim_job_done(host);
     } else if (!host->dead && (kind != SGP_SIM_START || detail == host->life)) {
+        if (kind == SGP_SIM_COMMAND && detail == SGP_EVENT_STEPS_END)
+            sgp_sim_cancel(host);
         struct sgp_event event = {
             .type = kind == SGP_SIM_START ? SGP_EVENT_START : (enum sgp_event_type)detail};
         sgp_sim_post(sim, host, &event);

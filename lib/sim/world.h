@@ -90,6 +90,7 @@ struct sgp_sim_job {
     uint32_t steps; /* of TRAIN; 0: another job, which takes no time */
     uint32_t taken;
     bool curtailed;           /* the present step is the last */
+    bool cancelled;           /* the present step is not taken */
     bool of_cycle;            /* PUBLISH: the first of an exact cycle; MEASURE: its last round */
     bool checks, compensated; /* ABSORB of an owner at its own pace: see struct sgp_sim_step */
     uint32_t worker;          /* see struct sgp_sim_step */
@@ -618,6 +619,8 @@ struct sgp_sim_job *sgp_sim_take_job(struct sgp_sim_host *host);
 /* A step of the first job has ended. True: there is another one. */
 bool sgp_sim_job_goes_on(struct sgp_sim_host *host);
 void sgp_sim_curtail(void *context);
+/* The program has ended: of the steps under way, those that it has not taken are left out. */
+void sgp_sim_cancel(struct sgp_sim_host *host);
 void sgp_sim_end_job(struct sgp_sim_host *host, struct sgp_sim_job *job);
 void sgp_sim_drop_jobs(struct sgp_sim_host *host);
 void sgp_sim_free_jobs(struct sgp_sim *sim); /* of all finished ones */

@@ -191,13 +191,13 @@ Test(sim_vectors, programs_begin_and_end_with_few_vectors)
 {
     expect_programs(4, false, 2);
     expect_programs(4, true, 2);
-    expect_programs(8, false, 3);
-    expect_programs(8, true, 3);
+    expect_programs(8, false, 2);
+    expect_programs(8, true, 2);
+    expect_programs(16, false, 3);
 }
 
-/* The messages of programs, of which the first `early` end in round 12, and all others in round
- * 40. */
-static uint64_t messages_of(const char *family, uint32_t nodes, uint32_t early)
+/* Programs, of which the first `early` end in round 12, and all others in round `end`. */
+static struct fleet *run_programs(const char *family, uint32_t nodes, uint32_t early, sgp_round end)
 {
     struct fleet *fleet = fleet_of(family, nodes);
     fleet->options.open = true;
@@ -205,11 +205,18 @@ static uint64_t messages_of(const char *family, uint32_t nodes, uint32_t early)
     fleet->watched = 1;
     fleet_open(fleet);
     for (uint32_t i = 0; i < nodes; i++)
-        cr_assert(zero(int, sgp_sim_command(fleet->sim, (i < early ? 1250 : 4050) * SGP_MILLISECOND,
-                                i, SGP_EVENT_STEPS_END)));
+        cr_assert(zero(
+            int, sgp_sim_command(fleet->sim, (i < early ? 1250 : 50 + 100 * end) * SGP_MILLISECOND,
+                     i, SGP_EVENT_STEPS_END)));
     cr_assert(
         zero(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error)), "%s", fleet->error.text);
     expect_agreed(fleet);
+    return fleet;
+}
+
+static uint64_t messages_of(const char *family, uint32_t nodes, uint32_t early)
+{
+    struct fleet *fleet = run_programs(family, nodes, early, 40);
     uint64_t messages = fleet_summary(fleet).messages;
     fleet_destroy(fleet);
     return messages;
@@ -227,6 +234,36 @@ Test(sim_vectors, programs_that_have_ended_name_no_end_in_every_round)
             cr_expect(le(u64, apart, together * 13 / 10), "%s of %u: %llu, together %llu",
                 families[f], nodes, (unsigned long long)apart, (unsigned long long)together);
         }
+}
+
+static void expect_last(
+    const char *family, uint32_t nodes, uint32_t early, sgp_round end, sgp_round last)
+{
+    struct fleet *fleet = run_programs(family, nodes, early, end);
+    cr_expect(zero(u32, fleet->notes[SGP_NOTE_MIXES]), "%s of %u, %u early", family, nodes, early);
+    for (uint32_t i = 0; i < nodes; i++) {
+        struct sgp_node_status status;
+        sgp_node_status(sgp_sim_node(fleet->sim, i), &status);
+        cr_expect(eq(i64, status.round, last), "%s of %u, %u early", family, nodes, early);
+    }
+    fleet_destroy(fleet);
+}
+
+/* Programs with unlike numbers of batches end apart. None asks for more mixing. */
+Test(sim_vectors, programs_that_end_apart_have_one_end)
+{
+    static const char *const families[] = {"one-peer-exponential", "base"};
+    for (size_t f = 0; f < 2; f++) {
+        expect_last(families[f], 4, 1, 13, 15);
+        expect_last(families[f], 4, 3, 13, 15);
+        expect_last(families[f], 4, 3, 20, 23);
+        expect_last(families[f], 8, 1, 13, 15);
+        expect_last(families[f], 8, 7, 13, 15);
+        expect_last(families[f], 8, 1, 14, 18);
+        expect_last(families[f], 8, 7, 14, 18);
+        expect_last(families[f], 16, 1, 13, 16);
+        expect_last(families[f], 16, 1, 20, 25);
+    }
 }
 
 /* ---- the first parameters ---- */
