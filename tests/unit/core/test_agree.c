@@ -327,6 +327,34 @@ Test(agree, a_paused_node_that_had_finished_mixes_with_the_others_when_it_is_res
     close_desk(&desk);
 }
 
+/* n1 asks for more mixing and stops. Nothing is left to mix with, or to hear. */
+Test(agree, one_that_has_finished_finishes_again_when_the_last_to_mix_leaves)
+{
+    struct desk desk;
+    come_to_the_end(&desk, 0);
+    sketched(&desk, 2);
+    say_end(&desk, SGP_NODE_FINISHED, 2, 0);
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED));
+    struct sgp_pulse pulse = pulse_at(0, 3);
+    pulse.state = SGP_NODE_SETTLING;
+    struct sgp_message asks = {.type = SGP_BEAT, .pulse = pulse, .beat = {.mixes = 6}};
+    say(&desk, 1, SGP_OUT, asks);
+    say(&desk, 1, SGP_IN, asks);
+    cr_assert(eq(i64, status_of(&desk).last_round, 6));
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_SETTLING));
+    pulse.state = SGP_NODE_DRAINING;
+    struct sgp_message goodbye = {.type = SGP_GOODBYE,
+        .pulse = pulse,
+        .goodbye = {.reason = SGP_REASON_LEAVING, .text = "stopped"}};
+    say(&desk, 1, SGP_OUT, goodbye);
+    say(&desk, 1, SGP_IN, goodbye);
+    for (int i = 0; i < 10; i++)
+        post_type(&desk, SGP_EVENT_TICK);
+    cr_assert(eq(i64, status_of(&desk).round, 6));
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED));
+    close_desk(&desk);
+}
+
 /* A hostile neighbour asks for mixing without end, and an honest one whose file has a longer cycle for more
  * than this node's file allows: it gets as much as that. */
 Test(agree, a_last_round_beyond_all_mixing_is_cut_and_not_refused)
