@@ -171,6 +171,34 @@ static void forget_held(struct sgp_sim *sim, const struct sgp_sim_host *host)
 
 /* ---- a process that starts ---- */
 
+static bool owes(const struct sgp_node *node, const struct sgp_account *debt)
+{
+    for (uint32_t i = 0; i < sgp_node_debt_count(node); i++) {
+        const struct sgp_account *other = sgp_node_debt(node, i);
+        if (other->number == debt->number &&
+            other->source_incarnation == debt->source_incarnation &&
+            other->target_incarnation == debt->target_incarnation &&
+            strcmp(other->source, debt->source) == 0 && strcmp(other->target, debt->target) == 0)
+            return true;
+    }
+    return false;
+}
+
+void sgp_sim_check_debts(
+    struct sgp_sim *sim, const struct sgp_sim_host *host, const struct sgp_node *next)
+{
+    for (uint32_t i = 0; i < sgp_node_debt_count(host->node); i++) {
+        const struct sgp_account *debt = sgp_node_debt(host->node, i);
+        int64_t source = sgp_topology_find(sim->topology, debt->source);
+        int64_t target = sgp_topology_find(sim->topology, debt->target);
+        if (source < 0 || target < 0 || owes(next, debt))
+            continue;
+        struct sgp_sim_link *in = sgp_sim_link_of(&sim->hosts[target], (uint32_t)source, SGP_IN);
+        in->unowed = debt->number;
+        in->unowed_incarnation = debt->source_incarnation;
+    }
+}
+
 void sgp_sim_check_forget(struct sgp_sim *sim, struct sgp_sim_host *host)
 {
     for (uint32_t i = host->out_count; i < host->link_count; i++)

@@ -111,6 +111,7 @@ static int begin_again(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
     resume(host, &rebirth.restart, trainer);
     sim->summary.exact += rebirth.restart.exact;
     sim->summary.restored += rebirth.restores;
+    sgp_sim_check_debts(sim, host, node);
     sgp_node_destroy(host->node);
     host->trainer->methods->destroy(host->trainer);
     host->node = host->driver.node = node;

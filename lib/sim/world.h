@@ -297,6 +297,9 @@ struct sgp_sim_link {
     uint32_t holder, before_holder;
     /* OUT: number of a share on record that is owed to the target's previous process */
     uint64_t owed_before;
+    /* IN: number of a share that an heir owed on behalf of the source until its ledger was lost,
+     * and the source's incarnation. The share may still be on its way. */
+    uint64_t unowed, unowed_incarnation;
     /* OUT: weight that the target has accepted while the source still owes it */
     double weight_unseen;
     uint32_t snapshot; /* OUT: snapshot of the share accepted last */
@@ -728,6 +731,9 @@ void sgp_sim_check_unowned(struct sgp_sim_host *host);
 /* The parameters of a checkpoint that is called exact must equal those with which the last process
  * died. */
 void sgp_sim_check_exact(struct sgp_sim *sim, struct sgp_sim_host *host);
+/* The next process of a host, whose core is `next`, may not know the debts of the former one. */
+void sgp_sim_check_debts(
+    struct sgp_sim *sim, const struct sgp_sim_host *host, const struct sgp_node *next);
 /* A host restarts without its record. Its weight is gone, it has weight 1, and other hosts still
  * owe it what they owed. */
 void sgp_sim_check_forget(struct sgp_sim *sim, struct sgp_sim_host *host);
