@@ -24,6 +24,8 @@
 #define ASKS_MAX 16u /* number of doublings */
 /* cycles of mixing in one request; from then on each request must halve the distance */
 #define PATIENCE_CYCLES 64
+/* a beat may have been on its way when the peer was told of a last round, and the next replies */
+#define BEATS_OF_REPLY 2
 
 /* ---- what is said ---- */
 
@@ -87,6 +89,8 @@ struct sgp_verdict sgp_core_beat(
     struct sgp_core_link *other = sgp_core_find(node, link->peer, back);
     if (node->state != SGP_NODE_FINISHED || !says_the_same(&link->end.ended, beat))
         node->ending.judges = true;
+    if (link->end.replies < BEATS_OF_REPLY)
+        link->end.replies++;
     link->end.ended = *beat;
     if (other != NULL) /* the beat describes the peer, not one link */
         other->end.ended = *beat;
@@ -200,6 +204,21 @@ const struct sgp_core_link *sgp_core_not_ended(const struct sgp_node *node)
 {
     SGP_EACH_LINK (link, node) {
         if (!link->retired && sgp_core_is_waited_for(link) && !sgp_core_has_ended(node, link))
+            return link;
+    }
+    return NULL;
+}
+
+const struct sgp_core_link *sgp_core_not_following(const struct sgp_node *node)
+{
+    sgp_round last = sgp_core_last(node);
+    bool mixes =
+        !node->role->counts_steps && !node->role->unique && node->round >= sgp_core_train_end(node);
+    for (uint32_t i = 0; mixes && i < node->layout.link_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
+        bool follows = link->pulse.state != SGP_NODE_FINISHED || link->end.ended.mixes >= last;
+        bool replied = link->end.named >= last && link->end.replies >= BEATS_OF_REPLY;
+        if (sgp_core_is_up(link) && !link->liveness.absent && !follows && !replied)
             return link;
     }
     return NULL;

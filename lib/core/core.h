@@ -535,6 +535,9 @@ struct sgp_verdict sgp_core_beat(
  * NULL. */
 bool sgp_core_has_ended(const struct sgp_node *node, const struct sgp_core_link *link);
 const struct sgp_core_link *sgp_core_not_ended(const struct sgp_node *node);
+/* Before a round of mixing: the first finished neighbour that is yet to hear of this node's last
+ * round, or to reply; or NULL. */
+const struct sgp_core_link *sgp_core_not_following(const struct sgp_node *node);
 /* |z - z'|, and the same relative to the longer of the two. Both NaN if not known. */
 double sgp_core_distance(
     const struct sgp_node *node, const struct sgp_core_link *link, double *ret_relative);

@@ -90,6 +90,10 @@ static void fill_waiting(struct sgp_node *node, struct sgp_node_status *status)
         status->waiting = SGP_WAITING_BEGINNING;
         if (link != NULL)
             break;
+        link = sgp_core_not_following(node);
+        status->waiting = SGP_WAITING_END;
+        if (link != NULL)
+            break;
         link = sgp_core_cannot_begin(node);
         status->waiting = link != NULL ? SGP_WAITING_CYCLE : SGP_WAITING_NOTHING;
         if (sgp_core_rests_until(node) > node->now)

@@ -104,6 +104,7 @@ static void disconnect(struct sgp_node *node, struct sgp_core_link *link)
         sgp_core_forget_unsent(node, link);
     link->end.told = false;
     link->end.named = 0;
+    link->end.replies = 0;
     link->bequest.declined = false;
     link->bequest.handed = 0;
     sgp_core_unstage(node, link);

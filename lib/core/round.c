@@ -419,7 +419,7 @@ static void begin(struct sgp_node *node)
         return;
     }
     if (sgp_core_not_begun(node) != NULL || sgp_core_cannot_begin(node) != NULL ||
-        lacks_estimate(node))
+        lacks_estimate(node) || sgp_core_not_following(node) != NULL)
         return;
     node->config.one_beginning = false;
     if (sgp_core_awaits_mass_until(node) > node->now || sgp_core_rests_until(node) > node->now)

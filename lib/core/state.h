@@ -145,6 +145,7 @@ struct sgp_core_link {
         struct sgp_beat ended; /* what the latest beat said */
         bool told;       /* this connection has told the peer that this node's rounds are over */
         sgp_round named; /* the last round that this connection has told the peer; 0: none yet */
+        uint8_t replies; /* beats that came since then, up to what agree.c needs */
     } end;
 
     struct { /* IN: seek.c, estimate.c; receive.c: it is over */
