@@ -10,7 +10,7 @@
 json_t *ctl_topology_json(const struct sgp_topology *topology);
 
 /* Whether a file, which standard input is not, is a signed document; and the topology file within
- * one, if somebody has signed it and all signatures hold (topology_sign.c). Whether the signers are
+ * one, if somebody has signed it and all signatures hold (document.c). Whether the signers are
  * administrators is not known here. The caller destroys *ret_topology. */
 bool ctl_is_document(const char *path);
 enum ctl_exit ctl_read_signed_topology(

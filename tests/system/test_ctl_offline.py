@@ -480,6 +480,58 @@ def test_what_cannot_be_signed_is_told():
             assert reason in err and err.count("\n") == 1, (arguments, err)
 
 
+def test_a_signer_sees_what_is_signed():
+    """On standard error, before the key signs: the words of the manifest, and what changes if the predecessor is given."""
+    with tempfile.TemporaryDirectory() as directory:
+        files, hashes = signing(directory, "a", "b")
+        ring = generate("ring", 4, "--address", "192.0.2.1:7000+")
+        out, err = ctl("topology", "sign", "-", "--fleet", "mill", "--key", files[0], text=ring)
+        path = os.path.join(directory, "1.signed")
+        pathlib.Path(path).write_text(out, encoding="ascii")
+        assert {"fleet        mill", "version      1", "predecessor  -", "signers      -"} <= {*err.splitlines()}, err
+        said = json.loads(ctl("topology", "verify", path, "--json")[0])
+        moved = ring.replace("192.0.2.1:7003", "192.0.2.66:7003")
+        second, err = ctl("topology", "sign", "-", "--after", path, "--key", files[0], text=moved)
+        for line in ("version      2", "predecessor  " + said["manifest"], "changed      n3",
+                     '-  n3 [address="192.0.2.1:7003"];', '+  n3 [address="192.0.2.66:7003"];'):
+            assert line in err.splitlines(), (line, err)
+        # the second signer, to whom the document was given
+        both, err = ctl("topology", "sign", "-", "--after", path, "--key", files[1], text=second)
+        for line in ("version      2", "signers      " + hashes[0], '+  n3 [address="192.0.2.66:7003"];'):
+            assert line in err.splitlines(), (line, err)
+        assert '+  n3 [address="192.0.2.66:7003"];' in ctl("topology", "verify", "-", "--after", path, text=both)[0]
+        out, err = ctl("topology", "sign", "-", "--after", path, "--key", files[1], "--json", text=second)
+        answer = json.loads(out)
+        assert err == "" and (answer["changed"], answer["added"], answer["struck"]) == (["n3"], [], []), (out, err)
+        assert answer["signers"] == hashes and answer["document"] + "\n" == both, answer
+
+
+def test_nothing_is_signed_that_somebody_has_changed():
+    with tempfile.TemporaryDirectory() as directory:
+        files, _ = signing(directory, "a", "b")
+        ring = generate("ring", 4)
+        first = ctl("topology", "sign", "-", "--fleet", "mill", "--key", files[0], text=ring)[0]
+        other = ctl("topology", "sign", "-", "--fleet", "mill", "--key", files[0], text=ring + "\n")[0]
+        barn = ctl("topology", "sign", "-", "--fleet", "barn", "--key", files[0], text=ring)[0]
+        paths = {}
+        for name, text in (("first", first), ("other", other), ("barn", barn), ("forged", first.replace("version=1", "version=5"))):
+            paths[name] = os.path.join(directory, name)
+            pathlib.Path(paths[name]).write_text(text, encoding="ascii")
+        second = ctl("topology", "sign", "-", "--after", paths["first"], "--key", files[0], text=ring)[0]
+        key = ("--key", files[1])
+        wrong = "is wrong; somebody has changed the document"
+        for text, options, reason in (
+                (second.replace("version=2", "version=3"), (), wrong),
+                (second.replace("fleet=mill", "fleet=barn"), (), wrong),
+                (second, ("--after", paths["forged"]), wrong),
+                (ring, ("--after", paths["forged"]), wrong),
+                (second, ("--after", paths["other"]), "it was made for the version "),
+                (second, ("--after", paths["barn"]), "it is of the fleet mill, and " + paths["barn"] + " is of barn")):
+            for command in (("sign", "-", *options, *key), *((("verify", "-", *options),) if text != ring else ())):
+                out, err = ctl("topology", *command, text=text, status=6)
+                assert out == "" and reason in err and err.count("\n") == 1, (command, out, err)
+
+
 def test_a_group_of_commands_has_help_and_a_misspelt_one_a_suggestion():
     out = ctl("key", "--help")[0]
     assert "key generate" in out and "key show" in out and "simulate" not in out, out
