@@ -71,13 +71,14 @@ extern const struct ctl_command ctl_status_command, ctl_peers_command, ctl_topol
     ctl_leave_command, ctl_evaluate_command, ctl_report_command, ctl_predict_command,
     ctl_export_command, ctl_card_command, ctl_topology_check_command, ctl_topology_show_command,
     ctl_topology_generate_command, ctl_topology_sign_command, ctl_topology_verify_command,
-    ctl_key_generate_command, ctl_key_show_command, ctl_scaling_command, ctl_scaling_show_command,
-    ctl_scaling_export_command, ctl_simulate_command, ctl_compare_command, ctl_run_command,
-    ctl_launch_command, ctl_replay_command, ctl_reset_command, ctl_token_restore_command,
-    ctl_config_schedule_command, ctl_config_new_command, ctl_data_describe_command,
-    ctl_data_statistics_command, ctl_history_command, ctl_fleet_command, ctl_dashboard_command,
-    ctl_plan_privacy_command, ctl_invite_command, ctl_join_command, ctl_admit_command,
-    ctl_up_command, ctl_supervise_command;
+    ctl_topology_push_command, ctl_topology_rollback_command, ctl_topology_log_command,
+    ctl_topology_diff_command, ctl_key_generate_command, ctl_key_show_command, ctl_scaling_command,
+    ctl_scaling_show_command, ctl_scaling_export_command, ctl_simulate_command, ctl_compare_command,
+    ctl_run_command, ctl_launch_command, ctl_replay_command, ctl_reset_command,
+    ctl_token_restore_command, ctl_config_schedule_command, ctl_config_new_command,
+    ctl_data_describe_command, ctl_data_statistics_command, ctl_history_command, ctl_fleet_command,
+    ctl_dashboard_command, ctl_plan_privacy_command, ctl_invite_command, ctl_join_command,
+    ctl_admit_command, ctl_up_command, ctl_supervise_command;
 
 /* ---- arguments (options.c) ---- */
 
@@ -95,6 +96,10 @@ struct ctl_given {
  * CTL_DONE, or CTL_USAGE after reporting the error. */
 enum ctl_exit ctl_options_take(struct ctl *ctl, int *argc, char **argv, struct ctl_given *given,
     size_t count, int least, int most);
+
+/* The next value of an option that repeats, from argv[*at] on; NULL: there is none. Called before
+ * ctl_options_take, which keeps the last value alone. */
+const char *ctl_option_next(int argc, char **argv, const char *name, int *at);
 
 /* The value of a given option as a number in least..most. If the option is not given, *ret_number
  * is unchanged. */

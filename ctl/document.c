@@ -286,7 +286,7 @@ static enum ctl_exit ask(struct ctl *ctl, const char *question)
     (void)fprintf(stderr, "%s [y/N] ", question);
     if (fgets(answer, sizeof answer, stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y'))
         return CTL_DONE;
-    return ctl_fail(ctl, CTL_FAILED, "nothing was signed");
+    return ctl_fail(ctl, CTL_FAILED, "nothing was changed");
 }
 
 enum ctl_exit ctl_document_confirm(

@@ -8,14 +8,9 @@
 enum ctl_exit launch_take_settings(struct ctl *ctl, int argc, char **argv, struct launch_plan *plan)
 {
     enum ctl_exit status = CTL_DONE;
-    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0 && status == CTL_DONE; i++) {
-        const char *text = NULL;
-        if (strncmp(argv[i], "--set=", 6) == 0)
-            text = argv[i] + 6;
-        else if (strcmp(argv[i], "--set") == 0 && i + 1 < argc)
-            text = argv[++i];
-        if (text == NULL)
-            continue;
+    const char *text;
+    int at = 0;
+    while (status == CTL_DONE && (text = ctl_option_next(argc, argv, "--set", &at)) != NULL) {
         char label[128], section[64], key[64];
         const char *dot = strchr(text, '.'), *equals = strchr(text, '=');
         if (dot == NULL || equals == NULL || dot > equals || dot == text || equals == dot + 1)

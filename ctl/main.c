@@ -22,13 +22,14 @@ static const struct ctl_command *const commands[] = {&ctl_status_command, &ctl_p
     &ctl_checkpoint_command, &ctl_reload_command, &ctl_evaluate_command, &ctl_report_command,
     &ctl_predict_command, &ctl_export_command, &ctl_card_command, &ctl_topology_check_command,
     &ctl_topology_show_command, &ctl_topology_generate_command, &ctl_topology_sign_command,
-    &ctl_topology_verify_command, &ctl_key_generate_command, &ctl_key_show_command,
-    &ctl_scaling_command, &ctl_scaling_show_command, &ctl_scaling_export_command,
-    &ctl_simulate_command, &ctl_compare_command, &ctl_run_command, &ctl_launch_command,
-    &ctl_up_command, &ctl_supervise_command, &ctl_replay_command, &ctl_token_restore_command,
-    &ctl_config_new_command, &ctl_config_schedule_command, &ctl_plan_privacy_command,
-    &ctl_data_describe_command, &ctl_data_statistics_command, &ctl_invite_command,
-    &ctl_join_command, &ctl_admit_command};
+    &ctl_topology_verify_command, &ctl_topology_push_command, &ctl_topology_rollback_command,
+    &ctl_topology_log_command, &ctl_topology_diff_command, &ctl_key_generate_command,
+    &ctl_key_show_command, &ctl_scaling_command, &ctl_scaling_show_command,
+    &ctl_scaling_export_command, &ctl_simulate_command, &ctl_compare_command, &ctl_run_command,
+    &ctl_launch_command, &ctl_up_command, &ctl_supervise_command, &ctl_replay_command,
+    &ctl_token_restore_command, &ctl_config_new_command, &ctl_config_schedule_command,
+    &ctl_plan_privacy_command, &ctl_data_describe_command, &ctl_data_statistics_command,
+    &ctl_invite_command, &ctl_join_command, &ctl_admit_command};
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)
 
 static enum ctl_exit print_version(const struct ctl *ctl)

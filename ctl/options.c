@@ -69,6 +69,21 @@ enum ctl_exit ctl_options_take(struct ctl *ctl, int *argc, char **argv, struct c
     return require(ctl, given, count);
 }
 
+const char *ctl_option_next(int argc, char **argv, const char *name, int *at)
+{
+    const size_t length = strlen(name);
+    while (*at < argc && strcmp(argv[*at], "--") != 0) {
+        const char *argument = argv[(*at)++];
+        if (strncmp(argument, name, length) != 0)
+            continue;
+        if (argument[length] == '=')
+            return argument + length + 1;
+        if (argument[length] == '\0' && *at < argc)
+            return argv[(*at)++];
+    }
+    return NULL;
+}
+
 enum ctl_exit ctl_option_u64(struct ctl *ctl, const struct ctl_given *option, uint64_t least,
     uint64_t most, uint64_t *ret_number)
 {

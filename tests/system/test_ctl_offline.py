@@ -506,6 +506,23 @@ def test_a_signer_sees_what_is_signed():
         assert answer["signers"] == hashes and answer["document"] + "\n" == both, answer
 
 
+def test_on_a_terminal_it_asks_before_the_key_signs():
+    with tempfile.TemporaryDirectory() as directory:
+        (key,), _ = signing(directory, "a")
+        path = os.path.join(directory, "ring.dot")
+        pathlib.Path(path).write_text(generate("ring", 3), encoding="ascii")
+        for answer, options, status in (("n", (), 1), ("", (), 1), ("y", (), 0), ("", ("--yes",), 0)):
+            reader, terminal = os.openpty()
+            os.write(reader, answer.encode() + b"\n")
+            done = subprocess.run([SGPCTL, "topology", "sign", path, "--fleet", "mill", "--key", key, *options], stdin=terminal,
+                                  stdout=subprocess.PIPE, stderr=terminal, timeout=60, check=False)
+            os.close(terminal)
+            said = os.read(reader, 4096).decode()
+            os.close(reader)
+            assert done.returncode == status and (done.stdout != b"") == (status == 0), (answer, options, done, said)
+            assert ("Sign this? [y/N]" in said) == (options == ()), (answer, options, said)
+
+
 def test_nothing_is_signed_that_somebody_has_changed():
     with tempfile.TemporaryDirectory() as directory:
         files, _ = signing(directory, "a", "b")
@@ -742,7 +759,8 @@ def test_every_command_has_help():
                 .split("\n\n")[0].splitlines()]
     assert {"status", "peers", "fleet", "history", "topology", "metrics", "dashboard", "wait", "watch", "pause", "resume", "stop", "leave", "reset",
             "checkpoint", "reload", "evaluate", "report", "predict", "export", "card", "topology check", "topology show",
-            "topology generate", "topology sign", "topology verify", "key generate", "key show", "scaling", "scaling show", "scaling export", "simulate", "compare", "run", "launch", "up", "supervise", "replay", "token restore",
+            "topology generate", "topology sign", "topology verify", "topology push", "topology rollback", "topology log", "topology diff",
+            "key generate", "key show", "scaling", "scaling show", "scaling export", "simulate", "compare", "run", "launch", "up", "supervise", "replay", "token restore",
             "config new", "config schedule", "plan-privacy", "data describe", "data statistics", "invite", "join", "admit"} == set(commands), commands
     for command in commands:
         out, err = ctl(*command.split(), "--help")

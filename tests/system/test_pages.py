@@ -116,7 +116,7 @@ def test_bash_offers_them():
                 assert set(option["words"].split()) == bash("sgpctl", *words.split(), option["name"], ""), option
         if command["choice"]:
             assert {choice["word"] for choice in command["choice"]} == bash("sgpctl", *words.split(), ""), words
-    assert bash("sgpctl", "topology", "") == {"check", "show", "generate", "sign", "verify"}
+    assert bash("sgpctl", "topology", "") == {"check", "show", "generate", "sign", "verify", "push", "rollback", "log", "diff"}
     with tempfile.TemporaryDirectory() as folder:
         open(os.path.join(folder, "fleet.dot"), "w").close()
         for line in (("topology", "check"), ("simulate",), ("simulate", "x.dot", "--trace"), ("-s",)):

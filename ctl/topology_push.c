@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `sgpctl topology push` and `topology rollback`: give a signed version to the daemon, which passes
+ * it on, and wait until it is in use. The daemon judges the signatures, and nodes vote. */
+#include "rollout.h"
+
+#include "sgp/dot.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define POLL_NS 200000000
+#define PATIENCE_SECONDS 60.0
+
+struct push {
+    const char *path; /* of the file, for messages */
+    const char *key_paths[SGP_MANIFEST_SIGNERS_MAX];
+    const char *despite[SGP_MANIFEST_DESPITE_MAX];
+    size_t key_count, despite_count;
+    double timeout;
+    bool yes, waits;
+
+    struct sgp_key *keys[SGP_MANIFEST_SIGNERS_MAX];
+    struct sgp_document document;
+    struct sgp_topology *topology; /* of the file that is pushed */
+    uint64_t active;               /* the version that was in use before */
+    json_t *told;                  /* the vote of each node that a person was told */
+};
+
+/* ---- options ---- */
+
+enum { SIGN, DESPITE, TIMEOUT, NO_WAIT, YES, OPTIONS };
+
+static const struct ctl_option options[] = {[SIGN] = {"--sign", .value = "KEY", .repeats = true,
+                                                .summary = "sign with the secret key in this file"},
+    [DESPITE] = {"--despite", .value = "NODE,...", .repeats = true,
+        .summary = "nodes whose acceptance is not waited for"},
+    [TIMEOUT] = {"--timeout", .value = "S",
+        .summary = "end the waiting with 5 after S seconds (60); what was pushed stays proposed"},
+    [NO_WAIT] = {"--no-wait", .summary = "end once the daemon has taken the document"},
+    [YES] = {"--yes", .summary = "on a terminal, do not ask before"},
+    [OPTIONS] = {0}};
+
+static enum ctl_exit take_values(struct ctl *ctl, int argc, char **argv, const char *name,
+    size_t most, const char **values, size_t *ret_count)
+{
+    int at = 0;
+    const char *value;
+    while ((value = ctl_option_next(argc, argv, name, &at)) != NULL) {
+        if (*ret_count == most)
+            return ctl_usage(ctl, "%s was given more than %zu times", name, most);
+        values[(*ret_count)++] = value;
+    }
+    return CTL_DONE;
+}
+
+static enum ctl_exit take_options(struct ctl *ctl, int *argc, char **argv, struct push *push)
+{
+    struct ctl_given given[OPTIONS] = {0};
+    enum ctl_exit status = take_values(ctl, *argc, argv, options[SIGN].name,
+        SGP_MANIFEST_SIGNERS_MAX, push->key_paths, &push->key_count);
+    if (status == CTL_DONE)
+        status = take_values(ctl, *argc, argv, options[DESPITE].name, SGP_MANIFEST_DESPITE_MAX,
+            push->despite, &push->despite_count);
+    if (status == CTL_DONE)
+        status = ctl_options_take(ctl, argc, argv, given, OPTIONS, 1, 1);
+    push->timeout = PATIENCE_SECONDS;
+    if (status == CTL_DONE)
+        status = ctl_option_real(ctl, &given[TIMEOUT], 0, 1e9, &push->timeout);
+    if (status == CTL_DONE && given[NO_WAIT].given && given[TIMEOUT].given)
+        status = ctl_usage(ctl, "--no-wait does not wait, so --timeout has no use");
+    push->waits = !given[NO_WAIT].given;
+    push->yes = given[YES].given;
+    for (size_t i = 0; i < push->key_count && status == CTL_DONE; i++)
+        status = ctl_document_key(ctl, push->key_paths[i], &push->keys[i]);
+    return status;
+}
+
+static void finish(struct push *push)
+{
+    for (size_t i = 0; i < push->key_count; i++)
+        sgp_key_release(push->keys[i]);
+    sgp_document_finish(&push->document);
+    sgp_topology_destroy(push->topology);
+    json_decref(push->told);
+}
+
+/* ---- the document ---- */
+
+static uint64_t latest_version(const json_t *rollout)
+{
+    const uint64_t active = ctl_rollout_version(rollout, "active");
+    const uint64_t proposed = ctl_rollout_version(rollout, "proposed");
+    return proposed > active ? proposed : active;
+}
+
+/* A new version of a topology file. It is above what is proposed, which it takes the place of: two
+ * files of one version would be a fork. It takes *text over. */
+static enum ctl_exit begin(struct ctl *ctl, struct push *push, const json_t *rollout, char **text)
+{
+    struct sgp_manifest manifest = {.version = latest_version(rollout) + 1};
+    if (push->key_count == 0)
+        return ctl_usage(ctl, "--sign KEY is missing: %s is not signed", push->path);
+    (void)snprintf(manifest.fleet, sizeof manifest.fleet, "%s", ctl_text_of(rollout, "fleet", ""));
+    (void)snprintf(manifest.predecessor, sizeof manifest.predecessor, "%s",
+        ctl_rollout_identity(rollout, "active"));
+    if (manifest.version > push->active + 1 && !ctl->json)
+        (void)fprintf(stderr,
+            "sgpctl: version %" PRIu64 " takes the place of version %" PRIu64
+            ", which is proposed\n",
+            manifest.version, manifest.version - 1);
+    return ctl_document_begin(
+        ctl, push->path, text, &manifest, push->despite, push->despite_count, &push->document);
+}
+
+/* The document of a text; it takes *text over. */
+static enum ctl_exit make(struct ctl *ctl, struct push *push, const json_t *rollout, char **text)
+{
+    struct sgp_error error = {0};
+    push->active = ctl_rollout_version(rollout, "active");
+    if (push->despite_count > 0 && ctl_is_document_text(*text))
+        return ctl_usage(
+            ctl, "--despite is for a topology file; %s is a signed document", push->path);
+    enum ctl_exit status = ctl_is_document_text(*text)
+                               ? ctl_document_parse(ctl, push->path, *text, &push->document)
+                               : begin(ctl, push, rollout, text);
+    if (status != CTL_DONE)
+        return status;
+    const struct sgp_document *document = &push->document;
+    return sgp_dot_parse(document->file, document->manifest.file_bytes, push->path, &error,
+               &push->topology) == 0
+               ? CTL_DONE
+               : ctl_fail(ctl, CTL_INVALID, "%s", error.text);
+}
+
+static bool is_active(const struct push *push, const json_t *rollout)
+{
+    return strcmp(ctl_rollout_identity(rollout, "active"), push->document.identity) == 0;
+}
+
+/* Show what is signed or pushed beside what is in use, and sign it. */
+static enum ctl_exit sign(struct ctl *ctl, struct push *push, const json_t *rollout)
+{
+    struct sgp_document active = {.file = NULL};
+    enum ctl_exit status = CTL_DONE;
+    if (push->active > 0 && !is_active(push, rollout))
+        status = ctl_rollout_document(ctl, "active", &active);
+    const struct ctl_document_view view = {.path = push->path,
+        .document = &push->document,
+        .after_path = "the version in use",
+        .after = active.file != NULL ? &active : NULL};
+    if (status == CTL_DONE)
+        status = ctl_document_confirm(ctl, &view, push->yes, "Push this to the whole fleet?");
+    for (size_t i = 0; i < push->key_count && status == CTL_DONE; i++)
+        status = ctl_document_sign(ctl, push->path, push->keys[i], &push->document);
+    sgp_document_finish(&active);
+    return status;
+}
+
+/* Give it to the daemon. */
+static enum ctl_exit post(struct ctl *ctl, const struct push *push, json_t **ret_answer)
+{
+    char *text = sgp_document_write(&push->document);
+    if (text == NULL)
+        return ctl_fail(ctl, CTL_FAILED, "%s", sgp_strerror(-ENOMEM));
+    const struct ctl_request request = {.method = "POST",
+        .path = "/v1/rollout",
+        .body = text,
+        .body_bytes = strlen(text),
+        .content_type = "text/plain",
+        .body_path = push->path};
+    const enum ctl_exit status = ctl_ask_json(ctl, &request, ret_answer);
+    free(text);
+    return status;
+}
+
+/* ---- votes ---- */
+
+/* Whether the entry of a node is about the version that was pushed. */
+static bool votes_on_this(const struct push *push, const json_t *node)
+{
+    const char *mark = ctl_text_of(node, "mark", "");
+    return mark[0] != '\0' && strncmp(mark, push->document.identity, strlen(mark)) == 0;
+}
+
+static bool must_accept(const struct push *push, const json_t *node)
+{
+    const char *name = ctl_text_of(node, "name", "");
+    return sgp_topology_find(push->topology, name) >= 0 &&
+           !sgp_manifest_passes_over(&push->document.manifest, name);
+}
+
+/* A node that is behind refuses until it has followed its neighbours, so that does not count. */
+static bool refuses(const struct push *push, const json_t *node)
+{
+    return votes_on_this(push, node) && must_accept(push, node) &&
+           strcmp(ctl_text_of(node, "vote", ""), "refused") == 0 &&
+           json_integer_value(json_object_get(node, "active")) == (json_int_t)push->active;
+}
+
+/* The nodes whose vote is still waited for: a list for a person, as many as fit. */
+static void missing(const struct push *push, const json_t *nodes, char text[CTL_CELL_BYTES])
+{
+    json_t *names = json_array(), *node;
+    const struct ctl plain = {.name = NULL};
+    size_t index;
+    json_array_foreach((json_t *)nodes, index, node)
+    {
+        const bool accepts =
+            votes_on_this(push, node) && strcmp(ctl_text_of(node, "vote", ""), "accepted") == 0;
+        if (must_accept(push, node) && !accepts)
+            (void)json_array_append(names, json_object_get(node, "name"));
+    }
+    ctl_cell(&plain, "", names, text);
+    json_decref(names);
+}
+
+/* Tell a person each vote once. */
+static void tell(struct ctl *ctl, struct push *push, const json_t *rollout)
+{
+    json_t *nodes = json_object_get(rollout, "nodes"), *node;
+    char name[CTL_CELL_BYTES], why[CTL_CELL_BYTES];
+    size_t index;
+    json_array_foreach(nodes, index, node)
+    {
+        const char *vote = ctl_text_of(node, "vote", "none");
+        const char *key = ctl_text_of(node, "name", "");
+        if (!votes_on_this(push, node) || strcmp(vote, "none") == 0 ||
+            strcmp(vote, ctl_text_of(push->told, key, "")) == 0)
+            continue;
+        (void)json_object_set_new(push->told, key, json_string(vote));
+        ctl_cell(ctl, "", json_object_get(node, "name"), name);
+        ctl_cell(ctl, "", json_object_get(node, "why"), why);
+        if (!ctl->json)
+            (void)fprintf(stderr, "%s: %s%s%s\n", name, vote, strcmp(why, "-") == 0 ? "" : ": ",
+                strcmp(why, "-") == 0 ? "" : why);
+    }
+}
+
+/* A version that is in the way of this one: it cannot be used any more. */
+static enum ctl_exit judge_others(struct ctl *ctl, const struct push *push, const json_t *rollout)
+{
+    const uint64_t version = push->document.manifest.version;
+    const uint64_t active = ctl_rollout_version(rollout, "active");
+    const uint64_t proposed = ctl_rollout_version(rollout, "proposed");
+    if (active >= version)
+        return ctl_fail(ctl, CTL_FAILED,
+            "version %" PRIu64 ", %.16s, is in use instead; push the file again", active,
+            ctl_rollout_identity(rollout, "active"));
+    if (proposed > version)
+        return ctl_fail(ctl, CTL_FAILED,
+            "version %" PRIu64 ", %.16s, was pushed and takes the place of version %" PRIu64,
+            proposed, ctl_rollout_identity(rollout, "proposed"), version);
+    if (proposed == version && json_is_true(json_object_get(rollout, "fork")))
+        return ctl_fail(ctl, CTL_FAILED,
+            "two files have version %" PRIu64
+            ", so it is used nowhere; agree on one, and push it again: a higher version ends that",
+            version);
+    return CTL_DONE;
+}
+
+/* *ret_over: the version is in use, or another status is returned, which was reported. */
+static enum ctl_exit judge(
+    struct ctl *ctl, const struct push *push, const json_t *rollout, bool *ret_over)
+{
+    json_t *nodes = json_object_get(rollout, "nodes"), *node;
+    char name[CTL_CELL_BYTES], why[CTL_CELL_BYTES];
+    size_t index;
+    *ret_over = true;
+    if (is_active(push, rollout))
+        return CTL_DONE;
+    const enum ctl_exit status = judge_others(ctl, push, rollout);
+    if (status != CTL_DONE)
+        return status;
+    json_array_foreach(nodes, index, node)
+    {
+        if (!refuses(push, node))
+            continue;
+        ctl_cell(ctl, "", json_object_get(node, "name"), name);
+        ctl_cell(ctl, "", json_object_get(node, "why"), why);
+        return ctl_fail(ctl, CTL_FAILED, "%s refuses version %" PRIu64 ": %.200s", name,
+            push->document.manifest.version, why);
+    }
+    *ret_over = false;
+    return CTL_DONE;
+}
+
+static enum ctl_exit give_up(struct ctl *ctl, const struct push *push, const json_t *rollout)
+{
+    char names[CTL_CELL_BYTES];
+    missing(push, json_object_get(rollout, "nodes"), names);
+    return ctl_fail(ctl, CTL_TIMED_OUT,
+        "version %" PRIu64 " is not in use after %g s: it waits for %s; it stays proposed until "
+        "they accept, or push the file again with --despite",
+        push->document.manifest.version, push->timeout, names);
+}
+
+/* ---- the end ---- */
+
+/* Nodes of the new file that were not seen to use it. */
+static json_t *behind(const struct push *push, const json_t *rollout)
+{
+    json_t *names = json_array(), *node;
+    size_t index;
+    json_array_foreach(json_object_get(rollout, "nodes"), index, node)
+    {
+        const json_int_t active = json_integer_value(json_object_get(node, "active"));
+        if (sgp_topology_find(push->topology, ctl_text_of(node, "name", "")) >= 0 &&
+            active < (json_int_t)push->document.manifest.version)
+            (void)json_array_append(names, json_object_get(node, "name"));
+    }
+    return names;
+}
+
+static enum ctl_exit print(
+    struct ctl *ctl, const struct push *push, const char *state, const json_t *rollout)
+{
+    json_t *json =
+        json_pack("{s:I, s:s, s:s}", "version", (json_int_t)push->document.manifest.version,
+            "identity", push->document.identity, "state", state);
+    if (rollout != NULL)
+        (void)json_object_set_new(json, "behind", behind(push, rollout));
+    if (ctl->json)
+        return ctl_print_json(json);
+    ctl_print_object(ctl, json);
+    json_decref(json);
+    return CTL_DONE;
+}
+
+static enum ctl_exit wait_for(struct ctl *ctl, struct push *push)
+{
+    const double end = ctl_now() + push->timeout;
+    json_t *rollout = NULL;
+    bool over = false;
+    push->told = json_object();
+    enum ctl_exit status = ctl_rollout_ask(ctl, false, &rollout);
+    while (status == CTL_DONE) {
+        tell(ctl, push, rollout);
+        status = judge(ctl, push, rollout, &over);
+        if (over)
+            break;
+        if (ctl_now() >= end) {
+            status = give_up(ctl, push, rollout);
+            break;
+        }
+        json_decref(rollout);
+        rollout = NULL;
+        (void)nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
+        status = ctl_rollout_ask(ctl, false, &rollout);
+    }
+    if (status == CTL_DONE)
+        status = print(ctl, push, "active", rollout);
+    json_decref(rollout);
+    return status;
+}
+
+/* Push what is in *text, which is taken over. */
+static enum ctl_exit push_text(struct ctl *ctl, struct push *push, char **text)
+{
+    json_t *rollout = NULL, *answer = NULL;
+    enum ctl_exit status = ctl_rollout_ask(ctl, false, &rollout);
+    if (status == CTL_DONE)
+        status = make(ctl, push, rollout, text);
+    if (status == CTL_DONE)
+        status = sign(ctl, push, rollout);
+    if (status == CTL_DONE)
+        status = post(ctl, push, &answer);
+    if (status == CTL_DONE)
+        status = push->waits ? wait_for(ctl, push)
+                             : print(ctl, push, ctl_text_of(answer, "state", "proposed"), NULL);
+    json_decref(answer);
+    json_decref(rollout);
+    return status;
+}
+
+/* ---- the commands ---- */
+
+static enum ctl_exit run_push(struct ctl *ctl, int argc, char **argv)
+{
+    struct push push = {.path = NULL};
+    char *text = NULL;
+    enum ctl_exit status = take_options(ctl, &argc, argv, &push);
+    if (status == CTL_DONE) {
+        push.path = argv[0];
+        status = ctl_document_text(ctl, argv[0], &text);
+    }
+    if (status == CTL_DONE)
+        status = push_text(ctl, &push, &text);
+    free(text);
+    finish(&push);
+    return status;
+}
+
+static enum ctl_exit run_rollback(struct ctl *ctl, int argc, char **argv)
+{
+    struct push push = {.path = NULL};
+    struct sgp_document old = {.file = NULL};
+    char path[64];
+    uint64_t version;
+    enum ctl_exit status = take_options(ctl, &argc, argv, &push);
+    if (status == CTL_DONE && !ctl_text_u64(argv[0], &version))
+        status = ctl_usage(ctl, "'%s' is no version; sgpctl topology log shows them", argv[0]);
+    if (status == CTL_DONE && push.key_count == 0)
+        status = ctl_usage(ctl, "--sign KEY is missing: to go back is a new version");
+    if (status == CTL_DONE)
+        status = ctl_rollout_document(ctl, argv[0], &old);
+    if (status == CTL_DONE) {
+        (void)snprintf(path, sizeof path, "version %" PRIu64, version);
+        push.path = path;
+        status = push_text(ctl, &push, &old.file);
+    }
+    sgp_document_finish(&old);
+    finish(&push);
+    return status;
+}
+
+const struct ctl_command ctl_topology_push_command = {.words = "topology push",
+    .operands = "FILE",
+    .options = options,
+    .summary = "give a signed topology file to the whole fleet, and wait until it is in use",
+    .help =
+        "FILE is a topology file, which becomes the next version of the fleet, after the one that\n"
+        "the daemon uses; or a signed document, to which the signatures are added. `-` is "
+        "standard\n"
+        "input. --sign may be given several times, as often as administrators must sign. What is\n"
+        "pushed, and what it changes, is shown on standard error first; on a terminal it asks.\n"
+        "\n"
+        "Any node will do: nodes pass the version on, try it as a reload does, and use it once "
+        "all\n"
+        "have accepted it. Votes are told on standard error. Ends with 1 if a node refuses, or if\n"
+        "another file of the same version was pushed; with 5 if votes are missing when the time "
+        "is\n"
+        "over. Nodes that did not use it yet are `behind`; they follow by themselves.\n"
+        "For root and the daemon's own user.\n",
+    .run = run_push};
+
+const struct ctl_command ctl_topology_rollback_command = {.words = "topology rollback",
+    .operands = "VERSION",
+    .options = options,
+    .summary = "push a new version that has the file of an earlier one",
+    .help =
+        "VERSION is a number that `topology log` shows. No node goes back to an earlier version:\n"
+        "its file gets the next number, is signed with --sign, and is pushed as by `topology "
+        "push`.\n"
+        "For root and the daemon's own user.\n",
+    .run = run_rollback};
