@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shows what all nodes of the fleet say of themselves, as any of them has it. A line has 80
  * columns. */
-#include "ctl.h"
+#include "rollout.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +12,13 @@
 #define NAME_COLUMNS 10u
 #define AGE_COLUMNS 5
 #define WAITS_COLUMNS 9u
+#define LINE_COLUMNS 80
 
 /* The columns for scripts. */
 static const char *const columns[] = {"name", "state", "age", "stale", "round", "rounds", "epoch",
     "loss", "test_loss", "test_accuracy", "weight", "disagreement", "waits_for",
     "rounds_per_second", "samples_per_second", "uptime_seconds", "version", "device", "promised",
-    "promised_epsilon", "promised_delta"};
+    "promised_epsilon", "promised_delta", "signed_version", "vote"};
 #define COLUMN_COUNT (sizeof columns / sizeof *columns)
 
 /* The same words as `--sort` and `--state` complete. */
@@ -102,6 +104,90 @@ static json_t *choose(const struct asked *asked, const json_t *nodes)
     return chosen;
 }
 
+/* ---- signed topology files ---- */
+
+/* The signed version that a node uses; 0: none, or it is not known. */
+static uint64_t signed_version(const json_t *node)
+{
+    const double version = ctl_real_of(json_object_get(node, "rollout"), "active");
+    return version > 0 ? (uint64_t)version : 0;
+}
+
+/* The latest version that a node of which a fresh row has come uses. */
+static uint64_t latest_version(const json_t *nodes)
+{
+    uint64_t latest = 0;
+    size_t index;
+    json_t *node;
+    json_array_foreach((json_t *)nodes, index, node) latest =
+        !is_stale(node) && signed_version(node) > latest ? signed_version(node) : latest;
+    return latest;
+}
+
+/* The rollout that is under way, as the daemon tells it; NULL: none is. The caller releases it. */
+static json_t *rollout_under_way(struct ctl *ctl, const json_t *nodes)
+{
+    json_t *rollout = NULL, *node;
+    size_t index;
+    bool proposed = false;
+    json_array_foreach((json_t *)nodes, index, node) proposed =
+        proposed || json_is_integer(json_object_get(json_object_get(node, "rollout"), "proposed"));
+    if (!proposed || ctl_rollout_ask(ctl, true, &rollout) != CTL_DONE)
+        return NULL;
+    if (ctl_rollout_version(rollout, "proposed") > 0) {
+        (void)json_object_del(rollout, "nodes"); /* as those of the fleet */
+        return rollout;
+    }
+    json_decref(rollout);
+    return NULL;
+}
+
+/* "version 7 is proposed: 11 of 12 accept it, waits for n3". */
+static void print_rollout(const struct ctl *ctl, const json_t *rollout, size_t nodes)
+{
+    const uint64_t version = ctl_rollout_version(rollout, "proposed");
+    const double refused = ctl_real_of(rollout, "refused");
+    char waits[CTL_CELL_BYTES], line[SGP_TEXT_BYTES];
+    ctl_cell(ctl, "", json_object_get(rollout, "waits_for"), waits);
+    if (json_is_true(json_object_get(rollout, "fork")))
+        (void)snprintf(line, sizeof line,
+            "two files have version %" PRIu64 ": neither is used; push one again", version);
+    else
+        (void)snprintf(line, sizeof line,
+            "version %" PRIu64 " is proposed: %.0f of %zu accept it%s%s", version,
+            ctl_real_of(rollout, "accepted"), nodes,
+            strcmp(waits, "-") == 0 ? ""
+            : refused > 0           ? ", refused: waits for "
+                                    : ", waits for ",
+            strcmp(waits, "-") == 0 ? "" : waits);
+    (void)printf("%.*s\n", LINE_COLUMNS, line);
+}
+
+/* "version 7 is in use; another one at n3 (6), n5 (6)"; nothing if all use the same. */
+static void print_others(const json_t *nodes)
+{
+    const uint64_t latest = latest_version(nodes);
+    size_t index, others = 0;
+    json_t *node;
+    int used = 0;
+    json_array_foreach((json_t *)nodes, index, node)
+    {
+        char text[SGP_NAME_BYTES + 32];
+        if (signed_version(node) == 0 || signed_version(node) == latest)
+            continue;
+        if (others++ == 0)
+            used = printf("version %" PRIu64 " is in use; another one at", latest);
+        const int bytes = snprintf(text, sizeof text, "%s %.64s (%" PRIu64 ")",
+            others > 1 ? "," : "", ctl_text_of(node, "name", "?"), signed_version(node));
+        if (used + bytes > LINE_COLUMNS - 5)
+            used = LINE_COLUMNS; /* no more of them */
+        else
+            used += printf("%s", text);
+    }
+    if (others > 0)
+        (void)puts(used == LINE_COLUMNS ? ", ..." : "");
+}
+
 /* ---- a terminal ---- */
 
 /* "12s", "3m", "5h", "2d", with "!" behind it if the row is stale. */
@@ -170,13 +256,17 @@ static void print_sum(const json_t *nodes)
     (void)putchar('\n');
 }
 
-static void print_screen(const struct ctl *ctl, const json_t *nodes, const json_t *chosen)
+static void print_screen(
+    const struct ctl *ctl, const json_t *nodes, const json_t *chosen, const json_t *rollout)
 {
     size_t index;
     json_t *node;
     bool classifies = false;
     json_array_foreach((json_t *)nodes, index, node) classifies =
         classifies || json_is_number(json_object_get(node, "test_accuracy"));
+    if (rollout != NULL)
+        print_rollout(ctl, rollout, json_array_size(nodes));
+    print_others(nodes);
     (void)printf("%-*s %-9s%*s%9s%9s%10s%8s%9s %s\n", (int)NAME_COLUMNS, "node", "state",
         AGE_COLUMNS, "age", "round", "loss", classifies ? "test acc" : "test loss", "weight",
         "disagree", "waits for");
@@ -195,6 +285,9 @@ static void print_columns(const struct ctl *ctl, const json_t *chosen)
         json_t *row = json_copy(node), *waiting = json_object_get(node, "waiting");
         json_t *peer = json_object_get(waiting, "peer");
         (void)json_object_set_new(row, "waits_for", peer ? json_incref(peer) : json_null());
+        const json_t *rollout = json_object_get(node, "rollout");
+        (void)json_object_set(row, "signed_version", json_object_get(rollout, "active"));
+        (void)json_object_set(row, "vote", json_object_get(rollout, "vote"));
         (void)json_array_append_new(rows, row);
     }
     ctl_print_table(ctl, rows, columns, COLUMN_COUNT);
@@ -209,8 +302,9 @@ static enum ctl_exit show(struct ctl *ctl, const struct asked *asked, bool first
     if (status != CTL_DONE)
         return status;
     const json_t *nodes = json_object_get(fleet, "nodes");
-    json_t *chosen = choose(asked, nodes);
+    json_t *chosen = choose(asked, nodes), *rollout = rollout_under_way(ctl, nodes);
     if (ctl->json) {
+        (void)json_object_set_new(fleet, "rollout", rollout != NULL ? rollout : json_null());
         (void)json_object_set_new(fleet, "nodes", chosen);
         return ctl_print_json(fleet);
     }
@@ -219,9 +313,10 @@ static enum ctl_exit show(struct ctl *ctl, const struct asked *asked, bool first
     if (!ctl->terminal && !first)
         (void)putchar('\n');
     if (ctl->terminal)
-        print_screen(ctl, nodes, chosen);
+        print_screen(ctl, nodes, chosen, rollout);
     else
         print_columns(ctl, chosen);
+    json_decref(rollout);
     json_decref(chosen);
     json_decref(fleet);
     return CTL_DONE;
@@ -295,5 +390,10 @@ const struct ctl_command ctl_fleet_command = {.words = "fleet",
         "the node may be down, or cut off from here. A node of which nothing has come is unknown.\n"
         "\n"
         "A terminal gets a table of 80 columns, and a script columns that are separated by tabs.\n"
-        "With --json every look is one line: the answer of GET /v1/fleet with the chosen nodes.\n",
+        "With --json every look is one line: the answer of GET /v1/fleet with the chosen nodes.\n"
+        "\n"
+        "Where administrators sign the topology file, lines above the table say which version is\n"
+        "proposed, how many nodes accept it and for which it waits, and which nodes use another\n"
+        "version than the latest. For scripts they are the columns signed_version and vote, and\n"
+        "with --json the member `rollout`, null if no version is proposed.\n",
     .run = run_fleet};

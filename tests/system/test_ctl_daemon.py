@@ -491,6 +491,37 @@ def test_a_terminal_gets_the_fleet_in_80_columns():
     assert max(map(len, lines)) <= 80
 
 
+def rollout_of(**more):
+    return {"fleet": "mill", "active": {"version": 6, "identity": "a" * 64}, "proposed": {"version": 7, "identity": "b" * 64},
+            "fork": False, "vote": "accepted", "why": "", "accepted": 3, "missing": 1, "refused": 0, "waits_for": "n3", "ready": False,
+            "refused_last": "", "nodes": [], **more}
+
+
+def test_the_fleet_shows_a_rollout_and_who_uses_another_version():
+    def row(version, proposed=None):
+        return {"rollout": {"active": version, "proposed": proposed, "mark": "b" * 16 if proposed else None,
+                            "vote": "accepted" if proposed else "none", "why": None}}
+    under_way = fleet_of(*((f"n{i}", 0.3, False, row(6, 7)) for i in range(3)), ("n3", 7300.0, True, row(5)), ("n4", 1.0, False, row(4)))
+    for more, line in (({}, "version 7 is proposed: 3 of 5 accept it, waits for n3"),
+                       ({"refused": 1, "missing": 0}, "version 7 is proposed: 3 of 5 accept it, refused: waits for n3"),
+                       ({"waits_for": ""}, "version 7 is proposed: 3 of 5 accept it"),
+                       ({"fork": True}, "two files have version 7: neither is used; push one again")):
+        lines = terminal({**under_way, "GET /v1/rollout": rollout_of(**more)}, "fleet").splitlines()
+        assert lines[:2] == [line, "version 6 is in use; another one at n3 (5), n4 (4)"] and lines[2].startswith("node "), lines
+    answers = {**under_way, "GET /v1/rollout": rollout_of()}
+    head, *lines = [line.split("\t") for line in ask(answers, "fleet")[0].splitlines()]
+    assert head[-2:] == ["signed_version", "vote"] and lines[0][-2:] == ["6", "accepted"] and lines[4][-2:] == ["4", "none"], lines
+    said = json.loads(ask(answers, "fleet", "--json", "--stale")[0])
+    assert (said["rollout"]["waits_for"], said["rollout"]["proposed"]["version"]) == ("n3", 7) and len(said["nodes"]) == 1, said
+    # no version is proposed: the daemon is not asked
+    same = fleet_of(*((f"n{i}", 0.3, False, row(6)) for i in range(3)))
+    assert terminal(same, "fleet").startswith("node ") and json.loads(ask(same, "fleet", "--json")[0])["rollout"] is None
+    many = fleet_of(("n0", 0.3, False, row(6)), *((f"node-{i}", 0.3, False, row(5)) for i in range(40)))
+    line = terminal(many, "fleet").splitlines()[0]
+    assert line.startswith("version 6 is in use; another one at node-0 (5), node-1 (5)") and line.endswith(", ..."), line
+    assert len(line) <= 80, line
+
+
 def test_the_fleet_is_sorted_and_filtered():
     def names(*arguments):
         out, _ = ask(FLEET, "fleet", *arguments)
