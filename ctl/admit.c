@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `sgpctl admit`: propose the topology file that admits a node that has joined by an invitation. */
 #include "membership.h"
+#include "rollout.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -48,11 +49,13 @@ static enum ctl_exit find_pending(struct ctl *ctl, struct ctl_change *change, js
 }
 
 static enum ctl_exit print(struct ctl *ctl, const struct ctl_change *change,
-    const struct ctl_proposal *proposal, const char *output)
+    const struct ctl_proposal *proposal, const char *output, bool asked)
 {
     json_t *answer = json_pack("{s:s, s:s, s:I, s:I, s:o}", "name", change->add, "family",
         proposal->family, "nodes", (json_int_t)proposal->nodes, "version",
         (json_int_t)proposal->version, "file", ctl_json_text(output));
+    if (ctl->json && asked)
+        ctl_rollout_advise(ctl, output, false, answer);
     if (ctl->json)
         return ctl_print_json(answer);
     ctl_print_object(ctl, answer);
@@ -60,8 +63,9 @@ static enum ctl_exit print(struct ctl *ctl, const struct ctl_change *change,
     return CTL_DONE;
 }
 
-static enum ctl_exit propose(
-    struct ctl *ctl, struct ctl_change *change, const struct ctl_proposal_options *where)
+/* `asked`: the present file is that of a daemon, which is asked how the new one is used. */
+static enum ctl_exit propose(struct ctl *ctl, struct ctl_change *change,
+    const struct ctl_proposal_options *where, bool asked)
 {
     struct sgp_topology *topology = NULL;
     struct ctl_proposal proposal = {.text = NULL};
@@ -73,7 +77,9 @@ static enum ctl_exit propose(
     if (status == CTL_DONE)
         status = ctl_proposal_write(ctl, &proposal, where);
     if (status == CTL_DONE && where->output != NULL)
-        status = print(ctl, change, &proposal, where->output);
+        status = print(ctl, change, &proposal, where->output, asked);
+    if (status == CTL_DONE && asked && !ctl->json)
+        ctl_rollout_advise(ctl, where->output != NULL ? where->output : "FILE", false, NULL);
     free(proposal.text);
     sgp_topology_destroy(topology);
     return status;
@@ -104,7 +110,7 @@ static enum ctl_exit admit(struct ctl *ctl, int argc, char **argv)
         status = ctl_topology_path(ctl, &path);
     change.path = given[FILE_].given ? given[FILE_].value : path;
     if (status == CTL_DONE)
-        status = propose(ctl, &change, &where);
+        status = propose(ctl, &change, &where, !given[FILE_].given);
     free(path);
     json_decref(list);
     return status;
@@ -118,7 +124,8 @@ const struct ctl_command ctl_admit_command = {.words = "admit",
         "The new file has one node more and the edges of the present file's family. Addresses, "
         "keys,\n"
         "tls and stops of the other nodes stay, and version is one more. Nothing is admitted by\n"
-        "this command: distribute the file, reload the daemons, and start the new node. If the\n"
-        "present file is a signed document, sign the new one first, with --after.\n"
+        "this command: distribute the file, reload the daemons, and start the new node. Where\n"
+        "administrators sign the file, it says which `topology push` does all of that but the\n"
+        "start; with --json as the member `push`.\n"
         "With --file, --key and --address no daemon is needed.\n",
     .run = admit};

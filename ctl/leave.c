@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `sgpctl leave`: retire the node, and with --for-good propose the topology file without it. */
 #include "membership.h"
+#include "rollout.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +54,8 @@ static enum ctl_exit propose(struct ctl *ctl, const struct ctl_given given[OPTIO
     }
     if (status == CTL_DONE)
         status = ctl_proposal_write(ctl, &proposal, &where);
+    if (status == CTL_DONE && !ctl->json)
+        ctl_rollout_advise(ctl, where.output, true, NULL);
     free(proposal.text);
     sgp_topology_destroy(topology);
     free(path);
@@ -94,7 +97,7 @@ const struct ctl_command ctl_leave_command = {.words = "leave",
         "\n"
         "With --for-good it proposes the topology file without this node, as `sgpctl admit` does\n"
         "for a new one. It refuses to leave if there is none. The file is written before the node\n"
-        "leaves; distribute it then, and reload the other daemons. If the present file is a\n"
-        "signed document, sign the new one first, with `sgpctl topology sign --after`.\n"
+        "leaves; distribute it then, and reload the other daemons. Where administrators sign the\n"
+        "file, it says which `topology push` on a node that stays does both.\n"
         "For root and the daemon's own user.\n",
     .run = leave};

@@ -60,23 +60,38 @@ const char *ctl_rollout_identity(const json_t *rollout, const char *slot)
     return ctl_text_of(json_object_get(rollout, slot), "identity", "");
 }
 
-void ctl_rollout_advise(struct ctl *ctl, const char *path, json_t *json)
+/* The command; NULL: no memory. The caller frees it. */
+static char *push_command(const struct ctl *ctl, const char *path, bool elsewhere)
+{
+    char name[SGP_NAME_BYTES], *text = NULL;
+    size_t bytes = 0;
+    FILE *file = open_memstream(&text, &bytes);
+    if (file == NULL)
+        return NULL;
+    ctl_socket_name(ctl, name);
+    (void)fputs("sgpctl ", file);
+    if (!elsewhere) {
+        (void)fputs(name[0] != '\0' ? "-n " : "-s ", file);
+        ctl_put_word(name[0] != '\0' ? name : ctl->socket, file);
+        (void)fputc(' ', file);
+    }
+    (void)fputs("topology push ", file);
+    ctl_put_word(path, file);
+    (void)fputs(" --sign KEY", file);
+    return fclose(file) == 0 ? text : NULL;
+}
+
+void ctl_rollout_advise(struct ctl *ctl, const char *path, bool elsewhere, json_t *json)
 {
     json_t *rollout = NULL;
-    char *text = NULL;
-    size_t bytes = 0;
     if (ctl_rollout_ask(ctl, true, &rollout) != CTL_DONE)
         return;
     json_decref(rollout);
-    FILE *file = open_memstream(&text, &bytes);
-    if (file == NULL)
-        return;
-    (void)fputs("sgpctl topology push ", file);
-    ctl_put_word(path, file);
-    (void)fputs(" --sign KEY", file);
-    if (fclose(file) == 0 && json != NULL)
+    char *text = push_command(ctl, path, elsewhere);
+    if (text != NULL && ctl->json)
         (void)json_object_set_new(json, "push", ctl_json_text(text));
     else if (text != NULL)
-        (void)fprintf(stderr, "sgpctl: to use it in the whole fleet: %s\n", text);
+        (void)fprintf(stderr, "sgpctl: to give it to the whole fleet%s: %s\n",
+            elsewhere ? ", on a node that stays" : "", text);
     free(text);
 }

@@ -26,8 +26,9 @@ enum ctl_exit ctl_rollout_document(
 uint64_t ctl_rollout_version(const json_t *rollout, const char *slot);
 const char *ctl_rollout_identity(const json_t *rollout, const char *slot);
 
-/* Print on standard error the command that pushes a file; nothing if the daemon has no
- * [administrators]. With `json` it becomes its member `push` instead. */
-void ctl_rollout_advise(struct ctl *ctl, const char *path, json_t *json);
+/* Tell a person on standard error the command that pushes a topology file: to the daemon that was
+ * asked, or to that of a node that stays. Nothing if it has no [administrators]. With --json it
+ * becomes the member `push` of `json`, which may be NULL. */
+void ctl_rollout_advise(struct ctl *ctl, const char *path, bool elsewhere, json_t *json);
 
 #endif

@@ -115,6 +115,21 @@ static enum ctl_exit begin(struct ctl *ctl, struct push *push, const json_t *rol
         ctl, push->path, text, &manifest, push->despite, push->despite_count, &push->document);
 }
 
+/* A node that is not in the file does not use it, so it could not tell when the others do. */
+static enum ctl_exit check_asked_node(struct ctl *ctl, const struct push *push)
+{
+    const struct ctl_request request = {.method = "GET", .path = "/v1/status"};
+    json_t *answer = NULL;
+    enum ctl_exit status = ctl_ask_json(ctl, &request, &answer);
+    const char *name = ctl_text_of(answer, "name", "");
+    if (status == CTL_DONE && sgp_topology_find(push->topology, name) < 0)
+        status = ctl_fail(ctl, CTL_FAILED,
+            "%s: it strikes %s, whose daemon was asked; push it on a node that stays", push->path,
+            name);
+    json_decref(answer);
+    return status;
+}
+
 /* The document of a text; it takes *text over. */
 static enum ctl_exit make(struct ctl *ctl, struct push *push, const json_t *rollout, char **text)
 {
@@ -131,7 +146,7 @@ static enum ctl_exit make(struct ctl *ctl, struct push *push, const json_t *roll
     const struct sgp_document *document = &push->document;
     return sgp_dot_parse(document->file, document->manifest.file_bytes, push->path, &error,
                &push->topology) == 0
-               ? CTL_DONE
+               ? check_asked_node(ctl, push)
                : ctl_fail(ctl, CTL_INVALID, "%s", error.text);
 }
 
@@ -278,8 +293,11 @@ static enum ctl_exit judge(
     {
         if (!refuses(push, node))
             continue;
+        /* a row has the beginning of the reason, and the asked node all of its own */
+        const char *part = ctl_text_of(node, "why", ""), *own = ctl_text_of(rollout, "why", "");
+        const bool mine = strncmp(own, part, strlen(part)) == 0;
         ctl_cell(ctl, "", json_object_get(node, "name"), name);
-        ctl_cell(ctl, "", json_object_get(node, "why"), why);
+        ctl_cell(ctl, "", json_object_get(mine ? rollout : node, "why"), why);
         return ctl_fail(ctl, CTL_FAILED, "%s refuses version %" PRIu64 ": %.200s", name,
             push->document.manifest.version, why);
     }

@@ -31,8 +31,10 @@ class Mill:
         self.looks = 0
         self.on_look = None  # is called at each look, with the number of looks
         self.hashes = {name: self.key(name) for name in "abx"}
-        self.ring = run("topology", "generate", "ring", nodes)[0]
+        self.ring = run("topology", "generate", "ring", nodes, "--address", "192.0.2.1:7000+")[0]
         self.use(self.sign(self.ring, "a", "--fleet", "mill"))
+        self.file = self.write("fleet.signed", self.active())  # of its configuration
+        self.socket = None
 
     def path(self, name):
         return os.path.join(self.directory, name)
@@ -111,7 +113,8 @@ class Mill:
         method, path = what.split()
         path, _, query = path.partition("?")
         answers = {"POST /v1/rollout": self.take, "GET /v1/rollout": lambda _: self.rollout(), "GET /v1/rollout/log": self.log(),
-                   "GET /v1/status": STATUS}
+                   "GET /v1/status": {**STATUS, "topology": {**STATUS["topology"], "file": self.file}},
+                   "POST /v1/leave": {"heir": "n1", "weight": 1.0, "owed": 0.0}}
         return self.document(query) if path == "/v1/rollout/document" else answers[f"{method} {path}"]
 
 
@@ -120,6 +123,8 @@ def mill(**options):
     with tempfile.TemporaryDirectory() as directory:
         it = Mill(directory, **options)
         with daemon(it) as (path, _):
+            it.socket = path
+
             def ctl(*arguments, status=0, **more):
                 return run("-s", path, "topology", *arguments, status=status, **more)
             yield it, ctl
@@ -194,6 +199,7 @@ def test_what_cannot_be_pushed_is_told_before_a_daemon_has_it():
                 (it.ring, ("--sign", key, "--despite", "n9"), 2, "--despite names 'n9', which is no node of the file"),
                 (it.ring, ("--sign", key, "--timeout", "-1"), 2, "--timeout is a number from 0"),
                 (it.ring, ("--sign", key, "--timeout", "1", "--no-wait"), 2, "--no-wait does not wait"),
+                (run("topology", "generate", "ring", 3, "--names", "n1,n2,n3")[0], ("--sign", key), 1, "it strikes n0, whose daemon was asked"),
                 (it.ring, ("--sign", it.path("none.key")), 1, "No such file or directory"),
                 (it.ring, ("--sign", it.path("x.key")), 1, "is no administrator of the fleet mill")):
             one_line(ctl("push", it.write("new", text), *arguments, status=status)[1], reason)
@@ -300,6 +306,28 @@ def test_to_go_back_is_a_new_version_with_old_content():
         said = it.said(it.active())
         assert (said["version"], said["predecessor"]) == (3, second["manifest"]), said
         assert run("topology", "verify", "--file", "-", input=it.active())[0] == it.ring
+
+
+def test_a_proposed_file_comes_with_the_command_that_pushes_it():
+    with mill() as (it, ctl):
+        new, key = it.path("new.dot"), it.hashes["b"]
+        admit = ("-s", it.socket, "admit", "n9", "--key", key, "--address", "192.0.2.9:7000")
+        command = f"sgpctl -s {it.socket} topology push {new} --sign KEY"
+        out, err = run(*admit, "--output", new)
+        assert "nodes 5" in out and err == f"sgpctl: to give it to the whole fleet: {command}\n", (out, err)
+        assert json.loads(run(*admit, "--output", new, "--force", "--json")[0])["push"] == command
+        out, err = run(*admit)
+        assert out == pathlib.Path(new).read_text(encoding="ascii") and "topology push FILE --sign KEY\n" in err, (out, err)
+        # it does what it says
+        all_accept(it)
+        words = command.replace("KEY", it.path("a.key")).split()[1:]
+        assert "state active" in run(*words)[0]
+        assert run("topology", "verify", "--file", "-", input=it.active())[0] == out
+        # the daemon that leaves cannot tell what comes of it
+        out, err = run("-s", it.socket, "leave", "--for-good", "--output", it.path("less.dot"))
+        assert "heir n1" in out and err == ("sgpctl: to give it to the whole fleet, on a node that stays: sgpctl topology push "
+                                            f"{it.path('less.dot')} --sign KEY\n"), (out, err)
+        one_line(ctl("push", it.path("less.dot"), "--sign", it.path("a.key"), status=1)[1], "it strikes n0, whose daemon was asked")
 
 
 if __name__ == "__main__":
