@@ -93,7 +93,7 @@ void dashboard_log_close(struct dashboard_log *log);
 #define DASHBOARD_FRESH_SECONDS 1.0  /* an answer is reused for this time */
 #define DASHBOARD_ASK_SECONDS 5.0    /* then the daemon counts as silent, */
 #define DASHBOARD_SILENT_SECONDS 2.0 /* and is not asked for this time */
-#define DASHBOARD_PATHS 4u           /* whose answers are kept */
+#define DASHBOARD_PATHS 6u           /* whose answers are kept */
 
 struct dashboard_answer { /* to one path */
     struct ctl_reply reply;

@@ -16,7 +16,7 @@ static const struct dashboard_file parts[] = {{"index.html", "text/html; charset
     {"main.js", SCRIPT, NULL, 0}, {"transport.js", SCRIPT, NULL, 0},
     {"document.js", SCRIPT, NULL, 0}, {"numbers.js", SCRIPT, NULL, 0},
     {"history.js", SCRIPT, NULL, 0}, {"curves.js", SCRIPT, NULL, 0}, {"graph.js", SCRIPT, NULL, 0},
-    {"tables.js", SCRIPT, NULL, 0}};
+    {"tables.js", SCRIPT, NULL, 0}, {"versions.js", SCRIPT, NULL, 0}};
 #define PART_COUNT (sizeof parts / sizeof *parts)
 
 /* The folder that has the page. Returns false if there is none. */

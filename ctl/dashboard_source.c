@@ -12,11 +12,13 @@
 
 #define NUMBER_BYTES 20u /* digits of an argument */
 
-enum { STATUS, PEERS, TOPOLOGY, FLEET };
+enum { STATUS, PEERS, TOPOLOGY, FLEET, ROLLOUT, VERSIONS };
 static const char *const paths[DASHBOARD_PATHS] = {[STATUS] = "/v1/status",
     [PEERS] = "/v1/peers",
     [TOPOLOGY] = "/v1/topology",
-    [FLEET] = "/v1/fleet"};
+    [FLEET] = "/v1/fleet",
+    [ROLLOUT] = "/v1/rollout",
+    [VERSIONS] = "/v1/rollout/log"};
 static const char history[] = "/v1/history";
 
 /* Ask the daemon for a path, and keep its answer. */

@@ -13,6 +13,7 @@ import { Curves } from "./curves.js";
 import { Graph } from "./graph.js";
 import { History } from "./history.js";
 import { drawFleet, drawLinks, drawLog, drawTopology } from "./tables.js";
+import { drawVersions } from "./versions.js";
 
 const REST_MS = 2000; // between two readings of the history and of the fleet
 const RESTS = 15; // of them, before a daemon without /v1/fleet is asked for it again, and for the topology, of which not all is
@@ -121,10 +122,17 @@ async function readTopology(digest) {
   drawTopology(answer);
 }
 
+/** A daemon without administrators says so in its status, and is not asked. */
+async function readVersions() {
+  const signed = Boolean(model?.status.rollout);
+  drawVersions(signed ? await get("v1/rollout") : null, signed ? await get("v1/rollout/log") : null);
+}
+
 async function readAgain() {
   const rare = readings++ % RESTS === 0;
   if (rare && topology) await readTopology(topology.digest);
   if (rare || fleet !== null) fleet = await get("v1/fleet");
+  await readVersions();
   if (await history.update(get)) curves.draw();
   setTimeout(readAgain, REST_MS);
 }

@@ -23,7 +23,7 @@ STREAMS = 8
 STRANGERS = 16
 MEMORY_KB_MAX = 1048576 if os.environ.get("SGP_FEW") else 65536  # a sanitizer keeps what is freed
 CSP = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
-FILES = "index.html style.css icon.svg main.js transport.js document.js numbers.js history.js curves.js graph.js tables.js".split()
+FILES = "index.html style.css icon.svg main.js transport.js document.js numbers.js history.js curves.js graph.js tables.js versions.js".split()
 EMPTY = {"total": 0, "oldest": 0, "every": 1, "next": 0, "rows": []}
 
 
@@ -169,10 +169,10 @@ class Guard(unittest.TestCase):
 
     def test_only_what_is_on_the_list_reaches_the_daemon(self):
         with before() as (dashboard, requests):
-            for path in ("v1/model", "v1/scaling", "v1/report", "metrics", "v1/stop", "v1/statuses", "v1/", "v1/../v1/model",
+            for path in ("v1/model", "v1/scaling", "v1/report", "metrics", "v1/stop", "v1/statuses", "v1/", "v1/../v1/model", "v1/rollout/document",
                          "%2e%2e/v1/model", "../etc/passwd", "v1/status/", "v1//status", "page/main.js", "main.js/"):
                 self.assertEqual(dashboard.ask(path)[0], 404, path)
-            for path in ("v1/status?x=1", "v1/peers?since=1", "v1/history?limit=x", "v1/history?since=-1", "v1/history?since=",
+            for path in ("v1/rollout/document?version=active", "v1/rollout?x=1", "v1/status?x=1", "v1/peers?since=1", "v1/history?limit=x", "v1/history?since=-1", "v1/history?since=",
                          "v1/history?since", "v1/history?a=1", "v1/history?since=1%20HTTP/1.1", "v1/history?since=1%0d%0aX:y",
                          "v1/history?since=" + "9" * 21):
                 self.assertEqual(dashboard.ask(path)[0], 400, path)
@@ -190,10 +190,14 @@ class Guard(unittest.TestCase):
 class Answers(unittest.TestCase):
     def test_what_the_daemon_says_is_forwarded(self):
         rows = {"nodes": [{"name": "n0", "age": 0.5, "stale": False}]}
-        with before(**{"GET /v1/fleet": rows, "GET /v1/history?since=7&limit=1024": {**EMPTY, "next": 7}}) as (dashboard, requests):
+        rollout, log = {"fleet": "mill", "proposed": None}, {"versions": []}
+        with before(**{"GET /v1/fleet": rows, "GET /v1/rollout": rollout, "GET /v1/rollout/log": log,
+                       "GET /v1/history?since=7&limit=1024": {**EMPTY, "next": 7}}) as (dashboard, requests):
             self.assertEqual(dashboard.json("v1/status"), STATUS)
             self.assertEqual(dashboard.json("v1/peers"), [PEER])
             self.assertEqual(dashboard.json("v1/fleet"), rows)
+            self.assertEqual(dashboard.json("v1/rollout"), rollout)
+            self.assertEqual(dashboard.json("v1/rollout/log"), log)
             self.assertEqual(dashboard.json("v1/history?since=7&limit=1024")["next"], 7)
             self.assertEqual(dashboard.json("state"), {"status": STATUS, "peers": [PEER], "log": 0})
             self.assertTrue(all(what.startswith("GET ") for what, _, _ in requests), requests)

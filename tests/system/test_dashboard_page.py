@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import http.server
+import json
 import math
 import os
 import sys
@@ -14,7 +15,7 @@ import tap
 from browser import MISSING, PICTURES, Browser
 from dashboards import Dashboard, serving
 from fleet import FleetTest
-from scripted import PEER, SGPCTL, STATUS, daemon
+from scripted import PEER, SGPCTL, STATUS, daemon, run
 
 fleet.SGPD = os.path.abspath(sys.argv[2])
 HEAP_BYTES_MAX = 48 << 20
@@ -134,7 +135,72 @@ class Daemons(Case):
         browser.wait("its return", lambda: browser.text("#news").startswith("n0 is "))
 
 
+    def signed_fleet(self, n):
+        """Running nodes whose file the administrator a signs; and what `topology sign` and `push` need."""
+        f = self.fleet(n, options={"train.epochs": "100000"})
+        key = os.path.join(f.directory, "a.key")
+        signer = json.loads(run("key", "generate", "a", "--file", key, "--json")[0])["key"]
+        for i in range(n):
+            f.write_configuration(i, {"train.epochs": "100000", "topology.file": "fleet.signed", "administrators.fleet": "mill",
+                                      "administrators.threshold": "1", "administrators.keys": signer}, {})
+        plain = os.path.join(f.directory, "n0.dot")
+        with open(os.path.join(f.directory, "fleet.signed"), "w", encoding="ascii") as file:
+            file.write(run("topology", "sign", plain, "--fleet", "mill", "--key", key)[0])
+        f.start()
+        for i in range(n):
+            f.wait_round(i, 3)
+        return f, signer, ("topology", "push", plain, "--sign", key)
+
+    def test_a_pushed_topology_and_its_votes(self):
+        f, signer, push = self.signed_fleet(4)
+        dashboard = Dashboard(SGPCTL, f.nodes[0].socket, "--log", f.nodes[0].log_path)
+        self.addCleanup(dashboard.close)
+        browser = self.browse(dashboard.url)
+        browser.wait("version 1", lambda: [row[0] for row in browser.rows("#versions")] == ["1"])
+        self.assertEqual(browser.rows("#versions")[0][6], signer)
+        self.assertIn("The fleet mill uses version 1 here.", browser.text("#versions-note"))
+        self.assertFalse(browser.find("#proposed").is_displayed())
+        f.nodes[3].end()
+        run("-s", f.nodes[1].socket, *push, "--no-wait")
+        browser.wait("its votes", lambda: browser.text("#proposed-note")
+                     == "Version 2 is proposed: 3 of 4 nodes accept it. It waits for n3.")
+        self.assertEqual([row[:3] for row in browser.rows("#votes")],
+                         [["n0", "1", "accepted"], ["n1", "1", "accepted"], ["n2", "1", "accepted"], ["n3", "1", "none"]])
+        browser.draw("proposed")
+        f.nodes[3].start()
+        browser.wait("version 2", lambda: [row[0] for row in browser.rows("#versions")] == ["2", "1"])
+        used = browser.rows("#versions")
+        self.assertEqual((used[0][3], used[0][5], used[0][6]), (used[1][2], "–", signer))
+        browser.wait("nothing proposed", lambda: not browser.find("#proposed").is_displayed())
+        self.assertEqual([line for line in browser.complaints() if NO_FLEET not in line], [])
+
+
 class Scripted(Case):
+    def test_a_fork_and_a_refusal_are_shown(self):
+        hashes = {name: name * 64 for name in "abc"}
+        rollout = {"fleet": "mill", "active": {"version": 6, "identity": hashes["a"]}, "proposed": {"version": 7, "identity": hashes["b"]},
+                   "fork": False, "vote": "accepted", "why": "", "accepted": 1, "missing": 0, "refused": 1, "waits_for": "n1", "ready": False,
+                   "refused_last": "n3: <b>a signature is wrong</b>", "nodes": [
+                       {"name": "n0", "active": 6, "mark": "b" * 16, "vote": "accepted", "why": ""},
+                       {"name": "n1", "active": 6, "mark": "b" * 16, "vote": "refused", "why": "<i>no memory</i>"},
+                       {"name": "n2", "active": 0, "mark": "c" * 16, "vote": "accepted", "why": ""}]}
+        log = {"versions": [{"version": 6, "identity": hashes["a"], "predecessor": "", "file": hashes["c"], "bytes": 2048,
+                             "signers": ["SHA256:x", "SHA256:y"], "recovered": True, "despite": ["n4", "n5"], "used_at": "2026-11-27T04:20:00Z"}]}
+        status = {**STATUS, "rollout": {"active": 6, "proposed": 7}}
+        with self.before(scripted(3, [[(0, 1)]], **{"GET /v1/status": status, "GET /v1/rollout": lambda _: rollout,
+                                                    "GET /v1/rollout/log": log})) as (browser, _):
+            browser.wait("the refusal", lambda: browser.text("#proposed-note")
+                         == "Version 7 is proposed: 1 of 3 nodes accept it. It waits for n1, and was refused.")
+            self.assertEqual(browser.rows("#votes"), [["n0", "6", "accepted", "–"], ["n1", "6", "refused", "<i>no memory</i>"],
+                                                      ["n2", "–", "none", "–"]])
+            self.assertEqual(browser.rows("#versions"), [["6", "2026-11-27T04:20:00Z", "a" * 16, "–", "2.0 KiB", "n4, n5",
+                                                          "SHA256:x, SHA256:y (recovery)"]])
+            self.assertIn("A document was refused: n3: <b>a signature is wrong</b>", browser.text("#versions-note"))
+            rollout["fork"] = True
+            browser.wait("the fork", lambda: browser.text("#proposed-note").startswith("Two files have version 7: neither is used"))
+            browser.draw("fork")
+            self.assertEqual([line for line in browser.complaints() if NO_FLEET not in line], [])
+
     def test_the_keyboard_is_enough(self):
         history = {"total": 100, "oldest": 0, "every": 1, "next": 100, "rows": [row(i) for i in range(100)]}
         answers = scripted(4, [[(0, 1), (1, 2), (2, 3), (3, 0)]], **{
