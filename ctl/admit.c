@@ -15,7 +15,7 @@ static const struct ctl_option options[] = {
         .summary = "the edges of this family, with its usual options; by default those of the "
                    "present file's family"},
     {"--file", .value = "FILE",
-        .summary = "the present topology file; by default the one of the daemon"},
+        .summary = "the present topology file; by default what the daemon uses"},
     {"--key", .value = "SHA256:...",
         .summary = "the node's key, as `sgpctl join` prints it; by default what the daemon knows "
                    "of the pending node"},
@@ -69,11 +69,12 @@ static enum ctl_exit propose(struct ctl *ctl, struct ctl_change *change,
 {
     struct sgp_topology *topology = NULL;
     struct ctl_proposal proposal = {.text = NULL};
-    enum ctl_exit status = ctl_present_topology(ctl, change->path, &topology);
-    if (status != CTL_DONE)
-        return status;
+    char *name = NULL;
+    enum ctl_exit status = ctl_present_topology(ctl, change->path, &name, &topology);
     change->topology = topology;
-    status = ctl_propose(ctl, change, &proposal);
+    change->path = name;
+    if (status == CTL_DONE)
+        status = ctl_propose(ctl, change, &proposal);
     if (status == CTL_DONE)
         status = ctl_proposal_write(ctl, &proposal, where);
     if (status == CTL_DONE && where->output != NULL)
@@ -82,6 +83,7 @@ static enum ctl_exit propose(struct ctl *ctl, struct ctl_change *change,
         ctl_rollout_advise(ctl, where->output != NULL ? where->output : "FILE", false, NULL);
     free(proposal.text);
     sgp_topology_destroy(topology);
+    free(name);
     return status;
 }
 
@@ -89,7 +91,6 @@ static enum ctl_exit admit(struct ctl *ctl, int argc, char **argv)
 {
     struct ctl_given given[OPTIONS] = {0};
     json_t *list = NULL;
-    char *path = NULL;
     enum ctl_exit status = ctl_options_take(ctl, &argc, argv, given, OPTIONS, 1, 1);
     if (status != CTL_DONE)
         return status;
@@ -106,12 +107,9 @@ static enum ctl_exit admit(struct ctl *ctl, int argc, char **argv)
     status = ctl_proposal_check(ctl, &where);
     if (status == CTL_DONE && (change.key == NULL || change.address == NULL))
         status = find_pending(ctl, &change, &list);
-    if (status == CTL_DONE && !given[FILE_].given)
-        status = ctl_topology_path(ctl, &path);
-    change.path = given[FILE_].given ? given[FILE_].value : path;
+    change.path = given[FILE_].value;
     if (status == CTL_DONE)
         status = propose(ctl, &change, &where, !given[FILE_].given);
-    free(path);
     json_decref(list);
     return status;
 }

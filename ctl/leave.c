@@ -42,11 +42,9 @@ static enum ctl_exit propose(struct ctl *ctl, const struct ctl_given given[OPTIO
     char *path = NULL, *name = NULL;
     enum ctl_exit status = ctl_proposal_check(ctl, &where);
     if (status == CTL_DONE)
-        status = ctl_topology_path(ctl, &path);
-    if (status == CTL_DONE)
         status = find_name(ctl, &name);
     if (status == CTL_DONE)
-        status = ctl_present_topology(ctl, path, &topology);
+        status = ctl_present_topology(ctl, NULL, &path, &topology);
     if (status == CTL_DONE) {
         const struct ctl_change change = {
             .topology = topology, .path = path, .family = given[FAMILY].value, .remove = name};

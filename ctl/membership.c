@@ -5,6 +5,8 @@
  * person may have chosen, until nodes and edges are the same. */
 #include "membership.h"
 
+#include "rollout.h"
+
 #include "sgp/dot.h"
 #include "sgp/generate.h"
 
@@ -297,7 +299,8 @@ enum ctl_exit ctl_proposal_write(struct ctl *ctl, const struct ctl_proposal *pro
                     : CTL_DONE;
 }
 
-enum ctl_exit ctl_topology_path(struct ctl *ctl, char **ret_path)
+/* The path of the file of the daemon's configuration. */
+static enum ctl_exit find_path(struct ctl *ctl, char **ret_path)
 {
     const struct ctl_request request = {.method = "GET", .path = "/v1/status"};
     json_t *answer;
@@ -309,9 +312,42 @@ enum ctl_exit ctl_topology_path(struct ctl *ctl, char **ret_path)
     return *ret_path != NULL ? CTL_DONE : ctl_fail(ctl, CTL_FAILED, "out of memory");
 }
 
-enum ctl_exit ctl_present_topology(
-    struct ctl *ctl, const char *path, struct sgp_topology **ret_topology)
+/* The signed version that the daemon uses, which may be later than the file of its configuration.
+ * CTL_FAILED, and nothing reported: it has no administrators. */
+static enum ctl_exit read_active(
+    struct ctl *ctl, char **ret_name, struct sgp_topology **ret_topology)
 {
-    return ctl_is_document(path) ? ctl_read_signed_topology(ctl, path, ret_topology)
-                                 : ctl_read_topology(ctl, path, ret_topology);
+    json_t *rollout = NULL;
+    struct sgp_document document = {.file = NULL};
+    struct sgp_error error = {0};
+    char name[64];
+    if (ctl_rollout_ask(ctl, true, &rollout) != CTL_DONE)
+        return CTL_FAILED;
+    (void)snprintf(name, sizeof name, "version %" PRIu64, ctl_rollout_version(rollout, "active"));
+    json_decref(rollout);
+    enum ctl_exit status = ctl_rollout_document(ctl, "active", &document);
+    if (status == CTL_DONE && (*ret_name = strdup(name)) == NULL)
+        status = ctl_fail(ctl, CTL_INVALID, "out of memory");
+    if (status == CTL_DONE &&
+        sgp_dot_parse(document.file, document.manifest.file_bytes, name, &error, ret_topology) < 0)
+        status = ctl_fail(ctl, CTL_INVALID, "%s", error.text);
+    sgp_document_finish(&document);
+    return status == CTL_FAILED ? CTL_INVALID : status;
+}
+
+enum ctl_exit ctl_present_topology(
+    struct ctl *ctl, const char *path, char **ret_name, struct sgp_topology **ret_topology)
+{
+    enum ctl_exit status = path == NULL ? read_active(ctl, ret_name, ret_topology) : CTL_FAILED;
+    if (status != CTL_FAILED)
+        return status;
+    status = CTL_DONE;
+    if (path == NULL)
+        status = find_path(ctl, ret_name);
+    else if ((*ret_name = strdup(path)) == NULL)
+        status = ctl_fail(ctl, CTL_FAILED, "out of memory");
+    if (status != CTL_DONE)
+        return status;
+    return ctl_is_document(*ret_name) ? ctl_read_signed_topology(ctl, *ret_name, ret_topology)
+                                      : ctl_read_topology(ctl, *ret_name, ret_topology);
 }

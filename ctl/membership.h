@@ -40,11 +40,11 @@ enum ctl_exit ctl_proposal_write(struct ctl *ctl, const struct ctl_proposal *pro
 /* Report now if it could not be written then. */
 enum ctl_exit ctl_proposal_check(struct ctl *ctl, const struct ctl_proposal_options *options);
 
-/* The topology file that the daemon uses. The caller frees *ret_path. */
-enum ctl_exit ctl_topology_path(struct ctl *ctl, char **ret_path);
-
-/* Read it: a topology file, or a signed document. The caller destroys *ret_topology. */
+/* The present topology: of the file at `path`, a topology file or a signed document. If that is
+ * NULL, of the daemon: the signed version that it uses, or the file of its configuration.
+ * *ret_name names it in messages; the caller frees it, also after an error. The caller destroys
+ * *ret_topology. */
 enum ctl_exit ctl_present_topology(
-    struct ctl *ctl, const char *path, struct sgp_topology **ret_topology);
+    struct ctl *ctl, const char *path, char **ret_name, struct sgp_topology **ret_topology);
 
 #endif

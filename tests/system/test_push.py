@@ -24,9 +24,13 @@ def run(*arguments, text=None):
 
 
 class Push(tls.TlsTest):
-    def started(self, n=NODES):
-        """Nodes whose file two of the administrators a, b and c must sign; r is the recovery key, x nobody's."""
+    def started(self, n=NODES, guests=0):
+        """Nodes whose file two of the administrators a, b and c must sign; r is the recovery key, x nobody's. The last of
+        them are guests, which no file names and which have nothing."""
         f = self.f = self.tls_fleet(n, options=OPTIONS)
+        n -= guests
+        if guests:
+            f.rewire(list(range(n)), [[(i, (i + 1) % n) for i in range(n)]])
         self.keys = {name: self.ctl("key", "generate", name, "--file", self.path(name + ".key"), "--json")["key"] for name in "abcrx"}
         administrators = {"topology.file": "fleet.signed", "administrators.fleet": "mill", "administrators.threshold": "2",
                           "administrators.keys": " ".join(self.keys[name] for name in "abc"), "administrators.recovery": self.keys["r"]}
@@ -34,7 +38,7 @@ class Push(tls.TlsTest):
             f.write_configuration(i, {**OPTIONS, **administrators}, {})
         self.first = self.sign("ab", self.plain(), "--fleet", "mill")
         self.write("fleet.signed", self.first)
-        f.start()
+        f.start(range(n))
         f.wait("all to use version 1", lambda: all(self.version(i) == 1 for i in range(n)), 2 * fleet.PATIENCE)
         f.wait("all rows", lambda: all(node["rollout"] for node in f.nodes[0].json("/v1/fleet")["nodes"]))
         return f
@@ -217,6 +221,46 @@ class Push(tls.TlsTest):
         f.nodes[last].start()
         f.wait_state("struck", [last])
         self.assertEqual(self.connections(last), [])
+
+
+    def test_a_machine_joins_and_leaves_for_good_by_pushes(self):
+        f = self.started(4, guests=1)
+        for kept in ("n3.conf", "n3.dot", "n3.key"):
+            os.remove(self.path(kept))
+        # the file of the configuration is version 1 to the end: what counts is the version in use
+        self.topology(1, "push", self.write("new.dot", self.plain() + "// again\n"), *self.signers("ab"))
+        self.wait_version(2, range(3))
+        invitation = self.ctl("-s", f.nodes[0].socket, "invite", "n3").strip()
+        self.ctl("join", "-", "--address", f"127.0.0.1:{f.ports[3]}", "--train", f.rows, "--output", self.path("n3.conf"), "--topology",
+                 self.path("n3.dot"), "--key", self.path("n3.key"), text=invitation + "\n")
+        with open(self.path("n3.conf"), "a", encoding="utf-8") as file:
+            file.write(f"[node]\nstate_directory = {f.nodes[3].directory}\n[control]\nsocket = {f.nodes[3].socket}\n")
+        said = self.ctl("-s", f.nodes[0].socket, "admit", "n3", "--output", self.path("more.dot"), "--json")
+        self.assertEqual((said["nodes"], said["push"]),
+                         (4, f"sgpctl -s {f.nodes[0].socket} topology push {self.path('more.dot')} --sign KEY"))
+        self.topology(0, "push", self.path("more.dot"), *self.signers("bc"))
+        self.wait_version(3, range(3))
+        self.write("n3.dot", self.topology(2, "log", "active"))
+        f.nodes[3].start()
+        f.wait_round(3, 3)
+        self.wait_version(3, [3])
+        done = run("-s", f.nodes[1].socket, "leave", "--for-good", "--output", self.path("less.dot"))
+        self.assertEqual(done.returncode, 0, done)
+        self.assertIn(f"on a node that stays: sgpctl topology push {self.path('less.dot')} --sign KEY", done.stderr)
+        f.wait("n1 to end", lambda: f.nodes[1].process.poll() is not None)
+        self.topology(3, "push", self.path("less.dot"), *self.signers("ac"))
+        self.wait_version(4, [0, 2, 3])
+        self.assertEqual([node["name"] for node in f.nodes[0].json("/v1/topology")["nodes"]], ["n0", "n2", "n3"])
+        f.wait_round(3, f.nodes[3].status()["round"] + 10)
+
+    def test_without_administrators_nothing_is_pushed(self):
+        f = self.f = self.tls_fleet(2, options=OPTIONS)
+        self.keys = {"a": self.ctl("key", "generate", "a", "--file", self.path("a.key"), "--json")["key"]}
+        f.start()
+        f.wait_round(0, 3)
+        for arguments in (("push", self.path("n0.dot"), *self.signers("a")), ("log",), ("diff",), ("rollback", "1", *self.signers("a"))):
+            self.one_line(self.topology(0, *arguments, status=1), "has no section [administrators]")
+        self.assertIsNone(json.loads(run("-s", f.nodes[0].socket, "fleet", "--json").stdout)["rollout"])
 
 
 if __name__ == "__main__":
