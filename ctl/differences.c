@@ -158,7 +158,8 @@ void ctl_differences_print(const json_t *json, FILE *file)
         return;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         const json_t *names = json_object_get(json, keys[i]);
-        (void)fprintf(file, json_array_size(names) > 0 ? "%-12s" : "", keys[i]);
+        if (json_array_size(names) > 0)
+            (void)fprintf(file, "%-12s", keys[i]);
         json_array_foreach((json_t *)names, index, name)
         {
             (void)fprintf(file, "%s%s", index > 0 ? "," : " ", json_string_value(name));
