@@ -187,14 +187,14 @@ enum ctl_exit ctl_document_sign(
 }
 
 json_t *ctl_document_signers(
-    struct ctl *ctl, const char *path, const struct sgp_document *document, bool nobody_allowed)
+    struct ctl *ctl, const char *path, const struct sgp_document *document, bool unsigned_allowed)
 {
     const struct sgp_manifest *manifest = &document->manifest;
     char text[SGP_MANIFEST_BYTES], hash[SGP_KEY_BYTES];
     const size_t bytes = sgp_manifest_signed(manifest, text);
-    if (manifest->signature_count == 0 && !nobody_allowed) {
-        (void)ctl_fail(ctl, CTL_INVALID,
-            "%s: nobody has signed it; `sgpctl topology sign` adds a signature", path);
+    if (manifest->signature_count == 0 && !unsigned_allowed) {
+        (void)ctl_fail(
+            ctl, CTL_INVALID, "%s: it has no signature; `sgpctl topology sign` adds one", path);
         return NULL;
     }
     json_t *names = json_array();

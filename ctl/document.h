@@ -30,9 +30,9 @@ enum ctl_exit ctl_document_begin(struct ctl *ctl, const char *path, char **text,
     struct sgp_document *ret_document);
 
 /* The keys whose signatures hold, as a topology file writes keys. NULL: a signature is wrong, or
- * nobody has signed and that is not allowed, which was reported. The caller releases it. */
+ * a signature is needed and missing, which was reported. The caller releases it. */
 json_t *ctl_document_signers(
-    struct ctl *ctl, const char *path, const struct sgp_document *document, bool nobody_allowed);
+    struct ctl *ctl, const char *path, const struct sgp_document *document, bool unsigned_allowed);
 
 /* What a document says, with the names that `topology verify` prints. Takes ownership of the
  * signers. */

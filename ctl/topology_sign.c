@@ -235,7 +235,7 @@ const struct ctl_command ctl_topology_verify_command = {.words = "topology verif
         "signers               the keys that have signed, as sgpctl key show prints them; whether\n"
         "                      they are administrators of the fleet is for the reader to judge\n"
         "\n"
-        "Ends with 6 if nobody has signed, if a signature is wrong, or if the file is not the one\n"
+        "Ends with 6 if a signature is missing or wrong, or if the file is not the one\n"
         "that was signed; with --after also if it was not made for that document.\n",
     .options = verify_options,
     .run = verify};

@@ -373,7 +373,7 @@ void documents_reloaded(struct daemon *daemon)
     if (documents == NULL)
         return;
     if (use_file(documents) < 0) {
-        documents->peer_count = 0; /* nobody is asked */
+        documents->peer_count = 0; /* no node is asked */
         notes_error(daemon, STORE_ERROR " no memory for the nodes of the new file");
     }
     documents->unstored = false;

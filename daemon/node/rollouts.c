@@ -112,7 +112,7 @@ static void vote(struct daemon *daemon)
     sgp_rollout_vote(daemon->prepared->rollout, code < 0 ? error.text : NULL);
 }
 
-/* Nothing is sent any more, and nobody is heard. */
+/* The node sends nothing more, and reads nothing. */
 static void fall_silent(struct daemon *daemon)
 {
     listener_close(&daemon->listener);

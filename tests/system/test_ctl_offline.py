@@ -370,13 +370,13 @@ def test_a_signed_document_that_was_changed_is_refused():
             err = ctl("topology", "verify", "-", text=changed, status=6)[1]
             assert reason in err and err.count("\n") == 1, (reason, err)
             assert "sgpctl topology" not in err or "sgpctl topology sign" in err, err  # no other one helps
-        # nobody has signed: what is left of a document without its signatures
+        # unsigned: what is left of a document without its signatures
         signatures = document.split(" signatures=")[1].split(" content=")[0]
         for nobody in ("", "none"):
             for options in ((), ("--file",)):
                 out, err = ctl("topology", "verify", *options, "-", text=document.replace(signatures, nobody), status=6)
                 assert out == "" and err.count("\n") == 1, (nobody, out, err)
-                assert nobody == "" or "nobody has signed it" in err, err
+                assert nobody == "" or "it has no signature" in err, err
 
 
 def test_a_machine_is_admitted_to_a_signed_file():
@@ -395,7 +395,7 @@ def test_a_machine_is_admitted_to_a_signed_file():
         second = ctl("topology", "sign", new, "--after", signed, "--key", files[0])[0]
         assert json.loads(ctl("topology", "verify", "-", "--json", text=second)[0])["version"] == 2
         signatures = document.split(" signatures=")[1].split(" content=")[0]
-        for changed, reason in ((document.replace(signatures, "none"), "nobody has signed it"),
+        for changed, reason in ((document.replace(signatures, "none"), "it has no signature"),
                                 (document.replace("version=1", "version=2"), "somebody has changed the document")):
             pathlib.Path(signed).write_text(changed, encoding="ascii")
             out, err = ctl(*admit, signed, status=6)

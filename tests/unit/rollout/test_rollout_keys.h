@@ -47,7 +47,7 @@ static inline struct sgp_administrators keys_administrators(void)
         .recovery = "SHA256:r"};
 }
 
-/* A manifest for this file, which nobody has signed yet. */
+/* A manifest for this file, without a signature yet. */
 static inline struct sgp_manifest keys_manifest(
     uint64_t version, const char *predecessor, const char *file)
 {
