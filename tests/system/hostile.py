@@ -520,7 +520,7 @@ class Trial:
         nodes = f.nodes[:2]
         honest = [node for node in f.nodes if node.process is not None and node.process.poll() is None]
         try:
-            f.wait_state("finished", [node.index for node in honest])
+            self.finish(f, honest)
             f.wait("one model", lambda: self.apart(nodes) <= AGREED)
             f.wait("no word of disagreement", lambda: not any(node.status()["disagrees"] for node in honest))
         except AssertionError as error:
@@ -536,6 +536,26 @@ class Trial:
         for node in honest:
             self.expect(node.end(signal.SIGTERM) == 0, "%s: %s did not end cleanly: %s" % (name, node.name, node.log()[-2000:]))
             self.expect("Sanitizer" not in node.log(), "%s: %s: %s" % (name, node.name, node.log()[-3000:]))
+
+    @staticmethod
+    def finish(f, honest):
+        """Wait for all to be finished. The next round has the usual bound, as a sanitizer makes many epochs slow."""
+        latest, since = -1, time.monotonic()
+
+        def finished():
+            nonlocal latest, since
+            statuses = [node.status() for node in honest]
+            if not all(statuses):
+                return False
+            now, least = time.monotonic(), min(status["round"] for status in statuses)
+            if least > latest:
+                latest, since = least, now
+            states = {status["state"] for status in statuses}
+            if now - since > fleet.PATIENCE:
+                raise AssertionError("%s in round %d for %d s" % (states, latest, fleet.PATIENCE))
+            return states == {"finished"}
+
+        f.wait("all to be finished", finished, 10 * fleet.PATIENCE)
 
     @staticmethod
     def apart(nodes):
