@@ -217,7 +217,10 @@ def test_the_page_on_upgrading_has_the_numbers_of_the_code():
             ("wire", "include/sgp/wire.h", r"^#define SGP_WIRE_VERSION (\d+)u"),
             ("frames to programs", "include/sgp/attach.h", r"^#define SGP_ATTACH_VERSION (\d+)u"),
             ("event journal", "include/sgp/journal.h", r'^#define SGP_JOURNAL_MARK "sgpd events (\d+)')):
-        assert numbers(page, rf"^\| {row} [^|]*\| (\d+) \|") == numbers(path, pattern), row
+        number = numbers(path, pattern)
+        assert numbers(page, rf"^\| {row} [^|]*\| (\d+) \|") == number, row
+        readers = re.search(rf"^\| {row} [^|]*\| \d+ \| ([^|]*) \|", source(page), re.MULTILINE).group(1)
+        assert set(re.findall(r": (\d+)", readers)) == {number}, f"{row}: {readers}"
     assert numbers("python/sgp/protocol.py", r"VERSION = \w+, (\d+)") == \
         numbers("include/sgp/attach.h", r"^#define SGP_ATTACH_VERSION (\d+)u")
 
