@@ -10,8 +10,8 @@
  * that takes far longer than the neighbour's longest one is reported. If a bound is configured, the
  * node does not wait beyond it, until the neighbour's next round that makes progress.
  *
- * The only consequence is that the neighbour is not waited for. The link stays, and mass moves in
- * both directions as it can. No mass is created or lost.
+ * The only consequence is that the neighbour is not waited for (sgp_core_is_late in facts.c). The
+ * link stays, and mass moves in both directions as it can. No mass is created or lost.
  *
  * The rule: docs/rules/patience.md */
 #include "core/core.h"
