@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `sgpctl topology push` and `topology rollback`: give a signed version to the daemon, which passes
- * it on, and wait until it is in use. The daemon judges the signatures, and nodes vote. */
+ * it on, and wait until it is in use (topology_votes.h). The daemon judges the signatures. */
 #include "rollout.h"
+#include "topology_votes.h"
 
 #include "sgp/dot.h"
 
@@ -9,9 +10,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define POLL_NS 200000000
 #define PATIENCE_SECONDS 60.0
 
 struct push {
@@ -26,7 +25,6 @@ struct push {
     struct sgp_document document;
     struct sgp_topology *topology; /* of the file that is pushed */
     uint64_t active;               /* the version that was in use before */
-    json_t *told;                  /* the vote of each node that a person was told */
 };
 
 /* ---- options ---- */
@@ -84,7 +82,6 @@ static void finish(struct push *push)
         sgp_key_release(push->keys[i]);
     sgp_document_finish(&push->document);
     sgp_topology_destroy(push->topology);
-    json_decref(push->told);
 }
 
 /* ---- the document ---- */
@@ -150,17 +147,12 @@ static enum ctl_exit make(struct ctl *ctl, struct push *push, const json_t *roll
                : ctl_fail(ctl, CTL_INVALID, "%s", error.text);
 }
 
-static bool is_active(const struct push *push, const json_t *rollout)
-{
-    return strcmp(ctl_rollout_identity(rollout, "active"), push->document.identity) == 0;
-}
-
 /* Show what is signed or pushed beside what is in use, and sign it. */
 static enum ctl_exit sign(struct ctl *ctl, struct push *push, const json_t *rollout)
 {
     struct sgp_document active = {.file = NULL};
     enum ctl_exit status = CTL_DONE;
-    if (push->active > 0 && !is_active(push, rollout))
+    if (push->active > 0 && !ctl_is_in_use(&push->document, rollout))
         status = ctl_rollout_document(ctl, "active", &active);
     const struct ctl_document_view view = {.path = push->path,
         .document = &push->document,
@@ -191,155 +183,17 @@ static enum ctl_exit post(struct ctl *ctl, const struct push *push, json_t **ret
     return status;
 }
 
-/* ---- votes ---- */
+/* ---- the result ---- */
 
-/* Whether the entry of a node is about the version that was pushed. */
-static bool votes_on_this(const struct push *push, const json_t *node)
-{
-    const char *mark = ctl_text_of(node, "mark", "");
-    return mark[0] != '\0' && strncmp(mark, push->document.identity, strlen(mark)) == 0;
-}
-
-static bool must_accept(const struct push *push, const json_t *node)
-{
-    const char *name = ctl_text_of(node, "name", "");
-    return sgp_topology_find(push->topology, name) >= 0 &&
-           !sgp_manifest_passes_over(&push->document.manifest, name);
-}
-
-/* A node that is behind refuses until it has followed its neighbours, so that does not count. */
-static bool refuses(const struct push *push, const json_t *node)
-{
-    return votes_on_this(push, node) && must_accept(push, node) &&
-           strcmp(ctl_text_of(node, "vote", ""), "refused") == 0 &&
-           json_integer_value(json_object_get(node, "active")) == (json_int_t)push->active;
-}
-
-/* The nodes whose vote is still waited for: a list for a person, as many as fit. */
-static void missing(const struct push *push, const json_t *nodes, char text[CTL_CELL_BYTES])
-{
-    json_t *names = json_array(), *node;
-    const struct ctl plain = {.name = NULL};
-    size_t index;
-    json_array_foreach((json_t *)nodes, index, node)
-    {
-        const bool accepts =
-            votes_on_this(push, node) && strcmp(ctl_text_of(node, "vote", ""), "accepted") == 0;
-        if (must_accept(push, node) && !accepts)
-            (void)json_array_append(names, json_object_get(node, "name"));
-    }
-    ctl_cell(&plain, "", names, text);
-    json_decref(names);
-}
-
-/* Tell a person each vote once. */
-static void tell(struct ctl *ctl, struct push *push, const json_t *rollout)
-{
-    json_t *nodes = json_object_get(rollout, "nodes"), *node;
-    char name[CTL_CELL_BYTES], why[CTL_CELL_BYTES];
-    size_t index;
-    json_array_foreach(nodes, index, node)
-    {
-        const char *vote = ctl_text_of(node, "vote", "none");
-        const char *key = ctl_text_of(node, "name", "");
-        if (!votes_on_this(push, node) || strcmp(vote, "none") == 0 ||
-            strcmp(vote, ctl_text_of(push->told, key, "")) == 0)
-            continue;
-        (void)json_object_set_new(push->told, key, json_string(vote));
-        ctl_cell(ctl, "", json_object_get(node, "name"), name);
-        ctl_cell(ctl, "", json_object_get(node, "why"), why);
-        if (!ctl->json)
-            (void)fprintf(stderr, "%s: %s%s%s\n", name, vote, strcmp(why, "-") == 0 ? "" : ": ",
-                strcmp(why, "-") == 0 ? "" : why);
-    }
-}
-
-/* A version that is in the way of this one: it cannot be used any more. */
-static enum ctl_exit judge_others(struct ctl *ctl, const struct push *push, const json_t *rollout)
-{
-    const uint64_t version = push->document.manifest.version;
-    const uint64_t active = ctl_rollout_version(rollout, "active");
-    const uint64_t proposed = ctl_rollout_version(rollout, "proposed");
-    if (active >= version)
-        return ctl_fail(ctl, CTL_FAILED,
-            "version %" PRIu64 ", %.16s, is in use instead; push the file again", active,
-            ctl_rollout_identity(rollout, "active"));
-    if (proposed > version)
-        return ctl_fail(ctl, CTL_FAILED,
-            "version %" PRIu64 ", %.16s, was pushed and takes the place of version %" PRIu64,
-            proposed, ctl_rollout_identity(rollout, "proposed"), version);
-    if (proposed == version && json_is_true(json_object_get(rollout, "fork")))
-        return ctl_fail(ctl, CTL_FAILED,
-            "two files have version %" PRIu64
-            ", so it is used nowhere; agree on one, and push it again: a higher version ends that",
-            version);
-    return CTL_DONE;
-}
-
-/* *ret_over: the version is in use, or another status is returned, which was reported. */
-static enum ctl_exit judge(
-    struct ctl *ctl, const struct push *push, const json_t *rollout, bool *ret_over)
-{
-    json_t *nodes = json_object_get(rollout, "nodes"), *node;
-    char name[CTL_CELL_BYTES], why[CTL_CELL_BYTES];
-    size_t index;
-    *ret_over = true;
-    if (is_active(push, rollout))
-        return CTL_DONE;
-    const enum ctl_exit status = judge_others(ctl, push, rollout);
-    if (status != CTL_DONE)
-        return status;
-    json_array_foreach(nodes, index, node)
-    {
-        if (!refuses(push, node))
-            continue;
-        /* a row has the beginning of the reason, and the asked node all of its own */
-        const char *part = ctl_text_of(node, "why", ""), *own = ctl_text_of(rollout, "why", "");
-        const bool mine = strncmp(own, part, strlen(part)) == 0;
-        ctl_cell(ctl, "", json_object_get(node, "name"), name);
-        ctl_cell(ctl, "", json_object_get(mine ? rollout : node, "why"), why);
-        return ctl_fail(ctl, CTL_FAILED, "%s refuses version %" PRIu64 ": %.200s", name,
-            push->document.manifest.version, why);
-    }
-    *ret_over = false;
-    return CTL_DONE;
-}
-
-static enum ctl_exit give_up(struct ctl *ctl, const struct push *push, const json_t *rollout)
-{
-    char names[CTL_CELL_BYTES];
-    missing(push, json_object_get(rollout, "nodes"), names);
-    return ctl_fail(ctl, CTL_TIMED_OUT,
-        "version %" PRIu64 " is not in use after %g s: it waits for %s; it stays proposed until "
-        "they accept, or push the file again with --despite",
-        push->document.manifest.version, push->timeout, names);
-}
-
-/* ---- the end ---- */
-
-/* Nodes of the new file that were not seen to use it. */
-static json_t *behind(const struct push *push, const json_t *rollout)
-{
-    json_t *names = json_array(), *node;
-    size_t index;
-    json_array_foreach(json_object_get(rollout, "nodes"), index, node)
-    {
-        const json_int_t active = json_integer_value(json_object_get(node, "active"));
-        if (sgp_topology_find(push->topology, ctl_text_of(node, "name", "")) >= 0 &&
-            active < (json_int_t)push->document.manifest.version)
-            (void)json_array_append(names, json_object_get(node, "name"));
-    }
-    return names;
-}
-
+/* Takes `behind` over; NULL: it is not known. */
 static enum ctl_exit print(
-    struct ctl *ctl, const struct push *push, const char *state, const json_t *rollout)
+    struct ctl *ctl, const struct push *push, const char *state, json_t *behind)
 {
     json_t *json =
         json_pack("{s:I, s:s, s:s}", "version", (json_int_t)push->document.manifest.version,
             "identity", push->document.identity, "state", state);
-    if (rollout != NULL)
-        (void)json_object_set_new(json, "behind", behind(push, rollout));
+    if (behind != NULL)
+        (void)json_object_set_new(json, "behind", behind);
     if (ctl->json)
         return ctl_print_json(json);
     ctl_print_object(ctl, json);
@@ -347,29 +201,14 @@ static enum ctl_exit print(
     return CTL_DONE;
 }
 
-static enum ctl_exit wait_for(struct ctl *ctl, struct push *push)
+static enum ctl_exit wait_for(struct ctl *ctl, const struct push *push)
 {
-    const double end = ctl_now() + push->timeout;
+    const struct ctl_votes votes = {
+        .document = &push->document, .topology = push->topology, .active = push->active};
     json_t *rollout = NULL;
-    bool over = false;
-    push->told = json_object();
-    enum ctl_exit status = ctl_rollout_ask(ctl, false, &rollout);
-    while (status == CTL_DONE) {
-        tell(ctl, push, rollout);
-        status = judge(ctl, push, rollout, &over);
-        if (over)
-            break;
-        if (ctl_now() >= end) {
-            status = give_up(ctl, push, rollout);
-            break;
-        }
-        json_decref(rollout);
-        rollout = NULL;
-        (void)nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
-        status = ctl_rollout_ask(ctl, false, &rollout);
-    }
+    enum ctl_exit status = ctl_votes_wait(ctl, &votes, push->timeout, &rollout);
     if (status == CTL_DONE)
-        status = print(ctl, push, "active", rollout);
+        status = print(ctl, push, "active", ctl_votes_behind(&votes, rollout));
     json_decref(rollout);
     return status;
 }
