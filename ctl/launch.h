@@ -17,6 +17,7 @@
  *   launch_run.c    the loop of one machine: starts, watches and ends all processes
  *   launch_plan.c   topology, ports, keys and configurations
  *   launch_lines.c  the output of the programs, and the line of progress
+ *   launch_orders.c  what a launcher writes to a supervisor: objects, orders, signs of life
  *   launch_watch.c  a process that cleans up when the launcher is gone
  *   launch_child.c  child processes and their groups
  *   launch_environment.c  the environment of the child processes
@@ -173,6 +174,54 @@ int launch_stream_open(struct launch_stream *stream, struct launch_lines *lines,
 /* Print the remaining bytes, and stop reading. */
 void launch_stream_close(struct launch_stream *stream);
 
+/* ---- launch_orders.c ---- */
+
+/* For how long a supervisor that hears nothing from its launcher keeps running. */
+#define LAUNCH_SILENCE_S 60u
+/* Between two signs of life of the launcher. */
+#define LAUNCH_HEART_S 10u
+/* What a launcher writes to its supervisor, one byte each. */
+#define LAUNCH_ALIVE '\n'
+#define LAUNCH_INTERRUPT 'i' /* as SIGINT */
+#define LAUNCH_TERMINATE 't' /* as SIGTERM */
+#define LAUNCH_END 'e'       /* a program or a host has failed, so end the programs */
+#define LAUNCH_RELEASE 'q'   /* all programs of the fleet have ended, so stop the daemons */
+
+/* From now on this process is killed LAUNCH_SILENCE_S after the launcher was last heard of. */
+void launch_expect_launcher(void);
+
+/* The orders of a launcher, as its supervisor reads them from standard input. */
+struct launch_reader {
+    uv_pipe_t pipe;
+    char room[64];
+    /* Takes what has arrived; count < 0: the launcher is gone. Set before, as `context` is. */
+    void (*take)(void *context, const char *orders, ssize_t count);
+    void *context;
+};
+
+/* Returns 0 or a code of libuv. The caller closes it in both cases. */
+int launch_reader_open(struct launch_reader *reader, uv_loop_t *loop);
+void launch_reader_close(struct launch_reader *reader);
+
+/* The other end: what a launcher writes to one supervisor. */
+struct launch_writer {
+    uv_pipe_t pipe;
+    bool open;
+    uint32_t index; /* of the supervisor */
+};
+
+/* Take over the descriptor. `index` is below LAUNCH_NODES_MAX. Returns 0 or a code of libuv. */
+int launch_writer_open(
+    struct launch_writer *writer, uv_loop_t *loop, int descriptor, uint32_t index);
+/* Write a line of JSON, or one byte. Nothing happens if it is closed. */
+void launch_writer_object(struct launch_writer *writer, const json_t *object);
+void launch_writer_byte(struct launch_writer *writer, char byte);
+void launch_writer_close(struct launch_writer *writer);
+
+/* Send signs of life to all supervisors that have been written to, until launch_signs_stop. */
+void launch_signs_start(void);
+void launch_signs_stop(void);
+
 /* ---- launch_plan.c ---- */
 
 /* A key of the configuration, from the command line. */
@@ -233,20 +282,6 @@ void launch_plan_path(
     const char *folder, const struct sgp_topology_node *node, const char *end, char path[PATH_MAX]);
 
 /* ---- launch_run.c ---- */
-
-/* For how long a supervisor that hears nothing from its launcher keeps running. */
-#define LAUNCH_SILENCE_S 60u
-/* Between two signs of life of the launcher. */
-#define LAUNCH_HEART_S 10u
-/* What a launcher writes to its supervisor, one byte each. */
-#define LAUNCH_ALIVE '\n'
-#define LAUNCH_INTERRUPT 'i' /* as SIGINT */
-#define LAUNCH_TERMINATE 't' /* as SIGTERM */
-#define LAUNCH_END 'e'       /* a program or a host has failed, so end the programs */
-#define LAUNCH_RELEASE 'q'   /* all programs of the fleet have ended, so stop the daemons */
-
-/* From now on this process is killed LAUNCH_SILENCE_S after the launcher was last heard of. */
-void launch_expect_launcher(void);
 
 /* Make the directories and start their watch, hold the ports, and call `agree`, which fills in all
  * addresses. Then write the files and run the plan to its end. Returns the worst exit status of the

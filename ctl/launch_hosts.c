@@ -11,7 +11,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 /* A supervisor takes at most 17 s to end its programs and daemons. */
@@ -34,9 +33,8 @@ struct host {
     struct hosts *all;
     const struct launch_host *is;
     pid_t pid; /* of ssh; 0: ended */
-    uv_pipe_t input;
+    struct launch_writer input;
     bool started;
-    bool open;                            /* `input` */
     bool greeted, over, told, complained; /* told: its status does not count */
     bool ran;                             /* its daemons have been started */
     bool summed;                          /* its last object has come */
@@ -80,111 +78,6 @@ static void worsen(struct hosts *all, int status)
 {
     if (status > all->worst)
         all->worst = status;
-}
-
-/* ---- signs of life ---- */
-
-/* By a timer of the kernel: a loop that waits for a slow terminal sends them, too. */
-static volatile sig_atomic_t heart[LAUNCH_NODES_MAX]; /* descriptors, which do not block; 0: none */
-
-static void on_beat(int number)
-{
-    static const char alive = LAUNCH_ALIVE;
-    int code = errno;
-    (void)number;
-    for (size_t i = 0; i < LAUNCH_NODES_MAX; i++)
-        if (heart[i] > 0)
-            (void)!write(heart[i], &alive, 1);
-    errno = code;
-}
-
-static void start_beating(void)
-{
-    const struct itimerval often = {{LAUNCH_HEART_S, 0}, {LAUNCH_HEART_S, 0}};
-    struct sigaction action = {.sa_handler = on_beat, .sa_flags = SA_RESTART};
-    (void)sigaction(SIGALRM, &action, NULL);
-    (void)setitimer(ITIMER_REAL, &often, NULL);
-}
-
-static void stop_beating(void)
-{
-    const struct itimerval never = {{0, 0}, {0, 0}};
-    (void)setitimer(ITIMER_REAL, &never, NULL);
-}
-
-/* ---- writing to supervisors ---- */
-
-struct message {
-    uv_write_t request;
-    char *text;
-    struct host *host;
-};
-
-static void set_heart(const struct host *host, bool beats)
-{
-    uv_os_fd_t descriptor = 0;
-    if (beats && (!host->open || uv_fileno((const uv_handle_t *)&host->input, &descriptor) < 0))
-        descriptor = 0;
-    heart[host - host->all->host] = beats ? descriptor : 0;
-}
-
-static void on_written(uv_write_t *request, int status)
-{
-    struct message *message = request->data;
-    if (status == 0)
-        set_heart(message->host, true);
-    free(message->text);
-    free(message);
-}
-
-/* A line of JSON. No sign of life may come between its bytes. */
-static void say_object(struct host *host, const json_t *object)
-{
-    struct message *message = calloc(1, sizeof *message);
-    char *text = json_dumps(object, JSON_COMPACT);
-    size_t length = text ? strlen(text) : 0;
-    char *line = text ? realloc(text, length + 1) : NULL;
-    if (message == NULL || line == NULL || !host->open) {
-        free(message);
-        free(line);
-        return;
-    }
-    line[length] = '\n'; /* in place of the final zero */
-    set_heart(host, false);
-    *message = (struct message){.text = line, .host = host};
-    message->request.data = message;
-    uv_buf_t buffer = uv_buf_init(line, (unsigned)length + 1);
-    if (uv_write(&message->request, (uv_stream_t *)&host->input, &buffer, 1, on_written) < 0) {
-        free(line);
-        free(message);
-    }
-}
-
-static void say_byte(struct host *host, char byte)
-{
-    struct message *message = host->open ? calloc(1, sizeof *message) : NULL;
-    if (message == NULL)
-        return;
-    message->text = malloc(1);
-    message->host = host;
-    message->request.data = message;
-    uv_buf_t buffer = uv_buf_init(message->text, 1);
-    if (message->text != NULL)
-        message->text[0] = byte;
-    if (message->text == NULL ||
-        uv_write(&message->request, (uv_stream_t *)&host->input, &buffer, 1, on_written) < 0) {
-        free(message->text);
-        free(message);
-    }
-}
-
-static void close_input(struct host *host)
-{
-    if (!host->open)
-        return;
-    set_heart(host, false);
-    host->open = false;
-    uv_close((uv_handle_t *)&host->input, NULL);
 }
 
 /* ---- the plan of a host ---- */
@@ -254,7 +147,7 @@ static void say_addresses(struct hosts *all)
     }
     json_t *object = json_pack("{s:o, s:o}", "addresses", addresses, "keys", keys);
     for (size_t i = 0; i < all->list->count; i++)
-        say_object(&all->host[i], object);
+        launch_writer_object(&all->host[i].input, object);
     json_decref(object);
 }
 
@@ -264,10 +157,10 @@ static void end_host(struct host *host, char order)
 {
     host->told = host->told || host->pid > 0;
     if (!host->greeted || host->all->stage == GREETING) {
-        close_input(host);
+        launch_writer_close(&host->input);
         launch_signal(host->greeted ? 0 : host->pid, SIGTERM); /* ssh may still be connecting */
     } else {
-        say_byte(host, order);
+        launch_writer_byte(&host->input, order);
     }
 }
 
@@ -293,7 +186,7 @@ static void end_all(struct hosts *all, char order)
         all->stage = ENDING;
     } else if (all->interrupted != 0) { /* the user is impatient */
         for (size_t i = 0; i < all->list->count; i++)
-            say_byte(&all->host[i], order);
+            launch_writer_byte(&all->host[i].input, order);
     }
     (void)uv_timer_start(&all->grace, on_grace, GRACE_MS, 0);
 }
@@ -458,10 +351,8 @@ static int start(struct host *host)
         return code;
     host->started = true;
     host->pid = reached.pid;
-    (void)uv_pipe_init(&all->loop, &host->input, 0);
-    host->input.data = host;
-    code = uv_pipe_open(&host->input, reached.input);
-    host->open = true;
+    code =
+        launch_writer_open(&host->input, &all->loop, reached.input, (uint32_t)(host - all->host));
     if (code == 0)
         code = open_stream(host, &host->output, reached.output, stdout, on_output);
     if (code == 0)
@@ -476,7 +367,7 @@ static void start_all(struct hosts *all, const char *directory)
         json_t *plan = graph ? plan_of(&all->host[i], graph, directory) : NULL;
         int code = plan ? start(&all->host[i]) : -ENOMEM;
         if (code == 0)
-            say_object(&all->host[i], plan);
+            launch_writer_object(&all->host[i].input, plan);
         json_decref(plan);
         if (code == 0)
             continue;
@@ -494,7 +385,7 @@ static void on_ended(struct host *host, int status)
     host->pid = 0;
     host->status = status;
     host->over = true;
-    close_input(host);
+    launch_writer_close(&host->input);
 }
 
 /* The command has ended, and all that it printed is known. */
@@ -578,7 +469,7 @@ static void step(struct hosts *all)
     if ((all->stage == RUNNING || all->stage == ENDING) && count_of(all, is_over) == count) {
         all->stage = RELEASED;
         for (size_t i = 0; i < count; i++)
-            say_byte(&all->host[i], LAUNCH_RELEASE);
+            launch_writer_byte(&all->host[i].input, LAUNCH_RELEASE);
         (void)uv_timer_start(&all->grace, on_grace, GRACE_MS, 0);
     }
     if (count_of(all, is_gone) == count)
@@ -658,7 +549,7 @@ static void init(struct hosts *all)
     if (all->lines.progress)
         (void)uv_timer_start(&all->show, on_show, 0, SHOW_MS);
     (void)signal(SIGPIPE, SIG_IGN); /* a command that has ended does not read */
-    start_beating();
+    launch_signs_start();
 }
 
 static void summarise(const struct hosts *all)
@@ -695,7 +586,7 @@ enum ctl_exit launch_hosts_run(struct ctl *ctl, struct launch_plan *plan,
     start_all(&all, plan->directory);
     step(&all);
     (void)uv_run(&all.loop, UV_RUN_DEFAULT);
-    stop_beating();
+    launch_signs_stop();
     if (all.interrupted != 0)
         worsen(&all, 128 + all.interrupted);
     else if (count_of(&all, has_run) > 0)

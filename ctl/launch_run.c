@@ -12,7 +12,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -61,11 +60,10 @@ struct launch {
     enum stage stage;
     struct node *nodes;
     uint32_t count;
-    uv_pipe_t orders; /* of a launcher, on standard input */
-    char order[64];
-    bool drained;    /* DRAINING: no output is awaited any more */
-    bool released;   /* the daemons may be stopped */
-    int interrupted; /* the number of a signal; 0: none */
+    struct launch_reader orders; /* of a launcher, on standard input */
+    bool drained;                /* DRAINING: no output is awaited any more */
+    bool released;               /* the daemons may be stopped */
+    int interrupted;             /* the number of a signal; 0: none */
     int worst;
     uint64_t began; /* uv_hrtime */
 };
@@ -232,65 +230,22 @@ static void on_signal(uv_signal_t *handle, int number)
 
 /* ---- orders of a launcher ---- */
 
-static volatile sig_atomic_t unread; /* bytes on standard input at the last SIGALRM */
-
-/* While standard output is full, the loop is blocked and reads no sign of life. The launcher is
- * alive if more bytes are waiting than before. */
-static void on_silence(int number)
+static void on_orders(void *context, const char *orders, ssize_t count)
 {
-    int bytes = 0;
-    if (ioctl(STDIN_FILENO, FIONREAD, &bytes) == 0 && bytes != unread) {
-        unread = bytes;
-        (void)alarm(LAUNCH_SILENCE_S);
-        return;
-    }
-    (void)signal(number, SIG_DFL); /* the watch cleans up */
-    (void)raise(number);
-}
-
-void launch_expect_launcher(void)
-{
-    struct sigaction action = {.sa_handler = on_silence, .sa_flags = SA_RESTART};
-    (void)sigaction(SIGALRM, &action, NULL);
-    (void)alarm(LAUNCH_SILENCE_S);
-}
-
-static void on_order_room(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buffer)
-{
-    struct launch *launch = handle->data;
-    (void)suggested;
-    *ret_buffer = uv_buf_init(launch->order, sizeof launch->order);
-}
-
-static void on_orders(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
-{
-    struct launch *launch = stream->data;
-    (void)buffer;
+    struct launch *launch = context;
     if (count < 0) { /* the launcher is gone */
-        (void)uv_read_stop(stream);
         launch->released = true;
         interrupt(launch, SIGHUP);
         return;
     }
-    unread = 0;
-    (void)alarm(LAUNCH_SILENCE_S);
     for (ssize_t i = 0; i < count; i++) {
-        if (launch->order[i] == LAUNCH_INTERRUPT || launch->order[i] == LAUNCH_TERMINATE)
-            interrupt(launch, launch->order[i] == LAUNCH_INTERRUPT ? SIGINT : SIGTERM);
-        if (launch->order[i] == LAUNCH_END)
+        if (orders[i] == LAUNCH_INTERRUPT || orders[i] == LAUNCH_TERMINATE)
+            interrupt(launch, orders[i] == LAUNCH_INTERRUPT ? SIGINT : SIGTERM);
+        if (orders[i] == LAUNCH_END)
             end_programs(launch, SIGTERM);
-        launch->released |= launch->order[i] == LAUNCH_RELEASE;
+        launch->released |= orders[i] == LAUNCH_RELEASE;
     }
     step(launch);
-}
-
-static int take_orders(struct launch *launch)
-{
-    (void)uv_pipe_init(&launch->loop, &launch->orders, 0);
-    launch->orders.data = launch;
-    int code = uv_pipe_open(&launch->orders, STDIN_FILENO);
-    return code < 0 ? code
-                    : uv_read_start((uv_stream_t *)&launch->orders, on_order_room, on_orders);
 }
 
 /* ---- messages of daemons ---- */
@@ -586,7 +541,7 @@ static void close_all(struct launch *launch)
     uv_close((uv_handle_t *)&launch->grace, NULL);
     uv_close((uv_handle_t *)&launch->show, NULL);
     if (launch->plan->supervised)
-        uv_close((uv_handle_t *)&launch->orders, NULL);
+        launch_reader_close(&launch->orders);
     for (uint32_t i = 0; i < launch->count; i++)
         if (launch->nodes[i].listening.data)
             uv_close((uv_handle_t *)&launch->nodes[i].listening, NULL);
@@ -677,11 +632,12 @@ static enum ctl_exit run_loop(
         .watch = watch,
         .count = plan->nodes,
         .nodes = calloc(plan->nodes, sizeof *launch.nodes),
+        .orders = {.take = on_orders, .context = &launch},
         .began = uv_hrtime()};
     if (launch.nodes == NULL)
         return ctl_fail(ctl, CTL_FAILED, "%s", sgp_strerror(-ENOMEM));
     init(&launch);
-    int code = plan->supervised ? take_orders(&launch) : 0;
+    int code = plan->supervised ? launch_reader_open(&launch.orders, &launch.loop) : 0;
     if (code < 0) {
         tell(&launch, "standard input: %s", sgp_strerror(code));
         worsen(&launch, CTL_FAILED);
