@@ -15,6 +15,8 @@
  *   launch.c        `sgpctl launch`, on this machine
  *   launch_options.c  options that launch and up share
  *   launch_run.c    the loop of one machine: starts, watches and ends all processes
+ *   launch_progress.c  what the nodes of one machine show together (launch_node.h)
+ *   launch_node.c   the daemon and the program of one node (launch_node.h)
  *   launch_plan.c   topology, ports, keys and configurations
  *   launch_lines.c  the output of the programs, and the line of progress
  *   launch_orders.c  what a launcher writes to a supervisor: objects, orders, signs of life
