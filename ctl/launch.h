@@ -12,6 +12,7 @@
  *   launch_reach.c  the command line that starts a supervisor, and its pipes
  *   launch_list.c   the file of hosts
  *   launch_supervise.c  `sgpctl supervise`: the part of `up` on one host
+ *   launch_plan_json.c  the plan of one host, as `up` writes and `supervise` reads it
  *   launch.c        `sgpctl launch`, on this machine
  *   launch_options.c  options that launch and up share
  *   launch_run.c    the loop of one machine: starts, watches and ends all processes

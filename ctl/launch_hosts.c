@@ -3,8 +3,6 @@
  * launch_up.h. */
 #include "launch_up.h"
 
-#include "sgp/dot.h"
-
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -78,62 +76,6 @@ static void worsen(struct hosts *all, int status)
 {
     if (status > all->worst)
         all->worst = status;
-}
-
-/* ---- the plan of a host ---- */
-
-static json_t *settings_of(const struct launch_plan *plan)
-{
-    json_t *all = json_array();
-    for (size_t i = 0; i < plan->setting_count; i++) {
-        const struct launch_setting *setting = &plan->settings[i];
-        (void)json_array_append_new(all, json_pack("[o, s, s, s]", ctl_json_text(setting->label),
-                                             setting->section, setting->key, setting->value));
-    }
-    return all;
-}
-
-static json_t *program_of(const struct launch_plan *plan)
-{
-    json_t *words = json_array();
-    for (char **word = plan->program; *word; word++)
-        (void)json_array_append_new(words, json_string(*word));
-    return words;
-}
-
-static char *graph_text(const struct launch_plan *plan)
-{
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *file = open_memstream(&text, &bytes);
-    int code = file ? sgp_dot_write(file, plan->graph, NULL) : -ENOMEM;
-    if (file && fclose(file) != 0)
-        code = -ENOMEM;
-    if (code == 0)
-        return text;
-    free(text);
-    return NULL;
-}
-
-/* Nodes listen on all addresses, because the address that others use may be a router's. */
-static const char *listen_host(const struct launch_host *host)
-{
-    if (strncmp(host->address, "127.", 4) == 0 || strcmp(host->address, "[::1]") == 0)
-        return host->address;
-    return "[::]"; /* of IPv4, too */
-}
-
-static json_t *plan_of(const struct host *host, const char *graph, const char *directory)
-{
-    const struct launch_plan *plan = host->all->plan;
-    json_t *object = json_pack("{s:i, s:s, s:s, s:i, s:i, s:s, s:b, s:b, s:o, s:o}", "form",
-        LAUNCH_FORM, "directory", directory, "topology", graph, "first", (int)host->is->first,
-        "nodes", (int)host->is->slots, "listen", listen_host(host->is), "keyed", (int)plan->keyed,
-        "keep_going", (int)plan->keep_going, "settings", settings_of(plan), "program",
-        program_of(plan));
-    if (object && plan->keep)
-        (void)json_object_set_new(object, "keep", json_string(plan->keep));
-    return object;
 }
 
 /* All have answered. */
@@ -360,11 +302,11 @@ static int start(struct host *host)
     return code;
 }
 
-static void start_all(struct hosts *all, const char *directory)
+static void start_all(struct hosts *all)
 {
-    char *graph = graph_text(all->plan);
+    char *graph = launch_plan_dot(all->plan);
     for (size_t i = 0; i < all->list->count && all->stage == GREETING; i++) {
-        json_t *plan = graph ? plan_of(&all->host[i], graph, directory) : NULL;
+        json_t *plan = graph ? launch_plan_pack(all->plan, all->host[i].is, graph) : NULL;
         int code = plan ? start(&all->host[i]) : -ENOMEM;
         if (code == 0)
             launch_writer_object(&all->host[i].input, plan);
@@ -583,7 +525,7 @@ enum ctl_exit launch_hosts_run(struct ctl *ctl, struct launch_plan *plan,
     all.reach = reach;
     all.began = uv_hrtime();
     init(&all);
-    start_all(&all, plan->directory);
+    start_all(&all);
     step(&all);
     (void)uv_run(&all.loop, UV_RUN_DEFAULT);
     launch_signs_stop();

@@ -2,7 +2,6 @@
 /* `sgpctl supervise`: the nodes of one host, for `sgpctl up` on another; see launch_up.h. */
 #include "launch_up.h"
 
-#include "sgp/dot.h"
 #include "sgp/key.h"
 #include "sgp/version.h"
 
@@ -10,7 +9,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 static json_t *held; /* the plan; its texts are borrowed until the end of the process */
@@ -34,97 +32,6 @@ static enum ctl_exit read_object(struct ctl *ctl, json_t **ret_object)
     return *ret_object ? CTL_DONE
                        : ctl_fail(ctl, CTL_INVALID, "standard input is no plan of sgpctl up: %s",
                              error.text);
-}
-
-/* ---- the plan ---- */
-
-static enum ctl_exit take_graph(struct ctl *ctl, const char *text, struct launch_plan *plan)
-{
-    struct sgp_error error = {0};
-    int code = sgp_dot_parse(text, strlen(text), "topology", &error, &plan->graph);
-    if (code < 0)
-        return ctl_fail(
-            ctl, CTL_INVALID, "%s", error.text[0] != '\0' ? error.text : sgp_strerror(code));
-    while (plan->fleet < plan->graph->node_count && !plan->graph->nodes[plan->fleet].colocated)
-        plan->fleet++;
-    return CTL_DONE;
-}
-
-static enum ctl_exit take_settings(
-    struct ctl *ctl, const json_t *settings, struct launch_plan *plan)
-{
-    enum ctl_exit status = CTL_DONE;
-    for (size_t i = 0; i < json_array_size(settings) && status == CTL_DONE; i++) {
-        const char *label, *section, *key, *value;
-        if (json_unpack(
-                json_array_get(settings, i), "[s, s, s, s!]", &label, &section, &key, &value) < 0)
-            return ctl_fail(ctl, CTL_INVALID, "a setting of the plan has not four texts");
-        status = launch_plan_set(ctl, plan, label, section, key, value);
-    }
-    return status;
-}
-
-static enum ctl_exit take_program(struct ctl *ctl, const json_t *words, struct launch_plan *plan)
-{
-    size_t count = json_array_size(words);
-    plan->program = calloc(count + 1, sizeof *plan->program);
-    if (plan->program == NULL || count == 0)
-        return ctl_fail(ctl, CTL_INVALID, "the plan has no program");
-    for (size_t i = 0; i < count; i++) {
-        const char *word = json_string_value(json_array_get(words, i));
-        if (word == NULL)
-            return ctl_fail(ctl, CTL_INVALID, "a word of the program is no text");
-        plan->program[i] = (char *)(uintptr_t)word;
-    }
-    return CTL_DONE;
-}
-
-/* "[::]" is all addresses of IPv6 and IPv4. */
-static const char *listen_host(const char *wanted)
-{
-    int descriptor = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool lacks = descriptor < 0 && errno == EAFNOSUPPORT; /* a kernel without IPv6 */
-    if (descriptor >= 0)
-        (void)close(descriptor);
-    return lacks && strcmp(wanted, "[::]") == 0 ? "0.0.0.0" : wanted;
-}
-
-static enum ctl_exit take_plan(struct ctl *ctl, const json_t *object, struct launch_plan *plan)
-{
-    int form = 0, first = 0, nodes = 0, keyed = 0, keep_going = 0;
-    const char *directory = NULL, *graph = NULL, *keep = NULL;
-    json_t *settings = NULL, *program = NULL;
-    json_error_t error;
-    if (json_unpack_ex((json_t *)(uintptr_t)object, &error, 0, "{s:i}", "form", &form) < 0 ||
-        form != LAUNCH_FORM)
-        return ctl_fail(ctl, CTL_INVALID,
-            "sgpctl %s is here, and understands plans of form %d alone, not %d; install one "
-            "version",
-            sgp_version(), LAUNCH_FORM, form);
-    if (json_unpack_ex((json_t *)(uintptr_t)object, &error, 0,
-            "{s:s, s:s, s:i, s:i, s:s, s:b, s?s, s:b, s:o, s:o}", "directory", &directory,
-            "topology", &graph, "first", &first, "nodes", &nodes, "listen", &plan->listen_host,
-            "keyed", &keyed, "keep", &keep, "keep_going", &keep_going, "settings", &settings,
-            "program", &program) < 0)
-        return ctl_fail(ctl, CTL_INVALID, "the plan of sgpctl up: %s", error.text);
-    plan->listen_host = listen_host(plan->listen_host);
-    plan->supervised = true;
-    plan->keyed = keyed;
-    plan->keep = keep;
-    plan->keep_going = keep_going;
-    plan->topology = "FILE";
-    enum ctl_exit status = take_graph(ctl, graph, plan);
-    if (status == CTL_DONE && (first < 0 || nodes < 1 || nodes > (int)LAUNCH_NODES_MAX ||
-                                  (uint32_t)first + (uint32_t)nodes > plan->fleet))
-        status = ctl_fail(ctl, CTL_INVALID, "the plan has nodes that its topology lacks");
-    plan->first = (uint32_t)first;
-    plan->nodes = (uint32_t)nodes;
-    if (status == CTL_DONE && chdir(directory) < 0)
-        status = ctl_fail(ctl, CTL_FAILED, "%s: %s; sgpctl up --directory names another", directory,
-            strerror(errno));
-    if (status == CTL_DONE)
-        status = take_settings(ctl, settings, plan);
-    return status == CTL_DONE ? take_program(ctl, program, plan) : status;
 }
 
 /* ---- ports, keys and addresses ---- */
@@ -200,7 +107,7 @@ static enum ctl_exit run(struct ctl *ctl, int argc, char **argv)
     launch_expect_launcher();
     status = read_object(ctl, &held);
     if (status == CTL_DONE)
-        status = take_plan(ctl, held, &plan);
+        status = launch_plan_unpack(ctl, held, &plan);
     if (status == CTL_DONE)
         status = launch_plan_find(ctl, &plan);
     if (status == CTL_DONE)

@@ -75,6 +75,17 @@ const char *launch_reach_name(const struct launch_reach *reach);
 int launch_reach_start(const struct launch_reach *reach, const struct launch_host *host,
     struct launch_reached *ret_reached);
 
+/* ---- launch_plan_json.c ---- */
+
+/* The topology as DOT text, which the caller frees. NULL: no memory. */
+char *launch_plan_dot(const struct launch_plan *plan);
+/* The plan of one host, with that text. NULL: no memory. */
+json_t *launch_plan_pack(
+    const struct launch_plan *plan, const struct launch_host *host, const char *graph);
+/* Read such a plan, and change to its directory. `plan` is all zero before, and borrows texts from
+ * the object. The caller frees plan->program and calls launch_plan_finish, also after a failure. */
+enum ctl_exit launch_plan_unpack(struct ctl *ctl, const json_t *object, struct launch_plan *plan);
+
 /* ---- launch_hosts.c ---- */
 
 /* Run the plan on all hosts, to its end. Returns the worst exit status of the programs. */
