@@ -98,7 +98,7 @@ static json_t *lines_of(FILE *file)
     char *line = NULL;
     size_t capacity = 0;
     rewind(file);
-    for (ssize_t bytes; (bytes = getline(&line, &capacity, file)) > 0;) {
+    while (getline(&line, &capacity, file) > 0) {
         line[strcspn(line, "\n")] = '\0';
         (void)json_array_append_new(lines, ctl_json_text(line));
     }

@@ -70,7 +70,9 @@ static bool is_ordered(const struct sgp_layer *layer)
 
 static uint64_t pixels_at_once(const struct sgp_layer *layer, uint64_t rows)
 {
-    uint64_t most = BLOCK_FLOATS / (taps(layer) > layer->units ? taps(layer) : layer->units);
+    const uint64_t widest = taps(layer) > layer->units ? taps(layer) : layer->units;
+    sgp_assert(widest > 0);
+    uint64_t most = BLOCK_FLOATS / widest;
     uint64_t pixels = rows * sgp_shape_pixels(layer->output);
     most = most > 0 ? most : 1;
     return pixels < most ? pixels : most;
