@@ -7,17 +7,41 @@
 #include <math.h>
 #include <string.h>
 
+static double round_of(const struct sgp_fleet_row *row)
+{
+    return row->round == SGP_ROUND_NONE ? (double)NAN : (double)row->round;
+}
+
+static double loss_of(const struct sgp_fleet_row *row)
+{
+    return row->loss;
+}
+
+static double weight_of(const struct sgp_fleet_row *row)
+{
+    return row->weight;
+}
+
+static double disagreement_of(const struct sgp_fleet_row *row)
+{
+    return row->disagreement;
+}
+
+static double rollout_version_of(const struct sgp_fleet_row *row)
+{
+    return row->rollout_active == 0 ? (double)NAN : (double)row->rollout_active;
+}
+
 static const struct {
     const char *name, *help;
-    size_t offset; /* of the figure in a row; a round, or a double */
-    bool is_round;
+    double (*of)(const struct sgp_fleet_row *row); /* NaN: the row does not say it */
 } figures[] = {
-    {"round", "round of a node of the fleet", offsetof(struct sgp_fleet_row, round), true},
-    {"loss", "training loss of a node of the fleet", offsetof(struct sgp_fleet_row, loss), false},
-    {"weight", "push-sum weight of a node of the fleet", offsetof(struct sgp_fleet_row, weight),
-        false},
-    {"disagreement", "distance of a node of the fleet to its neighbours",
-        offsetof(struct sgp_fleet_row, disagreement), false},
+    {"round", "round of a node of the fleet", round_of},
+    {"loss", "training loss of a node of the fleet", loss_of},
+    {"weight", "push-sum weight of a node of the fleet", weight_of},
+    {"disagreement", "distance of a node of the fleet to its neighbours", disagreement_of},
+    {"rollout_version", "version of the signed topology file that a node of the fleet uses",
+        rollout_version_of},
 };
 enum { FIGURES = sizeof figures / sizeof *figures };
 
@@ -27,19 +51,6 @@ struct extremes {
     uint64_t stale, unknown;
     double age; /* the greatest; NaN: no row */
 };
-
-static double figure_of(const struct sgp_fleet_row *row, size_t index)
-{
-    const char *place = (const char *)row + figures[index].offset;
-    sgp_round round;
-    double real;
-    if (!figures[index].is_round) {
-        memcpy(&real, place, sizeof real);
-        return real;
-    }
-    memcpy(&round, place, sizeof round);
-    return round == SGP_ROUND_NONE ? (double)NAN : (double)round;
-}
 
 static void add(struct extremes *extremes, const struct view_node *node)
 {
@@ -59,8 +70,8 @@ static void add(struct extremes *extremes, const struct view_node *node)
     if (node->stale)
         return;
     for (size_t i = 0; i < FIGURES; i++) { /* fmin and fmax leave out NaN */
-        extremes->least[i] = fmin(extremes->least[i], figure_of(&row, i));
-        extremes->greatest[i] = fmax(extremes->greatest[i], figure_of(&row, i));
+        extremes->least[i] = fmin(extremes->least[i], figures[i].of(&row));
+        extremes->greatest[i] = fmax(extremes->greatest[i], figures[i].of(&row));
     }
 }
 

@@ -7,6 +7,7 @@
 #include "sgp/version.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -89,6 +90,37 @@ static void print_state(FILE *stream, const struct view_status *status)
             (enum sgp_node_state)state == status->core.state);
 }
 
+static void print_value(
+    FILE *stream, const char *name, const char *type, const char *help, uint64_t value)
+{
+    const struct metric metric = {name, type, help, NULL, NULL};
+    print_head(stream, &metric);
+    (void)fprintf(stream, "%s %" PRIu64 "\n", name, value);
+}
+
+/* Of signed topology files: nothing without administrators. */
+static void print_rollout(FILE *stream, const struct view_rollout *view)
+{
+    static const struct metric votes = {"sgpd_rollout_votes", "gauge",
+        "Votes on the proposed version; missing and refused: of nodes that must accept it.", NULL,
+        NULL};
+    if (view->vote == NULL)
+        return;
+    print_value(stream, "sgpd_rollout_version", "gauge",
+        "Version of the signed topology file in use; 0: none.", view->active);
+    print_value(stream, "sgpd_rollout_proposed_version", "gauge",
+        "Version of the topology file that is proposed and not in use; 0: none.", view->proposed);
+    print_value(stream, "sgpd_rollout_fork", "gauge",
+        "1 while two files have the proposed version.", view->fork);
+    print_value(stream, "sgpd_rollout_documents_refused_total", "counter",
+        "Signed topology files of neighbours that were refused.", view->refusals);
+    print_head(stream, &votes);
+    (void)fprintf(stream,
+        "%s{vote=\"accepted\"} %" PRIu32 "\n%s{vote=\"missing\"} %" PRIu32
+        "\n%s{vote=\"refused\"} %" PRIu32 "\n",
+        votes.name, view->accepted, votes.name, view->missing, votes.name, view->refused);
+}
+
 static void print_links(
     FILE *stream, const struct view_peer *peers, uint32_t peer_count, const struct metric *metric)
 {
@@ -121,6 +153,7 @@ int render_metrics(const struct view_status *status, const struct view_peer *pee
         print_head(stream, &node_metrics[i]);
         (void)fprintf(stream, "%s %.15g\n", node_metrics[i].name, value);
     }
+    print_rollout(stream, &status->rollout);
     for (size_t i = 0; i < sizeof link_metrics / sizeof link_metrics[0]; i++)
         print_links(stream, peers, peer_count, &link_metrics[i]);
     render_extremes(stream, nodes);

@@ -237,9 +237,7 @@ static inline const char *view_direction(enum sgp_direction direction)
     FIELD(hears_nobody, flag, view->hears_nobody, 250, NOTABLE)                                    \
     FIELD(blas, name, view->blas, 420, ALL)                                                        \
     FIELD(topology, json, render_place(view, topology), 430, ALL)                                  \
-    DERIVED(rollout, json, render_rollout(&view->rollout), 432, NOTABLE, 270, gauge,               \
-        rollout_version, "Version of the signed topology file in use.",                            \
-        view->rollout.vote != NULL ? (double)view->rollout.active : (double)NAN)                   \
+    FIELD(rollout, json, render_rollout(&view->rollout), 432, NOTABLE)                             \
     FIELD(copy, json, render_copy(view), 320, ALL)                                                 \
     FIELD(owns, json, render_owns(topology, view->name), 310, ALL)                                 \
     DERIVED(waiting, json, render_waiting(view), 30, NOTABLE, 240, gauge, waiting_seconds,         \

@@ -217,6 +217,7 @@ class Reading(Control):
                      'sgpd_state{state="training"}', 'sgpd_link_up{peer="n1",direction="out"}',
                      'sgpd_link_shares_returned_total{peer="n1",direction="in"}'):
             self.assertIn(name, seen)
+        self.assertNotIn(b"rollout", body)  # nobody signs files here
 
     def test_what_is_not_there(self):
         status, _, body = self.exchange("GET", "/v1/nothing")

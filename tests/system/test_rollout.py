@@ -89,6 +89,25 @@ class Rollout(FleetTest):
         for i in range(self.f.n) if indices is None else indices:
             self.f.wait("n%d to use version %d" % (i, version), lambda i=i: self.rollout(i)["active"]["version"] == version)
 
+    def figures(self, index):
+        """What /metrics says of signed files: {name without sgpd_: value}."""
+        lines = self.f.nodes[index].get("/metrics")[1].decode().splitlines()
+        return {line.rsplit(" ", 1)[0].removeprefix("sgpd_"): int(line.rsplit(" ", 1)[1]) for line in lines
+                if line.startswith(("sgpd_rollout_", "sgpd_fleet_rollout_"))}
+
+    def assert_figures(self, index, version, proposed=0, accepted=0, missing=0, refused=0, fork=0, least=None):
+        """`least`: the earliest version that a node of the fleet uses; None: `version`, as all others."""
+        figures = self.figures(index)
+        figures.pop("rollout_documents_refused_total")
+        self.assertEqual(figures, {
+            "rollout_version": version, "rollout_proposed_version": proposed, "rollout_fork": fork,
+            'rollout_votes{vote="accepted"}': accepted, 'rollout_votes{vote="missing"}': missing,
+            'rollout_votes{vote="refused"}': refused, "fleet_rollout_version_least": version if least is None else least,
+            "fleet_rollout_version_greatest": version})
+
+    def wait_figure(self, index, name, value):
+        self.f.wait("%s to be %d" % (name, value), lambda: self.figures(index)[name] == value)
+
     def phases(self, index):
         return len(self.f.nodes[index].json("/v1/topology")["phases"])
 
@@ -121,7 +140,8 @@ class Rollout(FleetTest):
         self.assertEqual(f.nodes[0].get("/v1/rollout/document?version=9")[0], 404)
         self.assertEqual(f.nodes[0].get("/v1/rollout/document?version=proposed")[0], 404)
         self.assertEqual(f.nodes[0].get("/v1/rollout/document?version=two")[0], 400)
-        self.assertRegex(f.nodes[0].get("/metrics")[1].decode(), r"(?m)^sgpd_rollout_version\b.* 2$")
+        self.wait_figure(0, "fleet_rollout_version_least", 2)
+        self.assert_figures(0, version=2)
         f.nodes[2].end()  # the file of its configuration is version 1 still
         f.nodes[2].start()
         f.wait_round(2, 3)
@@ -163,6 +183,7 @@ class Rollout(FleetTest):
         n3 = next(node for node in view["nodes"] if node["name"] == "n3")
         self.assertEqual((n3["active"], n3["vote"]), (1, "refused"))
         self.assertTrue(n3["why"].startswith("version 2 of mill: this node trains, and by the new"), n3)
+        self.assert_figures(1, version=1, proposed=2, accepted=3, refused=1)
         own = self.rollout(3)
         self.assertIn("by the new file it is a relay; stop it", own["why"])
         self.assertIn(own["why"], f.nodes[3].log())
@@ -172,6 +193,8 @@ class Rollout(FleetTest):
         self.assertEqual(self.push(2, despite)[0], 200)
         self.wait_active(3, range(3))
         self.assertEqual(self.rollout(3)["active"]["version"], 1)  # it cannot use it, and goes on
+        self.wait_figure(2, "fleet_rollout_version_greatest", 3)
+        self.assert_figures(2, version=3, least=1)
         f.wait_log(3, "the former topology is kept")
         f.nodes[3].end()
         f.nodes[3].start()  # a restart learns of it, and its configuration does not fit
@@ -194,7 +217,9 @@ class Rollout(FleetTest):
         self.assertEqual(self.push(1, self.sign("ab", "--despite", "n3", after=self.first))[0], 200)
         self.wait_active(2, range(3))
         for i in range(3):  # pauses double from 1 s on
-            self.assertLess(f.nodes[i].log().count("event=rollout_refused"), 12)
+            refused = f.nodes[i].log().count("event=rollout_refused")
+            self.assertLess(refused, 12)
+            self.assertGreaterEqual(self.figures(i)["rollout_documents_refused_total"], refused)
             self.assertEqual(self.rollout(i)["fork"], False)
         self.assertEqual(self.rollout(3)["active"]["version"], 9)
 
@@ -207,6 +232,7 @@ class Rollout(FleetTest):
             view = self.rollout(i)
             self.assertEqual((view["active"]["version"], view["proposed"]["version"], view["vote"]), (1, 2, "forked"))
             self.assertIn("two files have version 2", view["why"])
+            self.assert_figures(i, version=1, proposed=2, fork=1)
             f.wait_log(i, "event=rollout_fork version=2")
         code, answer = self.push(1, self.sign("cb", after=self.first))
         self.assertEqual(code, 400)
@@ -222,6 +248,7 @@ class Rollout(FleetTest):
         for i in range(3):
             f.wait("n%d to wait" % i, lambda i=i: (self.rollout(i)["accepted"], self.rollout(i)["waits_for"]) == (3, "n3"))
             self.assertEqual(self.rollout(i)["active"]["version"], 1)
+            self.assert_figures(i, version=1, proposed=2, accepted=3, missing=1)
         third = self.sign("ab", "--number", "3", "--despite", "n3", after=self.first)
         self.assertEqual(self.push(1, third)[0], 200)
         self.wait_active(3, range(3))
