@@ -16,6 +16,7 @@ SGPD, SGPCTL = sys.argv[1:3]
 os.environ["SGPD"] = SGPD
 import fleet  # noqa: E402
 import tap  # noqa: E402
+from administrator import Administrator  # noqa: E402
 
 MONITORING = os.path.join(HERE, "../../monitoring")
 JOB = "sgpd"
@@ -86,7 +87,9 @@ class Dashboard(fleet.FleetTest):
             return None  # not there yet
 
     def test_every_query_answers_on_a_running_fleet(self):
-        f = self.fleet(3, options={"train.epochs": None, "train.rounds": "1G"})
+        options = {"train.epochs": None, "train.rounds": "1G"}
+        f = self.fleet(3, options=options)
+        Administrator(f, SGPCTL, options)  # without one there are no figures of signed files
         f.start()
         address = self.collect(f)
         code, said = promtool("check", "metrics", text=subprocess.run(
