@@ -177,7 +177,7 @@ export class Curves {
     const { every, total, oldest } = this.#history, part = this.#range ? "the chosen part of " : "";
     setText(byId("curves-note"), total === 0 ? "The daemon has no history yet: a row is added after each evaluation." :
       `${plural(rows.length, "row")} of ${part}${count(total)} since the daemon started.` +
-      (every > 1 ? ` Thinned: the page shows every ${count(every)}th row.` : "") +
+      (every > 1 ? ` Thinned: of every ${count(every)} rows the page shows one.` : "") +
       (oldest > 0 ? ` The daemon keeps the rows from ${count(oldest)} on; history.csv has all.` : ""));
   }
 
@@ -246,11 +246,25 @@ function bounds(points, log) {
 }
 
 function axes(low, high, log, y, format) {
-  const values = log ? decades(low, high) : [0, 1, 2, 3].map((i) => low + ((high - low) * (i + 0.5)) / 4);
-  const digits = Math.max(3, Math.min(5, 2 + Math.ceil(Math.log10(Math.max(Math.abs(low), Math.abs(high)) / (high - low) || 1))));
+  const values = log ? decades(low, high) : ticks(low, high), digits = digitsThatTell(values);
   return values.flatMap((value) => [
     svg("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(value), y2: y(value) }),
     svg("text", { x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, format(Number(value.toPrecision(digits)), digits))]);
+}
+
+/** The multiples of 1, 2 or 5 times a power of ten in a range: two to six of them. */
+function ticks(low, high) {
+  const least = (high - low) / 5, power = 10 ** Math.floor(Math.log10(least));
+  const step = power * [1, 2, 5, 10].find((factor) => factor * power >= least * (1 - NOISE));
+  const first = Math.ceil(low / step - NOISE), last = Math.floor(high / step + NOISE);
+  return Array.from({ length: last - first + 1 }, (_, i) => (first + i) * step + 0); // + 0: never -0
+}
+
+/** How many digits tell neighbouring values apart. */
+function digitsThatTell(values) {
+  const size = (value) => Math.floor(Math.log10(Math.abs(value) || 1));
+  const apart = extreme(values.slice(1).map((value, i) => value - values[i]), Math.min);
+  return Math.max(3, Math.min(8, size(extreme(values.map(Math.abs), Math.max)) - size(apart * (1 + NOISE)) + 1));
 }
 
 /** The powers of ten in a range, four at most; or its ends, if there are fewer than two. */
