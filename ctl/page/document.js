@@ -39,6 +39,14 @@ export function setList(list, texts) {
   texts.forEach((text, i) => setText(list.children[i], text));
 }
 
+const WORD_MAX = 12, CODE_MAX = 18, TEXT_MAX = 40; // characters that fit into a pair: of a word, of a small one, of a text
+
+/** What a pair needs, so that no word is broken: the whole width, or smaller letters. */
+function classOfFact(text) {
+  const word = Math.max(...text.split(" ").map((part) => part.length));
+  return [word > WORD_MAX && "code", (word > CODE_MAX || text.length > TEXT_MAX) && "wide"].filter(Boolean).join(" ") || null;
+}
+
 /** The pairs of a <dl>, [name, text] each; a pair without a text is left out. */
 export function setFacts(list, pairs) {
   const shown = pairs.filter(([, text]) => text !== null && text !== undefined && text !== "");
@@ -47,13 +55,14 @@ export function setFacts(list, pairs) {
     const pair = list.children[i];
     setText(pair.firstChild, name);
     setText(pair.lastChild, text);
-    setAttributes(pair, { class: text.length > 40 ? "wide" : null });
+    setAttributes(pair, { class: classOfFact(text) });
   });
 }
 
-/** Rows of a table: `columns` are {name, number, text(row)}; the first is the head of its row. `order` is
- *  {column, down}, or null: rows come as they are; onOrder(index) is called when the reader chooses a column. */
-export function setTable(table, columns, rows, isStale, order, onOrder) {
+/** Rows of a table: `columns` are {name, number, text(row)}; the first is the head of its row. classOf(row) is the class of a
+ *  row, or null. `order` is {column, down}, or null: rows come as they are; onOrder(index) is called when the reader chooses
+ *  a column. */
+export function setTable(table, columns, rows, classOf, order, onOrder) {
   if (!table.tHead) {
     const head = table.createTHead().insertRow();
     columns.forEach((column, i) => {
@@ -70,7 +79,7 @@ export function setTable(table, columns, rows, isStale, order, onOrder) {
     ? html("th", { scope: "row" }) : html("td", { class: column.number ? "number" : null }))));
   rows.forEach((row, r) => {
     const line = table.tBodies[0].rows[r];
-    setAttributes(line, { class: isStale(row) ? "stale" : null });
+    setAttributes(line, { class: classOf(row) });
     columns.forEach((column, c) => setText(line.cells[c], column.text(row)));
   });
 }

@@ -13,7 +13,7 @@ import { Curves } from "./curves.js";
 import { Graph } from "./graph.js";
 import { History } from "./history.js";
 import { drawFleet, drawLinks, drawLog, drawTopology } from "./tables.js";
-import { drawVersions } from "./versions.js";
+import { drawVersions, newsOfVersions } from "./versions.js";
 
 const REST_MS = 2000; // between two readings of the history and of the fleet
 const RESTS = 15; // of them, before a daemon without /v1/fleet is asked for it again, and for the topology, of which not all is
@@ -83,15 +83,22 @@ function onSilence(reason) {
 }
 
 /** Announced by a screen reader, so it has nothing that changes each second. */
-function newsOf({ name, state, waiting, last_error, diverging, hears_nobody, unheard }) {
+function newsOf({ name, state, waiting, last_error, diverging, hears_nobody, unheard, rollout }) {
   const bad = [diverging ? `the loss diverges (${diverging})` : "", hears_nobody ? "it hears nobody" : "",
     !hears_nobody && unheard?.length > 0 ? `not heard: ${unheard.join(", ")}` : "",
-    waiting?.peer && waiting.seconds > 2 ? `it waits for ${waiting.peer}` : "", last_error ? `error: ${last_error}` : ""].filter(Boolean);
+    waiting?.peer && waiting.seconds > 2 ? `it waits for ${waiting.peer}` : "", newsOfVersions(rollout),
+    last_error ? `error: ${last_error}` : ""].filter(Boolean);
   return [`${name} is ${state}${bad.length > 0 ? `; ${bad.join("; ")}` : ""}.`, bad.length > 0];
 }
 
+/** The row of the fleet has the pace of the latest seconds; without one, it is that of the latest rows of the history. */
+function paceOf({ self, members }) {
+  const own = members.find(({ name }) => name === self), latest = history.rows.slice(-10);
+  return own.rounds_per_second ?? History.pace(latest[0], latest.at(-1) ?? {});
+}
+
 function drawHead(status) {
-  const [news, bad] = newsOf(status), latest = history.rows.slice(-10), pace = History.pace(latest[0], latest.at(-1) ?? {});
+  const [news, bad] = newsOf(status), pace = paceOf(model);
   document.title = `${status.name}: ${status.state} – sgpd`;
   setText(byId("title"), `sgpd: ${status.name}`);
   setText(byId("news"), news);

@@ -37,7 +37,7 @@ function compare(a, b) {
 export function drawFleet(model) {
   const { column, down } = order, key = FLEET[column].key;
   const rows = [...model.members].sort((a, b) => (down ? compare(key(b), key(a)) : compare(key(a), key(b))));
-  setTable(byId("fleet"), FLEET, rows.slice(0, ROWS_MAX), (member) => member.stale, order, (chosen) => {
+  setTable(byId("fleet"), FLEET, rows.slice(0, ROWS_MAX), (member) => (member.stale ? "stale" : null), order, (chosen) => {
     order.down = order.column === chosen && !order.down;
     order.column = chosen;
     drawFleet(model.current());
@@ -66,7 +66,7 @@ const LINKS = [
 
 export function drawLinks(model) {
   const links = model.links;
-  setTable(byId("links"), LINKS, links.slice(0, ROWS_MAX), (link) => link.state !== "up");
+  setTable(byId("links"), LINKS, links.slice(0, ROWS_MAX), (link) => (link.state !== "up" ? "stale" : null));
   setText(byId("links-note"), `${plural(links.length, "link")}, ${count(links.filter((link) => link.state === "up").length)} up.` +
     (links.length > ROWS_MAX ? ` The table has the first ${count(ROWS_MAX)}.` : ""));
 }

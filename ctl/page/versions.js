@@ -40,6 +40,14 @@ function proposedText({ proposed, fork, accepted, refused, waits_for: waitsFor, 
   return `Version ${count(proposed.version)} is proposed: ${count(accepted)} of ${plural(nodes.length, "node")} accept it.${waits}`;
 }
 
+/** What the status says of a version that cannot be used yet; "": nothing. */
+export function newsOfVersions(rollout) {
+  if (!rollout?.proposed) return "";
+  const version = `version ${count(rollout.proposed)} of the topology`;
+  if (rollout.vote === "forked") return `two files have ${version}`;
+  return rollout.waits_for ? `${version} waits for ${rollout.waits_for}` : "";
+}
+
 /** The answers of /v1/rollout and /v1/rollout/log; null: this daemon has no administrators. */
 export function drawVersions(rollout, log) {
   setAttributes(byId("versions-part"), { hidden: rollout ? null : "" });
@@ -48,10 +56,11 @@ export function drawVersions(rollout, log) {
   setAttributes(byId("proposed"), { hidden: proposed ? null : "" });
   if (proposed) {
     setText(byId("proposed-note"), proposedText(rollout));
-    setTable(byId("votes"), VOTES, votesOn(rollout).slice(0, VOTES_MAX), (node) => node.vote === "refused" || node.vote === "forked");
+    setTable(byId("votes"), VOTES, votesOn(rollout).slice(0, VOTES_MAX),
+      (node) => (node.vote === "refused" || node.vote === "forked" ? "bad" : null));
   }
   const versions = log?.versions ?? [];
-  setTable(byId("versions"), VERSIONS, versions, () => false);
+  setTable(byId("versions"), VERSIONS, versions, () => null);
   setText(byId("versions-note"), `The fleet ${rollout.fleet} uses version ${count(active.version)} here. ` +
     `This node keeps ${plural(versions.length, "version")} that it has used, the latest first.` +
     (refusal ? ` A document was refused: ${refusal}` : ""));

@@ -106,7 +106,27 @@ class Browser:
         return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"]
 
     def accessible(self):
-        """The accessibility tree: (role, name, value) of each node that is not ignored."""
-        nodes = self.cdp("Accessibility.getFullAXTree")["nodes"]
-        return [(node.get("role", {}).get("value"), node.get("name", {}).get("value", ""),
-                 node.get("value", {}).get("value", "")) for node in nodes if not node.get("ignored")]
+        """The accessibility tree, in the order of reading: (role, name, value) of each node that is not ignored."""
+        nodes = {node["nodeId"]: node for node in self.cdp("Accessibility.getFullAXTree")["nodes"]}
+        waiting, found = [next(iter(nodes))], []
+        while waiting:
+            node = nodes[waiting.pop()]
+            waiting += [child for child in reversed(node.get("childIds", [])) if child in nodes]
+            if not node.get("ignored"):
+                found.append(tuple(node.get(key, {}).get("value", "") for key in ("role", "name", "value")))
+        return found
+
+    def accessible_part(self, heading):
+        """What a screen reader has after a heading, up to the next one: the texts outside tables, and the rows of its
+        tables without their heads, a list of names each."""
+        texts, rows, part = [], [], False
+        for role, name, _ in self.accessible():
+            if role == "heading":
+                part = name == heading
+            elif part and role == "row":
+                rows.append([])
+            elif part and role in ("rowheader", "cell", "gridcell"):
+                rows[-1].append(name)
+            elif part and role == "StaticText" and not rows and name != heading:
+                texts.append(name)
+        return texts, [row for row in rows if row]

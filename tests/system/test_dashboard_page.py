@@ -3,7 +3,6 @@
 import contextlib
 import functools
 import http.server
-import json
 import math
 import os
 import sys
@@ -12,14 +11,19 @@ import unittest
 
 import fleet
 import tap
+from administrator import Administrator
 from browser import MISSING, PICTURES, Browser
 from dashboards import Dashboard, serving
 from fleet import FleetTest
-from scripted import PEER, SGPCTL, STATUS, daemon, run
+from scripted import PEER, SGPCTL, STATUS, daemon
 
 fleet.SGPD = os.path.abspath(sys.argv[2])
 HEAP_BYTES_MAX = 48 << 20
 ROWS_MAX = 4096  # that the page keeps
+PAINTS = """return ["first-contentful-paint", "largest-contentful-paint"].map(type => {
+    const seen = new PerformanceObserver(() => {});
+    seen.observe({ type: type.startsWith("first") ? "paint" : type, buffered: true });
+    return seen.takeRecords().filter(entry => entry.name !== "first-paint").at(-1).startTime / 1000; })"""
 CONTRAST_LEAST = 4.5  # of text (WCAG 2.1, 1.4.3)
 NO_FLEET = "v1/fleet - Failed to load resource: the server responded with a status of 404"  # of a daemon without it
 # An answer of GET /v1/fleet; one node has not told yet, one has read another topology, and two say what no node would.
@@ -95,6 +99,10 @@ class Daemons(Case):
         browser.wait("its news", lambda: browser.text("#news").startswith("n0 is training"))
         browser.wait("rates", lambda: all("/s" in row[3] for row in browser.rows("#links")))
         self.assertEqual({(row[2], row[4]) for row in browser.rows("#links")}, {("up", "plain")})
+        pace, of_the_row = browser.run(  # at one time
+            "return ['#summary div:nth-child(8) dd', '#fleet tbody tr td:nth-child(5)']"
+            ".map(selector => document.querySelector(selector).innerText)")
+        self.assertEqual(pace, of_the_row)
         browser.wait("curves", lambda: browser.run("return document.querySelectorAll('.line[d^=M]').length") >= 5)
         browser.wait("the log", lambda: "event=epoch" in browser.text("#log"))
         browser.wait("the graph", lambda: browser.text("#graph-note") == "4 nodes; 4 edges.")
@@ -135,43 +143,43 @@ class Daemons(Case):
         browser.wait("its return", lambda: browser.text("#news").startswith("n0 is "))
 
 
-    def signed_fleet(self, n):
-        """Running nodes whose file the administrator a signs; and what `topology sign` and `push` need."""
-        f = self.fleet(n, options={"train.epochs": "100000"})
-        key = os.path.join(f.directory, "a.key")
-        signer = json.loads(run("key", "generate", "a", "--file", key, "--json")[0])["key"]
-        for i in range(n):
-            f.write_configuration(i, {"train.epochs": "100000", "topology.file": "fleet.signed", "administrators.fleet": "mill",
-                                      "administrators.threshold": "1", "administrators.keys": signer}, {})
-        plain = os.path.join(f.directory, "n0.dot")
-        with open(os.path.join(f.directory, "fleet.signed"), "w", encoding="ascii") as file:
-            file.write(run("topology", "sign", plain, "--fleet", "mill", "--key", key)[0])
-        f.start()
-        for i in range(n):
-            f.wait_round(i, 3)
-        return f, signer, ("topology", "push", plain, "--sign", key)
-
     def test_a_pushed_topology_and_its_votes(self):
-        f, signer, push = self.signed_fleet(4)
+        options = {"train.epochs": "100000"}
+        f = self.fleet(4, options=options)
+        administrator = Administrator(f, SGPCTL, options)
+        f.start()
+        for i in range(4):
+            f.wait_round(i, 3)
         dashboard = Dashboard(SGPCTL, f.nodes[0].socket, "--log", f.nodes[0].log_path)
         self.addCleanup(dashboard.close)
         browser = self.browse(dashboard.url)
         browser.wait("version 1", lambda: [row[0] for row in browser.rows("#versions")] == ["1"])
-        self.assertEqual(browser.rows("#versions")[0][6], signer)
+        self.assertEqual(browser.rows("#versions")[0][6], administrator.key)
         self.assertIn("The fleet mill uses version 1 here.", browser.text("#versions-note"))
         self.assertFalse(browser.find("#proposed").is_displayed())
+        self.assertNotIn("Proposed", [name for role, name, _ in browser.accessible() if role == "heading"])
         f.nodes[3].end()
-        run("-s", f.nodes[1].socket, *push, "--no-wait")
-        browser.wait("its votes", lambda: browser.text("#proposed-note")
-                     == "Version 2 is proposed: 3 of 4 nodes accept it. It waits for n3.")
-        self.assertEqual([row[:3] for row in browser.rows("#votes")],
-                         [["n0", "1", "accepted"], ["n1", "1", "accepted"], ["n2", "1", "accepted"], ["n3", "1", "none"]])
+        f.rewire(list(range(4)), [[(0, 1), (1, 2), (2, 3), (3, 0)]])
+        administrator.push(1, "--no-wait")
+        said = "Version 2 is proposed: 3 of 4 nodes accept it. It waits for n3."
+        votes = [["n0", "1", "accepted", "–"], ["n1", "1", "accepted", "–"], ["n2", "1", "accepted", "–"], ["n3", "1", "none", "–"]]
+        browser.wait("its votes", lambda: browser.text("#proposed-note") == said)
+        self.assertEqual(browser.rows("#votes"), votes)
+        self.assertEqual(browser.accessible_part("Proposed"), ([said], votes))
+        browser.wait("its news", lambda: "version 2 of the topology waits for n3" in browser.text("#news"))
         browser.draw("proposed")
         f.nodes[3].start()
         browser.wait("version 2", lambda: [row[0] for row in browser.rows("#versions")] == ["2", "1"])
         used = browser.rows("#versions")
-        self.assertEqual((used[0][3], used[0][5], used[0][6]), (used[1][2], "–", signer))
+        self.assertEqual((used[0][3], used[0][5], used[0][6]), (used[1][2], "–", administrator.key))
         browser.wait("nothing proposed", lambda: not browser.find("#proposed").is_displayed())
+        self.assertEqual(browser.accessible_part("Used by this node"), ([], used))
+        self.assertEqual(browser.accessible_part("Signed versions of the topology")[0],
+                         ["The fleet mill uses version 2 here. This node keeps 2 versions that it has used, the latest first."])
+        browser.wait("the new graph", lambda: browser.text("#graph-note") == "4 nodes; 4 edges."
+                     and browser.text("#phase option[value=cycle]") == "the whole cycle (1 phase)")
+        browser.wait("no news", lambda: browser.text("#news") == "n0 is training.")
+        browser.draw("pushed")
         self.assertEqual([line for line in browser.complaints() if NO_FLEET not in line], [])
 
 
@@ -186,7 +194,7 @@ class Scripted(Case):
                        {"name": "n2", "active": 0, "mark": "c" * 16, "vote": "accepted", "why": ""}]}
         log = {"versions": [{"version": 6, "identity": hashes["a"], "predecessor": "", "file": hashes["c"], "bytes": 2048,
                              "signers": ["SHA256:x", "SHA256:y"], "recovered": True, "despite": ["n4", "n5"], "used_at": "2026-11-27T04:20:00Z"}]}
-        status = {**STATUS, "rollout": {"active": 6, "proposed": 7}}
+        status = {**STATUS, "rollout": {"active": 6, "proposed": 7, "vote": "accepted", "waits_for": "n1"}}
         with self.before(scripted(3, [[(0, 1)]], **{"GET /v1/status": status, "GET /v1/rollout": lambda _: rollout,
                                                     "GET /v1/rollout/log": log})) as (browser, _):
             browser.wait("the refusal", lambda: browser.text("#proposed-note")
@@ -196,8 +204,12 @@ class Scripted(Case):
             self.assertEqual(browser.rows("#versions"), [["6", "2026-11-27T04:20:00Z", "a" * 16, "–", "2.0 KiB", "n4, n5",
                                                           "SHA256:x, SHA256:y (recovery)"]])
             self.assertIn("A document was refused: n3: <b>a signature is wrong</b>", browser.text("#versions-note"))
+            self.assertEqual(browser.text("#news"), "n0 is training; version 7 of the topology waits for n1.")
+            self.assertEqual(browser.run("return [...document.querySelectorAll('#votes tr.bad')].map(row => row.cells[0].innerText)"), ["n1"])
             rollout["fork"] = True
+            status["rollout"] = {**status["rollout"], "vote": "forked", "waits_for": None}
             browser.wait("the fork", lambda: browser.text("#proposed-note").startswith("Two files have version 7: neither is used"))
+            browser.wait("its news", lambda: browser.text("#news") == "n0 is training; two files have version 7 of the topology.")
             browser.draw("fork")
             self.assertEqual([line for line in browser.complaints() if NO_FLEET not in line], [])
 
@@ -257,6 +269,7 @@ class Scripted(Case):
             browser.wait("seven rows", lambda: len(browser.rows("#fleet")) == 7)
             rows = {row[0]: row[1:] for row in browser.rows("#fleet")}
             self.assertEqual(rows["n0"], ["T training", "0.0 s", "7", "25", "0.1", "87.5 %", "1", "–"])
+            self.assertIn("Rounds a second\n25\n", browser.text("#summary"))
             self.assertEqual(rows["n1"], ["W training", "1.3 s", "6", "25", "0.5", "50 %", "0.75", "n0 (share)"])
             self.assertEqual(rows["n2"], ["A absent, last training", "2.0 h (stale)", "3", "25", "0.25", "–", "1", "–"])
             self.assertEqual(rows["n3"], ["P paused", "2.0 s", "5", "0", "–", "–", "1", "–"])
@@ -302,8 +315,10 @@ class Scripted(Case):
             self.assertLessEqual(int(note.split()[0].replace(",", "")), ROWS_MAX)
             self.assertLess(browser.run("return Math.max(...[...document.querySelectorAll('.line')]"
                                         ".map(line => line.getAttribute('d').length))"), 40000)
+            self.assertLessEqual(browser.run("return document.querySelector('#fleet').parentElement.clientHeight"), 640)
             axis = browser.run("return [...document.querySelectorAll('figure:nth-child(2) .grid + text')].map(text => text.textContent)")
             self.assertEqual(len(set(axis)), len(axis))  # of values that differ by 1e-6
+            print("# first paint after %.2f s, the largest after %.2f s" % tuple(browser.run(PAINTS)))
             browser.draw("many")
             browser.cdp("HeapProfiler.collectGarbage")
             heap = {entry["name"]: entry["value"] for entry in browser.metrics()}["JSHeapUsedSize"]
