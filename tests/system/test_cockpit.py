@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page inside Cockpit, in Chromium, before real daemons: test_cockpit.py PAGE SGPD.
+"""The page inside Cockpit, in Chromium, before real daemons: test_cockpit.py PAGE SGPD SGPCTL.
 
 PAGE is the folder that a package of Cockpit has. cockpit-ws and its bridge run as nobody, in a mount namespace whose /run has the
 sockets of the daemons: so its port, which asks for no password, gives away nothing."""
@@ -13,12 +13,15 @@ import unittest
 
 import fleet
 import tap
+from administrator import Administrator
 from browser import MISSING, Browser
 from fleet import FleetTest
 
-PAGE, fleet.SGPD = map(os.path.abspath, sys.argv[1:3])
+PAGE, fleet.SGPD, SGPCTL = map(os.path.abspath, sys.argv[1:4])
 WS, BRIDGE = "/usr/lib/cockpit/cockpit-ws", "/usr/bin/cockpit-bridge"
 NOBODY = 65534
+READS = ("/v1/predict", "/v1/evaluate", "/v1/evaluate/fleet")  # they have a body, and change nothing
+OPTIONS = {"train.epochs": "100000"}
 WITHOUT = MISSING or (None if shutil.which(WS) and shutil.which(BRIDGE) else "not installed: cockpit-ws, cockpit-bridge")
 # sh -c START sh FOLDER COMMAND...: the sockets FOLDER/NAME are those of /run/sgpd.
 START = """mount -t tmpfs none /run && mkdir /run/sgpd || exit
@@ -75,11 +78,14 @@ class Page(FleetTest):
             raise unittest.SkipTest("no mount name-space may be made here")
 
     def train(self, n=4):
-        f = self.fleet(n, options={"train.epochs": "100000"})
+        f = self.fleet(n, options=OPTIONS)
+        self.begin(f)
+        return f
+
+    def begin(self, f):
         os.chmod(f.directory, 0o711)  # nobody comes as far as to the sockets
         f.start()
         f.wait_state("training")
-        return f
 
     def admit(self, node):
         """What the group sgpd is on a machine with the package."""
@@ -123,6 +129,28 @@ class Page(FleetTest):
         self.admit(f.nodes[0])
         browser.wait("its return", lambda: browser.text("#news").startswith("n0 is "))
 
+    def test_a_pushed_topology(self):
+        f = self.fleet(4, options=OPTIONS)
+        administrator = Administrator(f, SGPCTL, OPTIONS)
+        self.begin(f)
+        for node in f.nodes:
+            self.admit(node)
+        browser = self.browse({node.name: node.socket for node in f.nodes})
+        browser.wait("version 1", lambda: [row[0] for row in browser.rows("#versions")] == ["1"])
+        f.nodes[3].end()
+        f.rewire(list(range(4)), [[(0, 1), (1, 2), (2, 3), (3, 0)]])
+        administrator.push(1, "--no-wait")
+        said = "Version 2 is proposed: 3 of 4 nodes accept it. It waits for n3."
+        browser.wait("its votes", lambda: browser.accessible_part("Proposed") == ([said], [
+            ["n0", "1", "accepted", "–"], ["n1", "1", "accepted", "–"], ["n2", "1", "accepted", "–"], ["n3", "1", "none", "–"]]))
+        browser.draw("cockpit-proposed")
+        f.nodes[3].start()
+        browser.wait("version 2", lambda: [row[0] for row in browser.rows("#versions")] == ["2", "1"])
+        browser.wait("no news", lambda: browser.text("#news") == "n0 is training.")
+        browser.wait("the new graph", lambda: browser.text("#phase option[value=cycle]") == "the whole cycle (1 phase)")
+        browser.draw("cockpit-pushed")
+        self.assertEqual(browser.complaints(), [])
+
     def test_a_node_is_chosen_by_its_socket(self):
         f = self.train()
         for node in f.nodes:
@@ -143,10 +171,14 @@ class Page(FleetTest):
         self.admit(f.nodes[0])
         browser = self.browse({"n0": f.nodes[0].socket})
         browser.wait("the node", lambda: browser.text("h1") == "sgpd: n0")
-        browser.run("window.cockpit.http({unix: '/run/sgpd/n0/control.sock'}).post('/v1/pause', '')"
-                    ".then(() => { window.said = 'done'; }, (error) => { window.said = error.status; })")
-        browser.wait("an answer", lambda: browser.run("return window.said"))
-        self.assertEqual(browser.run("return window.said"), 403)
+        posts = [path[5:] for path in f.nodes[0].json("/v1/nothing")["error"]["paths"] if path.startswith("POST ")]
+        orders = [path for path in posts if path not in READS]
+        self.assertIn("/v1/rollout", orders)
+        browser.run("window.said = []; for (const order of arguments[0])"
+                    " window.cockpit.http({unix: '/run/sgpd/n0/control.sock'}).post(order, '')"
+                    ".then(() => window.said.push('done'), (error) => window.said.push(error.status))", orders)
+        browser.wait("all answers", lambda: browser.run("return window.said.length") == len(orders))
+        self.assertEqual(browser.run("return window.said"), [403] * len(orders))
         self.assertEqual(f.nodes[0].status()["state"], "training")
 
     def test_a_user_without_the_group_reads_one_line(self):
@@ -167,4 +199,4 @@ class Page(FleetTest):
 
 
 if __name__ == "__main__":
-    tap.run_cases(sys.argv[3:])
+    tap.run_cases(sys.argv[4:])
