@@ -39,7 +39,7 @@ export function setList(list, texts) {
   texts.forEach((text, i) => setText(list.children[i], text));
 }
 
-const WORD_MAX = 12, CODE_MAX = 18, TEXT_MAX = 40; // characters that fit into a pair: of a word, of a small one, of a text
+const WORD_MAX = 12, CODE_MAX = 22, TEXT_MAX = 40; // characters that fit into a pair: of a word, of a small one, of a text
 
 /** What a pair needs, so that no word is broken: the whole width, or smaller letters. */
 function classOfFact(text) {
