@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """What readers of a control socket cost training: rounds a second of two daemons that train a small model, alone and
-beside clients that ask the first daemon as fast as it answers.
+beside clients that ask the first daemon, or its page in a browser, as fast as they are answered.
 
     bench/readers.py BUILD [--runs 9] [--seconds 1] [--json]
 
-Clients are processes of their own, so they also take processor time: a ratio counts that, too.
+Clients are processes of their own, so they also take processor time: a ratio counts that, too. The first ones take
+processor time alone.
 """
 import argparse
 import json
@@ -15,6 +16,7 @@ import socket
 import statistics
 import sys
 import time
+import urllib.parse
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests/system"))
 
@@ -47,14 +49,58 @@ def predict():
     return head.encode() + body
 
 
+def compute(*_):
+    """For comparison: a client that takes processor time, and asks nobody."""
+    sum(range(10000))
+
+
+# ---- callers of the page: sgpctl dashboard asks the daemon for them ----
+
+held = []  # streams of this process that nobody reads
+
+
+def call(url, path, host=None):
+    """Ask the page for a path; the connection, of which the first line of the answer has been read, and its status."""
+    address = urllib.parse.urlsplit(url)
+    caller = socket.create_connection((address.hostname, address.port))
+    caller.sendall(f"GET {path} HTTP/1.1\r\nHost: {host or address.netloc}\r\n\r\n".encode())
+    return caller, caller.recv(12)[-3:]
+
+
+def open_stream(url, _):
+    """A place for a stream is kept, and its events are never read."""
+    caller, status = call(url, urllib.parse.urlsplit(url).path + "events")
+    if status == b"200":
+        held.append(caller)
+    else:
+        caller.close()
+
+
+def read_page(url, path):
+    call(url, urllib.parse.urlsplit(url).path + path)[0].close()
+
+
+def guess(url, host):
+    """A caller without the token, or of another site."""
+    caller, status = call(url, urllib.parse.urlsplit(url).path if host else "/" + "0" * 32 + "/", host)
+    caller.close()
+    assert status == b"403", status
+
+
 # name: (clients, what each does again and again, with which request)
 READERS = {
+    "4 that only compute": (4, compute, None),
     "4 that poll the history": (4, exchange, get("/v1/history")),
     "4 that poll the status": (4, exchange, get("/v1/status")),
     "4 that poll the metrics": (4, exchange, get("/metrics")),
     f"1 that predicts {ROWS:,} rows": (1, exchange, predict()),
     "1 that connects and drops": (1, drop, b""),
+    "4 that open streams of the page": (4, open_stream, None),
+    "4 that read the page's history": (4, read_page, "v1/history?limit=1024"),
+    "4 that guess the page's token": (4, guess, None),
+    "4 with a foreign host": (4, guess, "rebinding.example"),
 }
+OF_THE_PAGE = (open_stream, read_page, guess)
 
 
 def repeat(act, path, request, count):
@@ -79,12 +125,12 @@ def rate(fleet_, seconds):
     return [(b - a) / (ended - began) for a, b in zip(before, after)]
 
 
-def beside(fleet_, readers, seconds):
-    """The same beside readers; and how many answers they got a second."""
+def beside(fleet_, url, readers, seconds):
+    """The same beside readers, also of the page at `url`; and how many answers they got a second."""
     clients, act, request = readers
     count = multiprocessing.Value("Q", 0)
-    processes = [multiprocessing.Process(target=repeat, args=(act, fleet_.nodes[0].socket, request, count), daemon=True)
-                 for _ in range(clients)]
+    place = url if act in OF_THE_PAGE else fleet_.nodes[0].socket
+    processes = [multiprocessing.Process(target=repeat, args=(act, place, request, count), daemon=True) for _ in range(clients)]
     for process in processes:
         process.start()
     try:
@@ -107,6 +153,7 @@ def main():
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     os.environ["SGPD"] = os.path.join(options.build, "daemon/sgpd")
+    import dashboards  # pylint: disable=import-outside-toplevel
     import fleet  # pylint: disable=import-outside-toplevel
     # An epoch is four rounds, so the history is soon as long as it becomes.
     fleet_ = fleet.Fleet(2, options={"train.epochs": "1000000", "train.batch": "40"})
@@ -114,13 +161,14 @@ def main():
         fleet_.start()
         fleet_.wait_state("training")
         fleet_.wait_round(0, 5 * HISTORY_ROWS)
+        page = dashboards.Dashboard(os.path.join(options.build, "ctl/sgpctl"), fleet_.nodes[0].socket)
         ratios = {name: [] for name in READERS}
         answers = {name: [] for name in READERS}
         alone = []
         for _ in range(options.runs):
             for name, readers in READERS.items():
                 base = rate(fleet_, options.seconds)
-                rounds, answered = beside(fleet_, readers, options.seconds)
+                rounds, answered = beside(fleet_, page.url, readers, options.seconds)
                 alone.append(base[0])
                 ratios[name].append([with_them / without for with_them, without in zip(rounds, base)])
                 answers[name].append(answered)
