@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of the history, as sgpctl and TensorBoard show them: test_history.py SGPD SGPCTL.
+"""The rows of the history, as sgpctl and TensorBoard show them: test_history.py SGPD SGPCTL [TORN].
 
+TORN is the library of torn_write.c, which does not go together with a sanitizer.
 Event files are read by event_files.py, which is skipped without python3-protobuf."""
 import csv
 import glob
@@ -16,6 +17,7 @@ import fleet
 from fleet import FleetTest
 
 SGPCTL = None  # the second argument
+TORN = os.path.abspath(sys.argv.pop(3)) if sys.argv[3:] and sys.argv[3].endswith(".so") else None
 PAIR = [[(0, 1), (1, 0)]]
 try:
     import event_files
@@ -168,6 +170,29 @@ class Events(HistoryTest):
         f.wait("another file", lambda: len(self.files(directory)) == 2)
         f.wait("its rows", lambda: len(event_files.read(self.files(directory)[-1])[0]) > 2)
         self.assertEqual(event_files.read(first)[0], whole)
+
+    @unittest.skipUnless(TORN, "no LD_PRELOAD beside a sanitizer")
+    def test_a_daemon_that_is_killed_within_a_record(self):
+        """In its length, in the checksum of that, in its message, and in the checksum of that."""
+        f = self.fleet(2, phases=PAIR, options={"train.epochs": "1000000"}, own={0: {"log.tensorboard": "board"}})
+        f.nodes[1].start()
+        directory = os.path.join(f.directory, "board")
+        for record, torn in enumerate((3, 10, 40, -1), 4):
+            before = set(self.files(directory))
+            f.nodes[0].start(env={**os.environ, "LD_PRELOAD": TORN, "TORN_RECORD": str(record), "TORN_BYTES": str(torn)})
+            self.assertEqual(f.nodes[0].process.wait(fleet.PATIENCE), -signal.SIGKILL)
+            (path,) = set(self.files(directory)) - before
+            events, rest = event_files.read(path)
+            with open(path, "rb") as file:
+                data = file.read()
+            whole = 16 + struct.unpack_from("<Q", data, len(data) - rest)[0] if rest >= 8 else 0
+            self.assertEqual((len(events), rest), (record - 1, torn if torn > 0 else whole + torn))
+        files = {path: event_files.read(path) for path in self.files(directory)}
+        f.nodes[0].start()
+        f.wait("another file", lambda: len(self.files(directory)) == len(files) + 1)
+        f.wait("its rows", lambda: len(event_files.read(self.files(directory)[-1])[0]) > 2)
+        for path, read in files.items():
+            self.assertEqual(event_files.read(path), read)
 
     def test_sgpctl_turns_a_history_into_an_event_file(self):
         f = self.trained()
