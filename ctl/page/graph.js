@@ -188,7 +188,7 @@ export class Graph {
       ["Receives from", list(edges.filter((edge) => edge.target === member.name).map((edge) => fraction(edge, edge.source)))],
       ["Loss", isKnown(member.loss) ? number(member.loss) : null],
       ["Accuracy", isKnown(member.accuracy) ? percent(member.accuracy) : null],
-      ["Topology", member.topology && member.topology.digest !== model.topology.digest ? "another than this node's" : null],
+      ["Topology", member.topology && member.topology.digest !== model.status.topology?.digest ? "another than this node's" : null],
       ...links.map((link) => [`Link ${link.direction}`, linkText(link)])]);
   }
 }

@@ -41,7 +41,7 @@ function withRates(peers) {
 }
 
 const ownRow = (status) => ({ name: status.name, state: status.state, round: status.round, loss: status.loss,
-  accuracy: status.test_accuracy, weight: status.weight, waiting: status.waiting, age: 0, stale: false });
+  accuracy: status.test_accuracy, weight: status.weight, waiting: status.waiting, topology: status.topology, age: 0, stale: false });
 
 /** What the links tell of a neighbour: of two links, the one that was heard last. */
 function rowOfLink(link) {

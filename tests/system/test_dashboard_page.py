@@ -26,13 +26,15 @@ PAINTS = """return ["first-contentful-paint", "largest-contentful-paint"].map(ty
     return seen.takeRecords().filter(entry => entry.name !== "first-paint").at(-1).startTime / 1000; })"""
 CONTRAST_LEAST = 4.5  # of text (WCAG 2.1, 1.4.3)
 NO_FLEET = "v1/fleet - Failed to load resource: the server responded with a status of 404"  # of a daemon without it
-# An answer of GET /v1/fleet; one node has not told yet, one has read another topology, and two say what no node would.
+# An answer of GET /v1/fleet; the row of n0 is older than its topology, one node has not told yet, one has read another topology,
+# and two say what no node would.
 TOLD = {"round": 7, "rounds": 10, "epoch": 0.5, "loss": 0.1, "test_loss": 0.2, "test_accuracy": 0.875, "weight": 1.0,
         "disagreement": 0.001, "waiting": None, "rounds_per_second": 25.0, "samples_per_second": 100.0, "uptime_seconds": 60.0,
         "topology": {"digest": STATUS["topology"]["digest"], "version": 0}, "version": "0.1.0", "device": "Zen",
         "interval_seconds": 2.0}
 FLEET = {"name": "n0", "refused": {}, "nodes": [
-    {"name": "n0", "age": 0.0, "stale": False, "state": "training", **TOLD},
+    {"name": "n0", "age": 0.0, "stale": False, "state": "training", **TOLD,
+     "topology": {"digest": "0000000000000009", "version": 0}},
     {"name": "n1", "age": 1.25, "stale": False, "state": "training", **TOLD, "round": 6, "loss": 0.5, "test_accuracy": 0.5,
      "weight": 0.75, "waiting": {"for": "share", "peer": "n0", "seconds": 12.0}},
     {"name": "n2", "age": 7200.0, "stale": True, "state": "training", **TOLD, "round": 3, "loss": 0.25, "test_accuracy": None},
@@ -279,6 +281,8 @@ class Scripted(Case):
             self.assertEqual(rows["n5"], ["? constructor", "4.0 s", "4", "25", "0.1", "87.5 %", "1", "–"])
             self.assertIn("7 nodes, 2 of them absent", browser.text("#fleet-note"))
             self.assertEqual(browser.text("#waits"), "n1 waits for n0 (share, 12 s)")
+            self.assertEqual(browser.text("#node-title"), "Node n0 (this one)")
+            self.assertNotIn("another than this node's", browser.text("#node-facts"))
             browser.find(".vertex[data-name=n3]").click()
             self.assertIn("another than this node's", browser.text("#node-facts"))
             browser.find("#fleet thead th:nth-child(3) button").click()
