@@ -322,12 +322,13 @@ class Scripted(Case):
             self.assertLessEqual(browser.run("return document.querySelector('#fleet').parentElement.clientHeight"), 640)
             axis = browser.run("return [...document.querySelectorAll('figure:nth-child(2) .grid + text')].map(text => text.textContent)")
             self.assertEqual(len(set(axis)), len(axis))  # of values that differ by 1e-6
-            print("# first paint after %.2f s, the largest after %.2f s" % tuple(browser.run(PAINTS)))
             browser.draw("many")
             browser.cdp("HeapProfiler.collectGarbage")
             heap = {entry["name"]: entry["value"] for entry in browser.metrics()}["JSHeapUsedSize"]
             self.assertLess(heap, HEAP_BYTES_MAX)
             self.assertLess(fleet.memory_kb(dashboard.process), 65536)
+            print("# first paint after %.2f s, the largest after %.2f s; memory: %.1f MB the page, %.1f MB its server" % (
+                *browser.run(PAINTS), heap / 1e6, fleet.memory_kb(dashboard.process) / 1e3))
 
     def test_a_page_without_a_stream_polls(self):
         with daemon(scripted(4, [[(0, 1)]])) as (path, _), serving(SGPCTL, path) as dashboard:
