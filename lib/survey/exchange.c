@@ -249,7 +249,8 @@ int sgp_survey_piece(
     const size_t bytes = strlen(piece->text);
     if (arriving->answer == 0)
         arriving->answer = ++survey->answers;
-    if (piece->first == 0 && ++arriving->bulletins > BULLETINS_MAX)
+    if (!sgp_survey_is_about(survey, piece->kind) ||
+        (piece->first == 0 && ++arriving->bulletins > BULLETINS_MAX))
         return SGP_E_PROTOCOL;
     if (piece->kind == SGP_BULLETIN_VOTE)
         return bytes == 0 && piece->bytes == 0 ? sgp_survey_take(survey, piece, NULL)

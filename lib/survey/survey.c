@@ -299,10 +299,6 @@ static int take_result(struct sgp_survey *survey, const struct sgp_bulletin *bul
 int sgp_survey_take(struct sgp_survey *survey, const struct sgp_bulletin *bulletin, char *text)
 {
     int changed = 0;
-    if ((bulletin->kind == SGP_BULLETIN_REPORT) != (survey->subject == SGP_SUBJECT_MEASURES)) {
-        free(text);
-        return SGP_E_PROTOCOL;
-    }
     switch (bulletin->kind) {
     case SGP_BULLETIN_FIGURES:
     case SGP_BULLETIN_REPORT:

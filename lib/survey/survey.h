@@ -45,6 +45,15 @@ static inline enum sgp_bulletin_kind sgp_survey_kind(const struct sgp_survey *su
     return survey->subject == SGP_SUBJECT_SCALING ? SGP_BULLETIN_FIGURES : SGP_BULLETIN_REPORT;
 }
 
+/* Whether a survey is about bulletins of this kind. */
+static inline bool sgp_survey_is_about(const struct sgp_survey *survey, enum sgp_bulletin_kind kind)
+{
+    if (survey->subject == SGP_SUBJECT_SCALING)
+        return kind != SGP_BULLETIN_REPORT;
+    return kind ==
+           (survey->subject == SGP_SUBJECT_MEASURES ? SGP_BULLETIN_REPORT : SGP_BULLETIN_RESULT);
+}
+
 /* The most bytes that a text of others may have. */
 static inline uint32_t sgp_survey_bytes_max(const struct sgp_survey *survey)
 {
@@ -63,9 +72,8 @@ struct sgp_survey_member *sgp_survey_find(const struct sgp_survey *survey, const
 
 bool sgp_survey_has_vote(const struct sgp_survey_member *member, uint64_t vote);
 
-/* A whole bulletin from a member of the file. Takes over `text` (allocated; NULL for a vote).
- * Returns 1 if the survey has changed, 0 if not, or SGP_E_PROTOCOL: an unsound text, or another
- * subject. */
+/* A whole bulletin that the survey is about. Takes over `text` (allocated; NULL for a vote).
+ * Returns 1 if the survey has changed, 0 if not, or negative: the judge refuses the text. */
 int sgp_survey_take(struct sgp_survey *survey, const struct sgp_bulletin *bulletin, char *text);
 
 #endif

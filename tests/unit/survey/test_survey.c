@@ -475,6 +475,33 @@ Test(survey, reports_of_others_are_judged)
     sgp_survey_destroy(c);
 }
 
+/* A peer could otherwise send as many texts as a fleet has nodes, and none would be judged. */
+Test(survey, a_survey_of_a_result_takes_no_figures_and_no_votes)
+{
+    static const enum sgp_subject subjects[] = {
+        SGP_SUBJECT_BEST, SGP_SUBJECT_ACTIVE, SGP_SUBJECT_PROPOSED};
+    for (size_t i = 0; i < sizeof subjects / sizeof *subjects; i++) {
+        struct sgp_survey *survey = sgp_survey_create("a", subjects[i]);
+        for (enum sgp_bulletin_kind kind = SGP_BULLETIN_FIGURES; kind <= SGP_BULLETIN_KINDS;
+             kind++) {
+            struct sgp_arriving arriving = {0};
+            const bool votes = kind == SGP_BULLETIN_VOTE;
+            const char *text = votes ? "" : "text";
+            const uint32_t bytes = votes ? 0 : 4;
+            const struct sgp_bulletin piece = {.kind = kind,
+                .author = "b",
+                .stamp = 2,
+                .digest = sgp_bulletin_digest(text, bytes),
+                .bytes = bytes,
+                .text = text};
+            cr_assert(eq(int, sgp_survey_piece(survey, &arriving, &piece),
+                kind == SGP_BULLETIN_RESULT ? 1 : SGP_E_PROTOCOL));
+            sgp_arriving_drop(&arriving);
+        }
+        sgp_survey_destroy(survey);
+    }
+}
+
 /* Somebody tells in the name of a, with a's stamp, and with the greatest one. Its own text wins, or
  * at least nobody refuses it. */
 Test(survey, an_author_hears_what_is_told_in_its_name)
