@@ -16,7 +16,7 @@ struct question {
     struct link *link; /* NULL: being dialled */
     bool calls;        /* the peer is to ask in its turn; */
     bool called;       /* it was told so */
-    sgp_time heard;
+    sgp_time began, heard;
     struct sgp_arriving arriving;
     uint32_t sent, count;
     struct sgp_bulletin *heads; /* as they were when the question began */
@@ -200,7 +200,7 @@ static void begin_question(struct question *question, struct link *link)
     link->events = &question_events;
     link->context = question;
     question->link = link;
-    question->heard = (sgp_time)uv_hrtime();
+    question->began = question->heard = (sgp_time)uv_hrtime();
     if (!list_heads(question)) {
         end_question(question, "out of memory");
         return;
@@ -449,6 +449,15 @@ static bool send_pieces(struct answer *answer)
     return link_stands(link);
 }
 
+/* It keeps a place that another question may need. */
+static bool is_slow(const struct question *question)
+{
+    const sgp_time granted =
+        PULLS_PATIENCE_NS + question->arriving.received * (SGP_SECOND / PULLS_BYTES_PER_SECOND);
+    return (sgp_time)uv_hrtime() - question->began > granted &&
+           !has_place(question->pulls, question->subject);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct pulls *pulls = timer->data;
@@ -457,6 +466,8 @@ static void on_tick(uv_timer_t *timer)
         next_question = LIST_NEXT(question, next);
         if (question->link != NULL && is_late(question->heard))
             end_question(question, "it has not answered for 10 s");
+        else if (question->link != NULL && is_slow(question))
+            end_question(question, "it answers too slowly, and others wait to be asked");
         else
             (void)send_heads(question);
     }

@@ -9,9 +9,10 @@
  * on a connection of its own. On this connection it is then asked.
  *
  * Memory: a question has what it names, and one bulletin that arrives. Where bulletins are long,
- * the number of questions is limited. Of answers there are at most
- * PULLS_ANSWERS at a time, one for each asker. One more ends the oldest of those that are said,
- * wait for the asker, or began PULLS_PATIENCE_NS ago. If there is none, the asker must ask again,
+ * the number of questions is limited. If all of these are taken, one whose answer is slower than
+ * PULLS_BYTES_PER_SECOND ends, so that slow peers keep no other from being asked. Of answers there
+ * are at most PULLS_ANSWERS at a time, one for each asker. One more ends the oldest of those that
+ * are said, wait for the asker, or began PULLS_PATIENCE_NS ago. If there is none, the asker must ask again,
  * so that a long text comes to its end however many ask.
  *
  * Fails: a peer that cannot be dialled, breaks the protocol, or is silent for PULLS_PATIENCE_NS
@@ -26,6 +27,7 @@
 
 #define PULLS_ANSWERS 16u
 #define PULLS_PATIENCE_NS (10 * SGP_SECOND)
+#define PULLS_BYTES_PER_SECOND 16384u
 #define PULLS_TICK_MS 20u /* while something is being sent */
 #define PULLS_BURST 64u   /* messages of one connection in a tick */
 
