@@ -274,9 +274,11 @@ static void on_answer_failed(struct link *link, int code, const char *text)
 static void ask_back(struct pulls *pulls, enum sgp_subject subject, uint32_t peer,
     const char *target, struct link *link)
 {
+    const struct pulls_events *events = &pulls->events;
     const bool asks = pulls->surveys[subject] != NULL && peer < pulls->topology->node_count &&
                       !sgp_topology_is_dialled(pulls->topology, peer) &&
-                      find_question(pulls, peer) == NULL && has_place(pulls, subject);
+                      find_question(pulls, peer) == NULL && has_place(pulls, subject) &&
+                      (events->asks == NULL || events->asks(events->context, subject, peer));
     struct question *question = asks ? calloc(1, sizeof *question) : NULL;
     if (question == NULL) {
         link_close(link, NULL);

@@ -12,8 +12,8 @@
  * the number of questions is limited. If all of these are taken, one whose answer is slower than
  * PULLS_BYTES_PER_SECOND ends, so that slow peers keep no other from being asked. Of answers there
  * are at most PULLS_ANSWERS at a time, one for each asker. One more ends the oldest of those that
- * are said, wait for the asker, or began PULLS_PATIENCE_NS ago. If there is none, the asker must ask again,
- * so that a long text comes to its end however many ask.
+ * are said, wait for the asker, or began PULLS_PATIENCE_NS ago. If there is none, the asker must
+ * ask again, so that a long text comes to its end however many ask.
  *
  * Fails: a peer that cannot be dialled, breaks the protocol, or is silent for PULLS_PATIENCE_NS
  * costs its one question or answer. Thread: the loop thread. */
@@ -50,6 +50,8 @@ struct pulls_events {
     /* A caller holds what the survey of this subject lacks: it is to be asked. Called while it is
      * being answered. NULL: nobody cares. */
     void (*ahead)(void *context, enum sgp_subject subject, uint32_t peer);
+    /* Whether a caller that cannot be dialled, and would be asked, is asked now. NULL: yes. */
+    bool (*asks)(void *context, enum sgp_subject subject, uint32_t peer);
     /* The survey of this subject has learned something. */
     void (*changed)(void *context, enum sgp_subject subject);
     /* A question has ended: NULL, or why it failed. */

@@ -42,6 +42,16 @@ static void on_ahead(void *context, enum sgp_subject subject, uint32_t peer)
         reports_ahead(context, peer);
 }
 
+static bool is_of_documents(enum sgp_subject subject)
+{
+    return subject == SGP_SUBJECT_ACTIVE || subject == SGP_SUBJECT_PROPOSED;
+}
+
+static bool asks(void *context, enum sgp_subject subject, uint32_t peer)
+{
+    return !is_of_documents(subject) || documents_may_ask(context, peer);
+}
+
 static void on_changed(void *context, enum sgp_subject subject)
 {
     if (subject == SGP_SUBJECT_MEASURES)
@@ -52,7 +62,7 @@ static void on_changed(void *context, enum sgp_subject subject)
 
 static void on_ended(void *context, enum sgp_subject subject, uint32_t peer, const char *why)
 {
-    if (subject == SGP_SUBJECT_ACTIVE || subject == SGP_SUBJECT_PROPOSED)
+    if (is_of_documents(subject))
         documents_answered(context, peer, why);
     else
         reports_answered(context, peer, why);
@@ -78,6 +88,7 @@ int bulletins_open(struct daemon *daemon, struct sgp_error *error)
         .wish = wish,
         .wished = on_wished,
         .ahead = on_ahead,
+        .asks = asks,
         .changed = on_changed,
         .ended = on_ended};
     pulls_open(&daemon->pulls, &daemon->loop, daemon->config->name, &daemon->listener, &events);

@@ -122,6 +122,13 @@ static void refuse(struct documents *documents, uint32_t peer)
     documents->judged[0] = '\0';
 }
 
+bool documents_may_ask(const struct daemon *daemon, uint32_t peer)
+{
+    const struct documents *documents = daemon->documents;
+    return documents != NULL && peer < documents->peer_count &&
+           events_now() >= documents->peers[peer].next;
+}
+
 void documents_answered(struct daemon *daemon, uint32_t peer, const char *why)
 {
     struct documents *documents = daemon->documents;

@@ -35,6 +35,8 @@ void documents_row(struct daemon *daemon);
 enum sgp_subject documents_subject(enum sgp_rollout_slot slot);
 /* The present document of a slot, for neighbours. NULL: there are no administrators. */
 struct sgp_survey *documents_survey(const struct daemon *daemon, enum sgp_rollout_slot slot);
+/* Whether this node asks a neighbour that calls, or pauses after its latest answers. */
+bool documents_may_ask(const struct daemon *daemon, uint32_t peer);
 /* A question about a document has ended; NULL, or why it failed. */
 void documents_answered(struct daemon *daemon, uint32_t peer, const char *why);
 
