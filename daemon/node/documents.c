@@ -17,7 +17,7 @@
 #include <string.h>
 
 #define STORE_ERROR "rollout:"
-#define STORE_RETRY_MS 1000u
+#define STORE_RETRY_NS SGP_SECOND
 #define LOOK_MS 1000u /* at most between two looks */
 #define ROW_MS 20u    /* between a row and the look that it causes, and a part for each node */
 #define HURRY_MS 250u /* between two looks while a version is proposed */
@@ -44,8 +44,10 @@ struct documents {
     struct document_slot slots[SGP_ROLLOUT_SLOTS];
     struct sgp_rollout_view shown;
     uint64_t shows;
-    bool unstored; /* the rollout has changed since it was stored */
-    bool learned;  /* a document has changed it since a question ended */
+    bool unstored;                 /* the rollout has changed since it was stored */
+    char obstacle[SGP_TEXT_BYTES]; /* why it cannot be stored; "": it can, as far as is known */
+    sgp_time store_next;           /* it is not tried before this */
+    bool learned;                  /* a document has changed it since a question ended */
     bool closing;
     struct document_peer *peers; /* for each node of the file */
     uint32_t peer_count;
@@ -149,6 +151,7 @@ void documents_answered(struct daemon *daemon, uint32_t peer, const char *why)
 void documents_changed(struct daemon *daemon)
 {
     daemon->documents->unstored = true;
+    daemon->documents->store_next = 0;
     documents_wake(daemon, 0);
 }
 
@@ -212,11 +215,21 @@ static void keep_version(const struct documents *documents, bool begins)
             manifest->version);
 }
 
+/* A node that cannot store what is proposed must not accept it, and says why. */
+static void look(const struct documents *documents, struct sgp_rollout_view *ret_view)
+{
+    sgp_rollout_look(rollout_of(documents), ret_view);
+    if (!documents->unstored || ret_view->proposed == 0 || ret_view->vote == SGP_VOTE_FORKED)
+        return;
+    ret_view->vote = SGP_VOTE_REFUSED;
+    memcpy(ret_view->why, documents->obstacle, sizeof ret_view->why);
+}
+
 static void show(struct documents *documents)
 {
     const struct sgp_rollout_view former = documents->shown;
     give(documents);
-    sgp_rollout_look(rollout_of(documents), &documents->shown);
+    look(documents, &documents->shown);
     if (is_same(&former, &documents->shown))
         return;
     documents->shows++;
@@ -225,22 +238,32 @@ static void show(struct documents *documents)
         keep_version(documents, former.active == 0);
 }
 
+static bool store(struct documents *documents)
+{
+    struct daemon *daemon = documents->daemon;
+    struct sgp_error error = {0};
+    if (events_now() < documents->store_next)
+        return false;
+    if (signed_file_keep(daemon->config, rollout_of(documents), &error) == 0) {
+        documents->unstored = false;
+        documents->obstacle[0] = '\0';
+        notes_mended(daemon, STORE_ERROR);
+        return true;
+    }
+    documents->store_next = events_now() + STORE_RETRY_NS;
+    if (strcmp(documents->obstacle, error.text) != 0)
+        notes_error(daemon, STORE_ERROR " %s; no version is accepted or used before it is stored",
+            error.text);
+    memcpy(documents->obstacle, error.text, sizeof documents->obstacle);
+    return false;
+}
+
 bool documents_settle(struct daemon *daemon)
 {
     struct documents *documents = daemon->documents;
-    struct sgp_error error = {0};
-    if (documents->unstored &&
-        signed_file_keep(daemon->config, rollout_of(documents), &error) < 0) {
-        notes_error(
-            daemon, STORE_ERROR " %s; nothing is voted on or used before it is stored", error.text);
-        documents_wake(daemon, STORE_RETRY_MS);
-        return false;
-    }
-    if (documents->unstored)
-        notes_mended(daemon, STORE_ERROR);
-    documents->unstored = false;
+    const bool stored = !documents->unstored || store(documents);
     show(documents);
-    return true;
+    return stored;
 }
 
 const struct sgp_rollout_view *documents_shown(const struct daemon *daemon)
@@ -384,6 +407,7 @@ void documents_reloaded(struct daemon *daemon)
         notes_error(daemon, STORE_ERROR " no memory for the nodes of the new file");
     }
     documents->unstored = false;
+    documents->obstacle[0] = '\0';
     show(documents);
     documents_wake(daemon, 0);
 }

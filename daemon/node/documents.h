@@ -5,7 +5,7 @@
  * A node asks a neighbour at once if the neighbour's row shows a later version, or another file of
  * one. From time to time it asks a neighbour to which no link is up.
  *
- * Nothing is shown or given before it is stored. A document that is refused costs a neighbour its
+ * Nothing is accepted before it is stored. A document that is refused costs a neighbour its
  * connection. It costs this node a line and 2 * SGP_MANIFEST_SIGNERS_MAX signatures at most. This
  * node then pauses before it asks that neighbour again, for up to half a minute.
  *
@@ -42,7 +42,8 @@ void documents_answered(struct daemon *daemon, uint32_t peer, const char *why);
 
 /* The rollout was changed here, and must be stored. */
 void documents_changed(struct daemon *daemon);
-/* Store what has changed, and show it. False: it is not stored yet, which was logged. */
+/* Store what has changed, and show it. False: it is not stored yet, which was logged. Then the node
+ * shows that it refuses what is proposed, with that reason. */
 bool documents_settle(struct daemon *daemon);
 /* Ask neighbours for what this node lacks. */
 void documents_ask(struct daemon *daemon);

@@ -372,8 +372,7 @@ static int take(struct daemon *daemon, const char *text, const struct sgp_docume
         return code;
     if (code > 0)
         documents_changed(daemon);
-    if (!documents_settle(daemon))
-        return sgp_fail(error, -EIO, "%s", daemon->last_error);
+    (void)documents_settle(daemon); /* the vote tells of a failure */
     rollouts_view(daemon, ret_rollout);
     if (code == 0)
         return say_unchanged(daemon, document, ret_rollout, error);

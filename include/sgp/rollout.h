@@ -13,8 +13,8 @@
  * Two manifests of one version are a fork. Both are refused by each node that knows both, and the
  * document that has both tells the others. A higher version ends the fork.
  *
- * The caller must store what sgp_rollout_save returns before it shows a vote or gives a document to
- * others. A node that has forgotten what it accepted could accept another file of that version.
+ * The caller must store what sgp_rollout_save returns before it shows that it has accepted a
+ * version. A node that has forgotten what it accepted could accept another file of that version.
  *
  * A pure state machine: no clock, socket or file. One thread at a time. */
 #ifndef SGP_ROLLOUT_H

@@ -11,6 +11,7 @@ import sys
 import fleet
 import tls
 from signed import RING, SignedTest
+from test_state_directory import FULL, Disk, own_mounts, sandbox
 
 tls.SGPCTL = os.path.abspath(sys.argv.pop(2))
 
@@ -186,6 +187,37 @@ class Rollout(SignedTest):
         self.assertLess(said.index("event=rollout_learned version=3"), said.index("event=start"))
         self.assertNotIn("event=mismatch", said)
         self.assertEqual(self.phases(3), 1)
+
+    def test_a_node_whose_disk_is_full_refuses_with_that_reason_until_it_has_room(self):
+        own_mounts()
+        f = self.signed_fleet()
+        disk = Disk(f.nodes[3])
+        self.addCleanup(sandbox.call, "umount", "--lazy", disk.directory)
+        f.start()
+        for i in range(4):
+            f.wait_round(i, 3)
+        disk.fill()
+        why = "%s/rollout.new: cannot be written: %s" % (disk.directory, FULL)
+        second = self.second()
+        for version, index, document in ((2, 0, second), (3, 3, None)):
+            document = document or self.sign("ab", after=second)
+            self.assertEqual(self.push(index, document)[0], 200)
+            f.wait("n1 to count", lambda: (self.rollout(1)["accepted"], self.rollout(1)["refused"]) == (3, 1))
+            view = self.rollout(3)
+            self.assertEqual((view["active"]["version"], view["proposed"]["version"], view["vote"]), (version - 1, version, "refused"))
+            self.assertRegex(view["why"], "/rollout(.new)?: cannot be written: " + FULL)
+            self.assertTrue(why.startswith(self.rollout(0)["nodes"][3]["why"][:30]))
+            f.wait_round(3, f.nodes[3].status()["round"] + 500)
+            lines = [line for line in f.nodes[3].log().splitlines() if "event=error" in line and "rollout" in line]
+            self.assertEqual(len(lines), version - 1, lines)  # one each
+            self.assertEqual([name for name in disk.names() if name.endswith(".new")], [])
+            disk.empty()
+            self.wait_active(version)
+            disk.fill()
+        disk.empty()
+        f.nodes[3].end()
+        f.nodes[3].start()
+        self.wait_active(3, [3])
 
     def inet_sockets(self, index):
         """The TCP and UDP sockets that a daemon has."""
