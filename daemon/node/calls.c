@@ -151,6 +151,13 @@ void calls_reload(struct daemon *daemon)
     begin(daemon);
 }
 
+void calls_silence(struct daemon *daemon)
+{
+    dialer_silence(&daemon->caller);
+    give_up(daemon);
+    (void)uv_timer_stop(&daemon->call_timer);
+}
+
 void calls_close(struct daemon *daemon)
 {
     give_up(daemon);

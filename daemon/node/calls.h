@@ -14,6 +14,8 @@
 void calls_open(struct daemon *daemon);
 /* Another file: pending calls are dropped, and calling starts again. */
 void calls_reload(struct daemon *daemon);
+/* Call nobody any more, and end pending calls. */
+void calls_silence(struct daemon *daemon);
 void calls_close(struct daemon *daemon);
 
 /* For the listener: such a node calls. */

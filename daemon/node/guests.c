@@ -392,11 +392,16 @@ int guests_open(struct daemon *daemon, struct sgp_error *error)
     return 0;
 }
 
+void guests_silence(struct daemon *daemon)
+{
+    while (!LIST_EMPTY(&daemon->guests->list))
+        end(LIST_FIRST(&daemon->guests->list));
+}
+
 void guests_close(struct daemon *daemon)
 {
     struct guests *guests = daemon->guests;
-    while (!LIST_EMPTY(&guests->list))
-        end(LIST_FIRST(&guests->list));
+    guests_silence(daemon);
     uv_close((uv_handle_t *)&guests->timer, NULL);
 }
 

@@ -19,6 +19,8 @@
 
 /* 0 or -ENOMEM. */
 int guests_open(struct daemon *daemon, struct sgp_error *error);
+/* End the connections of all guests. */
+void guests_silence(struct daemon *daemon);
 /* The loop must run until the handles are closed; then guests_finish. */
 void guests_close(struct daemon *daemon);
 void guests_finish(struct daemon *daemon);

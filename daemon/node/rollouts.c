@@ -3,9 +3,11 @@
  * documents.c, since a reload must not happen within a message. */
 #include "rollouts.h"
 
+#include "calls.h"
 #include "documents.h"
 #include "events.h"
 #include "fleet_own.h"
+#include "guests.h"
 #include "inquiry.h"
 #include "notes.h"
 #include "reload.h"
@@ -117,7 +119,8 @@ static void fall_silent(struct daemon *daemon)
 {
     listener_close(&daemon->listener);
     dialer_silence(&daemon->dialer);
-    dialer_silence(&daemon->caller);
+    calls_silence(daemon);
+    guests_silence(daemon);
     dialer_silence(&daemon->inquirer);
     dialer_silence(&daemon->pulls.dialer);
     inquiry_close(daemon);
