@@ -74,17 +74,23 @@ uint32_t versions_list(const char *state_directory, uint64_t ret_versions[VERSIO
     return list(state_directory, false, ret_versions);
 }
 
-/* The first line and the second. */
-static int split(char *text, size_t bytes, uint64_t *ret_seconds, char **ret_document)
+/* The first line and the second of a text that ends with a zero. Other lines are damage. */
+static int split(const char *text, size_t bytes, uint64_t *ret_seconds, char **ret_document)
 {
-    char *end = memchr(text, '\n', bytes);
-    if (memchr(text, '\0', bytes) != NULL || end == NULL || text[bytes - 1] != '\n' ||
-        sscanf(text, FORM, ret_seconds) != 1)
+    char head[HEAD_BYTES];
+    uint64_t seconds;
+    if (sscanf(text, FORM, &seconds) != 1)
         return SGP_E_DATA;
-    text[bytes - 1] = '\0';
-    if (end + 1 >= text + bytes)
+    (void)snprintf(head, sizeof head, FORM, seconds);
+    const size_t begin = strlen(head);
+    const char *document = text + begin;
+    if (strncmp(text, head, begin) != 0 || strlen(text) != bytes)
         return SGP_E_DATA;
-    *ret_document = strdup(end + 1);
+    const size_t length = strcspn(document, "\n");
+    if (length == 0 || begin + length + 1 != bytes)
+        return SGP_E_DATA;
+    *ret_seconds = seconds;
+    *ret_document = strndup(document, length);
     return *ret_document != NULL ? 0 : -ENOMEM;
 }
 
@@ -96,14 +102,16 @@ int versions_read(
     FILE *file = fopen(path, "re");
     if (file == NULL)
         return -errno;
-    const size_t most = VERSIONS_BYTES_MAX + HEAD_BYTES;
-    char *text = malloc(most);
+    const size_t most = HEAD_BYTES + VERSIONS_BYTES_MAX;
+    char *text = malloc(most + 1);
     const size_t bytes = text != NULL ? fread(text, 1, most, file) : 0;
     const bool failed = ferror(file) != 0;
     (void)fclose(file);
-    int code = text == NULL ? -ENOMEM : failed ? -EIO : bytes == 0 ? SGP_E_DATA : 0;
-    if (code == 0)
+    int code = text == NULL ? -ENOMEM : failed ? -EIO : 0;
+    if (code == 0) {
+        text[bytes] = '\0';
         code = split(text, bytes, ret_seconds, ret_document);
+    }
     free(text);
     return code;
 }
