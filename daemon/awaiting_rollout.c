@@ -7,8 +7,6 @@
 #include "setup/peer_keys.h"
 #include "setup/prepare.h"
 
-#include "sgp/dot.h"
-
 #include <errno.h>
 #include <inttypes.h>
 
@@ -138,17 +136,6 @@ static int open_all(struct awaiting_rollout *awaiting, struct sgp_error *error)
 
 /* ---- what was learned ---- */
 
-static bool names(const struct config *config, const struct sgp_document *document)
-{
-    struct sgp_topology *topology = NULL;
-    struct sgp_error ignored = {0};
-    const bool read = sgp_dot_parse(document->file, document->manifest.file_bytes, "file", &ignored,
-                          &topology) == 0;
-    const bool found = read && sgp_topology_find(topology, config->name) >= 0;
-    sgp_topology_destroy(topology);
-    return found || !read; /* a file that cannot be read is an error of its own */
-}
-
 /* Store a later version. 1: it does not name this node. */
 static int learn(struct awaiting_rollout *awaiting, struct sgp_error *error)
 {
@@ -163,7 +150,7 @@ static int learn(struct awaiting_rollout *awaiting, struct sgp_error *error)
         "event=rollout_learned version=%" PRIu64 " later=%d answers=%" PRIu32,
         active->manifest.version, later, awaiting->answers);
     const int code = later ? signed_file_keep(config, rollout, error) : 0;
-    return code < 0 ? code : !names(config, active);
+    return code < 0 ? code : signed_file_strikes(config, active->file);
 }
 
 static int ask_all(struct awaiting_rollout *awaiting, struct sgp_error *error)
@@ -188,7 +175,9 @@ static bool was_struck(const struct config *config)
     struct sgp_error ignored = {0};
     if (signed_file_read(config, NULL, &ignored, &file) < 0)
         return false;
-    const bool struck = file.name[0] != '\0' && sgp_topology_find(file.topology, config->name) < 0;
+    const bool struck =
+        file.name[0] != '\0' &&
+        signed_file_strikes(config, sgp_rollout_document(file.rollout, SGP_ROLLOUT_ACTIVE)->file);
     sgp_topology_destroy(file.topology);
     sgp_rollout_destroy(file.rollout);
     return struck;

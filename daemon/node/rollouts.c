@@ -172,22 +172,11 @@ static void part(struct daemon *daemon)
     events_settle(daemon);
 }
 
-/* Whether a file that is to be used strikes this node. A file that cannot be read does not. */
-static bool strikes(const struct daemon *daemon, const char *file)
-{
-    struct sgp_topology *topology = NULL;
-    struct sgp_error ignored = {0};
-    const bool read = sgp_dot_parse(file, strlen(file), "file", &ignored, &topology) == 0;
-    const bool names = read && sgp_topology_find(topology, daemon->config->name) >= 0;
-    sgp_topology_destroy(topology);
-    return read && !names;
-}
-
 /* Whether it was used. */
 static bool use(struct daemon *daemon, enum signed_file_from from, const char *file)
 {
     struct rollouts *rollouts = daemon->rollouts;
-    if (strikes(daemon, file)) {
+    if (signed_file_strikes(daemon->config, file)) {
         strike(daemon, from == SIGNED_FILE_NEIGHBOUR ? SGP_ROLLOUT_ACTIVE : SGP_ROLLOUT_PROPOSED);
         return false;
     }

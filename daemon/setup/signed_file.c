@@ -293,3 +293,13 @@ int signed_file_read(const struct config *config, const struct signed_file_wish 
         *ret_file = file;
     return code;
 }
+
+bool signed_file_strikes(const struct config *config, const char *file)
+{
+    struct sgp_topology *topology = NULL;
+    struct sgp_error ignored = {0};
+    const bool strikes = sgp_dot_parse(file, strlen(file), "file", &ignored, &topology) == 0 &&
+                         sgp_topology_find(topology, config->name) < 0;
+    sgp_topology_destroy(topology);
+    return strikes;
+}
