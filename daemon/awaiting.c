@@ -112,5 +112,5 @@ void awaiting_status(const struct awaiting *awaiting, struct view_status *ret_st
         .disagreement = NAN,
         .last_error_seconds = NAN,
         .best = {.round = SGP_ROUND_NONE, .value = NAN},
-        .topology_file = awaiting->config->topology};
+        .topology_file = prepared_file(awaiting->prepared)};
 }

@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #define AGAIN 2 /* the result of the wait */
 
@@ -85,6 +86,23 @@ static int wait_for_orders(struct awaiting_struck *awaiting, struct sgp_error *e
     return awaiting_run(&awaiting->wait) == AGAIN;
 }
 
+/* A node that could not store the version that strikes it has an earlier one. */
+static void say_why(struct awaiting_struck *awaiting)
+{
+    const struct config *config = awaiting->wait.config;
+    const struct prepared *place = &awaiting->place;
+    if (sgp_topology_find(place->topology, config->name) < 0)
+        (void)snprintf(awaiting->why, sizeof awaiting->why,
+            "%s, the topology file in use, does not name %s; this node is silent until a later "
+            "version names it: stop it, or give it that file and reload it",
+            prepared_file(place), config->name);
+    else
+        (void)snprintf(awaiting->why, sizeof awaiting->why,
+            "a later version than %s, which could not be stored, does not name %s; this node is "
+            "silent: stop it, or make room in %s and reload it",
+            prepared_file(place), config->name, config->state_directory);
+}
+
 int awaiting_struck_wait(const struct config *config, struct log *log, struct sgp_error *error)
 {
     struct awaiting_struck awaiting = {.wait = {.config = config,
@@ -100,10 +118,8 @@ int awaiting_struck_wait(const struct config *config, struct log *log, struct sg
         return code;
     awaiting.place.topology = file.topology;
     awaiting.place.rollout = file.rollout;
-    (void)snprintf(awaiting.why, sizeof awaiting.why,
-        "%s, the topology file in use, does not name %s; this node is silent until a later version "
-        "names it: stop it, or give it that file and reload it",
-        file.name, config->name);
+    memcpy(awaiting.place.version, file.name, sizeof awaiting.place.version);
+    say_why(&awaiting);
     const int result = wait_for_orders(&awaiting, error);
     prepared_finish(&awaiting.place);
     return result;

@@ -49,7 +49,7 @@ static void inspect_status(void *context, struct view_status *ret_status)
     *ret_status = (struct view_status){
         .name = daemon->config->name,
         .algorithm = daemon->prepared->method->name,
-        .topology_file = daemon->config->topology,
+        .topology_file = prepared_file(daemon->prepared),
         .tls_before = reload_tls_before(daemon),
         .core = status,
         .incarnation = daemon->incarnation,

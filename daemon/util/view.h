@@ -128,7 +128,7 @@ struct view_status {
     uint32_t joins_pending;
     bool hears_nobody; /* has sources and has begun, but receives from none of them */
     char blas[SGP_BLAS_TEXT_BYTES];
-    const char *topology_file; /* outlives the call */
+    const char *topology_file; /* the path, or "version 7 of mill"; outlives the call */
     /* If a reload made TLS less strict than before, the setting before; else SGP_TLS_UNSAID. */
     enum sgp_tls tls_before;
     uint32_t phase;                   /* index, of the current round */
