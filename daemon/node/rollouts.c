@@ -427,7 +427,9 @@ static void describe(const struct daemon *daemon, const struct sgp_document *doc
     memcpy(ret_version->file, manifest->file, sizeof ret_version->file);
     for (uint32_t i = 0; i < manifest->signature_count; i++) {
         char *signer = ret_version->signers[ret_version->signer_count];
-        ret_version->signer_count += sgp_key_hash_public(manifest->signatures[i].key, signer);
+        if (!sgp_key_hash_public(manifest->signatures[i].key, signer))
+            continue; /* of a file that was changed */
+        ret_version->signer_count++;
         ret_version->recovered |= strcmp(signer, daemon->config->recovery) == 0;
     }
     ret_version->despite_count = manifest->despite_count;

@@ -39,6 +39,7 @@ class Rollout(SignedTest):
     def test_a_push_to_one_node_is_used_by_all(self):
         f = self.started()
         document = self.second()
+        self.assertEqual(f.nodes[0].status()["topology"]["file"], self.path("fleet.signed"))
         code, answer = self.push(1, document)
         self.assertEqual((code, answer["version"], answer["state"]), (200, 2, "proposed"), answer)
         self.wait_active(2)
@@ -48,6 +49,8 @@ class Rollout(SignedTest):
             self.assertEqual(view["active"]["identity"], answer["identity"])
             self.assertEqual(self.phases(i), 1)
             self.assertEqual(f.nodes[i].status()["rollout"]["active"], 2)
+            for place in (f.nodes[i].status()["topology"], f.nodes[i].json("/v1/topology")):
+                self.assertEqual(place["file"], "version 2 of mill")
             self.assertEqual(f.nodes[i].get("/v1/rollout/document?version=active")[1].decode(), document.strip())
             log = f.nodes[i].json("/v1/rollout/log")["versions"]
             self.assertEqual([v["version"] for v in log], [2, 1])
@@ -71,6 +74,23 @@ class Rollout(SignedTest):
         f.nodes[2].start()
         f.wait_round(2, 3)
         self.assertEqual((self.rollout(2)["active"]["version"], self.phases(2)), (2, 1))
+        self.assertEqual(f.nodes[2].status()["topology"]["file"], "version 2 of mill")
+        self.keep(document, "fleet.signed")
+        self.assertEqual(f.nodes[2].get("/v1/reload", "POST")[0], 200)
+        self.assertEqual(f.nodes[2].status()["topology"]["file"], self.path("fleet.signed"))
+
+    def test_a_kept_version_whose_key_was_changed_was_not_signed_by_a_recovery_key(self):
+        """The list is not judged anew. Here nobody has named a recovery key."""
+        f = self.started(options={"administrators.recovery": None})
+        path = os.path.join(f.nodes[0].directory, "versions", "1")
+        with open(path, encoding="ascii") as file:
+            text = file.read()
+        changed = re.sub(r"(signatures=)[^:]*", r"\1nokey", text)
+        self.assertNotEqual(changed, text)
+        with open(path, "w", encoding="ascii") as file:
+            file.write(changed)
+        [version] = f.nodes[0].json("/v1/rollout/log")["versions"]
+        self.assertEqual((version["version"], version["recovered"], len(version["signers"])), (1, False, 1))
 
     def test_what_is_not_signed_well_is_refused_with_one_line_and_told_to_nobody(self):
         f = self.started()
