@@ -44,6 +44,7 @@ struct documents {
     struct document_slot slots[SGP_ROLLOUT_SLOTS];
     struct sgp_rollout_view shown;
     uint64_t shows;
+    uint64_t changes;              /* of the rollout, by documents */
     bool unstored;                 /* the rollout has changed since it was stored */
     char obstacle[SGP_TEXT_BYTES]; /* why it cannot be stored; "": it can, as far as is known */
     sgp_time store_next;           /* it is not tried before this */
@@ -150,6 +151,7 @@ void documents_answered(struct daemon *daemon, uint32_t peer, const char *why)
 
 void documents_changed(struct daemon *daemon)
 {
+    daemon->documents->changes++;
     daemon->documents->unstored = true;
     daemon->documents->store_next = 0;
     documents_wake(daemon, 0);
@@ -269,6 +271,11 @@ bool documents_settle(struct daemon *daemon)
 const struct sgp_rollout_view *documents_shown(const struct daemon *daemon)
 {
     return daemon->documents != NULL ? &daemon->documents->shown : NULL;
+}
+
+uint64_t documents_changes(const struct daemon *daemon)
+{
+    return daemon->documents->changes;
 }
 
 uint64_t documents_shows(const struct daemon *daemon)

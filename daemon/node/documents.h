@@ -42,6 +42,8 @@ void documents_answered(struct daemon *daemon, uint32_t peer, const char *why);
 
 /* The rollout was changed here, and must be stored. */
 void documents_changed(struct daemon *daemon);
+/* How often it was. */
+uint64_t documents_changes(const struct daemon *daemon);
 /* Store what has changed, and show it. False: it is not stored yet, which was logged. Then the node
  * shows that it refuses what is proposed, with that reason. */
 bool documents_settle(struct daemon *daemon);

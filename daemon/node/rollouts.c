@@ -34,6 +34,8 @@ _Static_assert(VIEW_VERSIONS_MAX == VERSIONS_MAX, "as store/versions.h keeps");
 struct rollouts {
     sgp_time retry;     /* a version that could not be used is tried again then */
     uint32_t failures;  /* in a row */
+    uint64_t changes;   /* by documents, of which the rollout knows */
+    bool stored;        /* at the latest look */
     sgp_time silent_at; /* this node is struck, and falls silent then; 0: it is not */
     /* which nodes of the present file the proposed one has, too; NULL: not known */
     bool *stays;
@@ -192,8 +194,9 @@ static bool use(struct daemon *daemon, enum signed_file_from from, const char *f
     return false;
 }
 
-/* Whether something has changed, so that more may follow. */
-static bool act(struct daemon *daemon)
+/* Whether something has changed, so that more may follow. Without a place to store, a version that
+ * strikes this node is followed, and nothing else. */
+static bool act(struct daemon *daemon, bool stored)
 {
     struct sgp_rollout_tally tally;
     const char *file;
@@ -202,12 +205,13 @@ static bool act(struct daemon *daemon)
     case SGP_ROLLOUT_FOLLOW:
         return !rests && use(daemon, SIGNED_FILE_NEIGHBOUR, file);
     case SGP_ROLLOUT_TRY:
-        vote(daemon);
-        return true;
+        if (stored)
+            vote(daemon);
+        return stored;
     case SGP_ROLLOUT_NOTHING:
         break;
     }
-    if (rests || documents_shown(daemon)->vote == SGP_VOTE_NONE)
+    if (rests || !stored || documents_shown(daemon)->vote == SGP_VOTE_NONE)
         return false;
     count(daemon, &tally);
     if (!tally.ready)
@@ -216,12 +220,27 @@ static bool act(struct daemon *daemon)
     return use(daemon, SIGNED_FILE_PROPOSAL, file);
 }
 
+/* Store and show what has changed. A pause ends with another document, and once there is a place to
+ * store again. */
+static bool settle(struct daemon *daemon)
+{
+    struct rollouts *rollouts = daemon->rollouts;
+    const bool stored = documents_settle(daemon);
+    if (rollouts->changes != documents_changes(daemon) || (stored && !rollouts->stored)) {
+        rollouts->retry = 0;
+        rollouts->failures = 0;
+    }
+    rollouts->changes = documents_changes(daemon);
+    rollouts->stored = stored;
+    return stored;
+}
+
 static void look(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
     if (daemon->ending || daemon->stopping || daemon->struck)
         return;
-    while (daemon->rollouts->silent_at == 0 && documents_settle(daemon) && act(daemon))
+    while (daemon->rollouts->silent_at == 0 && act(daemon, settle(daemon)))
         continue;
     if (daemon->rollouts->silent_at != 0) {
         part(daemon);

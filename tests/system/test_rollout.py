@@ -239,6 +239,33 @@ class Rollout(SignedTest):
         f.nodes[3].start()
         self.wait_active(3, [3])
 
+    def test_a_version_that_cannot_be_stored_strikes_all_the_same(self):
+        own_mounts()
+        f = self.signed_fleet()
+        disk = Disk(f.nodes[3])
+        self.addCleanup(sandbox.call, "umount", "--lazy", disk.directory)
+        f.start()
+        for i in range(4):
+            f.wait_round(i, 3)
+        disk.fill()
+        struck = self.second(present=[0, 1, 2], phases=[[(0, 1), (1, 2), (2, 0)]])
+        self.assertEqual(self.push(1, struck)[0], 200)
+        self.wait_active(2, range(3))
+        f.wait_log(3, "event=rollout_struck version=2")
+        node = f.nodes[3]
+        self.assertEqual(node.process.wait(fleet.PATIENCE), 1)  # its model finds no room either
+        told = len(node.log())
+        node.start()  # and learns it again, before it greets anybody
+        self.assertEqual(node.process.wait(fleet.PATIENCE), 1)
+        said = node.log()[told:]
+        self.assertIn("event=rollout_learned version=2 later=1", said)
+        self.assertIn("/rollout.new: cannot be written: " + FULL, said)
+        self.assertNotIn("event=start ", said)
+        disk.empty()
+        node.start()
+        f.wait_state("struck", [3])
+        self.assertEqual(self.inet_sockets(3), set())
+
     def inet_sockets(self, index):
         """The TCP and UDP sockets that a daemon has."""
         directory = "/proc/%d/fd" % self.f.nodes[index].process.pid
