@@ -177,6 +177,16 @@ static bool replaces(const struct held *held, const struct held *top)
     return forks(held) && (!forks(top) || strcmp(held->text, top->text) < 0);
 }
 
+/* What is proposed, or in use, with other signatures. The recovery key counts also if it has signed
+ * after the others. The vote stays, because the file does. */
+static int take_recovery(struct sgp_rollout *rollout, struct held *held)
+{
+    if (rollout->proposed.text == NULL || rollout->proposed.recovered || !held->recovered)
+        return 0;
+    move(&rollout->proposed, held);
+    return 1;
+}
+
 /* A document that a neighbour proposes. `held` is taken over if the result is 1. */
 static int take_proposed(struct sgp_rollout *rollout, struct held *held)
 {
@@ -185,9 +195,10 @@ static int take_proposed(struct sgp_rollout *rollout, struct held *held)
         propose(rollout, held);
         return 1;
     }
-    if (version_of(held) < version_of(top) || forks(top) || forks(held) ||
-        strcmp(identity_of(held), identity_of(top)) == 0)
+    if (version_of(held) < version_of(top) || forks(top) || forks(held))
         return 0;
+    if (strcmp(identity_of(held), identity_of(top)) == 0)
+        return take_recovery(rollout, held);
     return fork_with(rollout, top, &held->document);
 }
 

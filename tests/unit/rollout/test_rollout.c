@@ -102,6 +102,29 @@ Test(rollout, the_recovery_key_needs_no_majority)
     cr_assert(is_ready_without_half("r"));
 }
 
+/* Half of the fleet is lost after the administrators have pushed. */
+Test(rollout, the_recovery_key_can_sign_what_is_proposed_already)
+{
+    struct sgp_rollout *rollout = create();
+    const struct sgp_manifest manifest = keys_manifest(1, "", FILE_A);
+    char *text = keys_document(manifest, FILE_A, "ab");
+    char *more = keys_document(manifest, FILE_A, "abr");
+    cr_assert(sgp_rollout_take(rollout, SGP_ROLLOUT_PROPOSED, text, NULL) == 1);
+    sgp_rollout_vote(rollout, NULL);
+    const struct sgp_rollout_voter voters[] = {
+        {"x", true, look(rollout).mark, SGP_VOTE_ACCEPTED}, {"y", false, 0, SGP_VOTE_NONE}};
+    cr_assert(not(count(rollout, voters, 2).ready));
+    cr_assert(sgp_rollout_take(rollout, SGP_ROLLOUT_PROPOSED, more, NULL) == 1);
+    cr_assert(look(rollout).vote == SGP_VOTE_ACCEPTED && look(rollout).mark == voters[0].mark);
+    cr_assert(count(rollout, voters, 2).ready);
+    cr_assert(sgp_rollout_take(rollout, SGP_ROLLOUT_PROPOSED, more, NULL) == 0);
+    cr_assert(sgp_rollout_take(rollout, SGP_ROLLOUT_PROPOSED, text, NULL) == 0);
+    cr_assert(count(rollout, voters, 2).ready);
+    sgp_rollout_destroy(rollout);
+    free(text);
+    free(more);
+}
+
 Test(rollout, the_highest_version_wins)
 {
     struct sgp_rollout *rollout = create();
