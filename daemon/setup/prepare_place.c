@@ -178,7 +178,7 @@ int prepare_topology(struct prepared *p, struct sgp_error *error)
     p->topology = file.topology;
     p->rollout = file.rollout;
     memcpy(p->version, file.name, sizeof p->version);
-    if (p->wish == NULL && p->version[0] != '\0')
+    if ((p->wish == NULL || p->wish->from == SIGNED_FILE_PATH) && p->version[0] != '\0')
         prepared_warn(p, "%s has an earlier version; this node uses %s, which it has stored",
             config->topology, p->version);
     p->method = sgp_method_at((uint32_t)config->algorithm - 1);

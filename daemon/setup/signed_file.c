@@ -216,7 +216,7 @@ static int take(const struct config *config, struct sgp_rollout *rollout, const 
     if (code == 0 && document.file == NULL)
         code = sgp_fail(&why, SGP_E_DATA, "two files have version %" PRIu64 "; sign a higher one",
             document.manifest.version);
-    const int age = code == 0 ? judge_age(config, rollout, &document, starts, error) : code;
+    int age = code == 0 ? judge_age(config, rollout, &document, starts, error) : code;
     sgp_document_finish(&document);
     code = age < 0 ? age : sgp_rollout_take(rollout, SGP_ROLLOUT_ACTIVE, text, &why);
     if (code < 0)
@@ -224,6 +224,8 @@ static int take(const struct config *config, struct sgp_rollout *rollout, const 
             why.text[0] != '\0' ? why.text : sgp_strerror(code));
     if (age == LATER)
         sgp_rollout_activate(rollout, SGP_ROLLOUT_ACTIVE);
+    if (strcmp(sgp_rollout_document(rollout, SGP_ROLLOUT_ACTIVE)->identity, document.identity) != 0)
+        age = EARLIER; /* than what a neighbour uses, which is followed instead */
     return age;
 }
 
