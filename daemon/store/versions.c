@@ -74,46 +74,79 @@ uint32_t versions_list(const char *state_directory, uint64_t ret_versions[VERSIO
     return list(state_directory, false, ret_versions);
 }
 
-/* The first line and the second of a text that ends with a zero. Other lines are damage. */
-static int split(const char *text, size_t bytes, uint64_t *ret_seconds, char **ret_document)
+/* The first line. Its bytes; 0: it is damaged. */
+static size_t read_head(const char *text, uint64_t *ret_seconds)
 {
     char head[HEAD_BYTES];
     uint64_t seconds;
     if (sscanf(text, FORM, &seconds) != 1)
-        return SGP_E_DATA;
+        return 0;
     (void)snprintf(head, sizeof head, FORM, seconds);
-    const size_t begin = strlen(head);
-    const char *document = text + begin;
-    if (strncmp(text, head, begin) != 0 || strlen(text) != bytes)
-        return SGP_E_DATA;
-    const size_t length = strcspn(document, "\n");
-    if (length == 0 || begin + length + 1 != bytes)
-        return SGP_E_DATA;
+    if (strncmp(text, head, strlen(head)) != 0)
+        return 0;
     *ret_seconds = seconds;
-    *ret_document = strndup(document, length);
-    return *ret_document != NULL ? 0 : -ENOMEM;
+    return strlen(head);
 }
 
-int versions_read(
-    const char *state_directory, uint64_t version, uint64_t *ret_seconds, char **ret_document)
+/* The beginning of a file, up to `most` bytes; a zero is put behind them. The caller frees it. */
+static int read_text(
+    const char *state_directory, uint64_t version, size_t most, char **ret_text, size_t *ret_bytes)
 {
     char path[PATH_MAX];
     path_of(state_directory, version, path);
     FILE *file = fopen(path, "re");
     if (file == NULL)
         return -errno;
-    const size_t most = HEAD_BYTES + VERSIONS_BYTES_MAX;
     char *text = malloc(most + 1);
     const size_t bytes = text != NULL ? fread(text, 1, most, file) : 0;
     const bool failed = ferror(file) != 0;
     (void)fclose(file);
-    int code = text == NULL ? -ENOMEM : failed ? -EIO : 0;
-    if (code == 0) {
-        text[bytes] = '\0';
-        code = split(text, bytes, ret_seconds, ret_document);
+    if (text == NULL || failed) {
+        free(text);
+        return failed ? -EIO : -ENOMEM;
     }
+    text[bytes] = '\0';
+    *ret_text = text;
+    *ret_bytes = bytes;
+    return 0;
+}
+
+int versions_read(
+    const char *state_directory, uint64_t version, uint64_t *ret_seconds, char **ret_document)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    uint64_t seconds = 0;
+    int code = read_text(state_directory, version, HEAD_BYTES + VERSIONS_BYTES_MAX, &text, &bytes);
+    if (code < 0)
+        return code;
+    const size_t begin = read_head(text, &seconds), length = strcspn(text + begin, "\n");
+    char *document = NULL;
+    if (begin == 0 || length == 0 || begin + length + 1 != bytes || text[begin + length] != '\n')
+        code = SGP_E_DATA;
+    else if ((document = strndup(text + begin, length)) == NULL)
+        code = -ENOMEM;
     free(text);
-    return code;
+    if (code < 0)
+        return code;
+    *ret_seconds = seconds;
+    *ret_document = document;
+    return 0;
+}
+
+int versions_read_beginning(const char *state_directory, uint64_t version, uint64_t *ret_seconds,
+    char *ret_text, size_t bytes)
+{
+    char *text = NULL;
+    size_t count = 0;
+    int code = read_text(state_directory, version, HEAD_BYTES + bytes, &text, &count);
+    if (code < 0)
+        return code;
+    const size_t begin = read_head(text, ret_seconds);
+    if (begin > 0)
+        (void)snprintf(ret_text, bytes, "%.*s", (int)strcspn(text + begin, "\n"), text + begin);
+    free(text);
+    return begin > 0 ? 0 : SGP_E_DATA;
 }
 
 static bool has(const char *state_directory, uint64_t version, const char *document)

@@ -25,4 +25,8 @@ uint32_t versions_list(const char *state_directory, uint64_t ret_versions[VERSIO
 int versions_read(
     const char *state_directory, uint64_t version, uint64_t *ret_seconds, char **ret_document);
 
+/* The same of the beginning of the document, up to bytes - 1 bytes and a zero. */
+int versions_read_beginning(const char *state_directory, uint64_t version, uint64_t *ret_seconds,
+    char *ret_text, size_t bytes);
+
 #endif

@@ -35,9 +35,14 @@ struct sgp_document {
     struct sgp_manifest rival;     /* of a fork */
 };
 #define SGP_DOCUMENT_BYTES_MAX (2u << 20)
+#define SGP_DOCUMENT_MANIFEST (SGP_MANIFEST_BYTES + 16) /* bytes that have the whole manifest */
 
 /* 0, SGP_E_DATA with *error, or -ENOMEM. The text may be hostile. Its signatures are not judged. */
 int sgp_document_read(const char *text, struct sgp_error *error, struct sgp_document *ret_document);
+/* The manifest of a document that is no fork: the first SGP_DOCUMENT_MANIFEST bytes of its text are
+ * enough. 0, or SGP_E_DATA with *error. Its file is not looked at. */
+int sgp_document_read_manifest(
+    const char *text, struct sgp_error *error, struct sgp_manifest *ret_manifest);
 /* The line, which the caller frees. NULL: no memory. */
 char *sgp_document_write(const struct sgp_document *document);
 void sgp_document_finish(struct sgp_document *document);

@@ -78,6 +78,14 @@ int sgp_document_read(const char *text, struct sgp_error *error, struct sgp_docu
     return code;
 }
 
+int sgp_document_read_manifest(
+    const char *text, struct sgp_error *error, struct sgp_manifest *ret_manifest)
+{
+    const char *content = strstr(text, CONTENT);
+    return content != NULL ? sgp_manifest_read(text, (size_t)(content - text), error, ret_manifest)
+                           : fail(error, "has no file");
+}
+
 char *sgp_document_write(const struct sgp_document *document)
 {
     const bool forks = document->file == NULL;

@@ -172,3 +172,19 @@ Test(versions, what_cannot_be_kept_is_an_error_that_names_the_file, .init = make
     cr_assert(eq(u32, versions_list(state, list), 1));
     expect(4, "four", 1);
 }
+
+Test(versions, the_beginning_is_read_without_the_rest, .init = make, .fini = clear)
+{
+    uint64_t seconds = 0;
+    char text[8];
+    keep(5, "a document", 6);
+    cr_assert(eq(int, versions_read_beginning(state, 5, &seconds, text, sizeof text), 0));
+    cr_assert(eq(str, text, "a docum"));
+    cr_assert(eq(u64, seconds, 6));
+    keep(7, "short", 8);
+    cr_assert(eq(int, versions_read_beginning(state, 7, &seconds, text, sizeof text), 0));
+    cr_assert(eq(str, text, "short"));
+    put("5", "sgpd-used-1 x\na document\n", 25);
+    cr_assert(eq(int, versions_read_beginning(state, 5, &seconds, text, sizeof text), SGP_E_DATA));
+    cr_assert(eq(int, versions_read_beginning(state, 6, &seconds, text, sizeof text), -ENOENT));
+}

@@ -170,3 +170,20 @@ Test(manifest, a_file_of_another_size_is_refused)
     cr_assert(sgp_document_name_file(&manifest, NULL, (size_t)SGP_MANIFEST_FILE_MAX + 1, NULL) ==
               SGP_E_LIMIT);
 }
+
+Test(manifest, of_a_document_is_read_from_the_beginning)
+{
+    static const char file[] = "digraph { x -> y -> x }";
+    struct sgp_manifest read;
+    struct sgp_error error = {0};
+    struct sgp_manifest manifest = keys_manifest(7, "", file);
+    char *text = keys_document(manifest, file, "ab"), *end = strstr(text, " content=");
+    cr_assert(end != NULL);
+    end[strlen(" content=") + 3] = '\0';
+    cr_assert(eq(int, sgp_document_read_manifest(text, &error, &read), 0), "%s", error.text);
+    cr_assert(read.version == 7 && read.signature_count == 2);
+    end[4] = '\0';
+    cr_assert(eq(int, sgp_document_read_manifest(text, &error, &read), SGP_E_DATA));
+    cr_assert(strstr(error.text, "the document has no file") != NULL, "%s", error.text);
+    free(text);
+}
