@@ -54,8 +54,8 @@ int signed_file_restore(
 int signed_file_read(const struct config *config, const struct signed_file_wish *wish,
     struct sgp_error *error, struct signed_file *ret_file);
 
-/* Whether this file of a document does not name this node. A file that cannot be read does not: that
- * is an error of its own. */
+/* Whether this file of a document does not name this node. A file that cannot be read strikes no
+ * node: that is an error of its own. */
 bool signed_file_strikes(const struct config *config, const char *file);
 
 /* Store it in the state directory. NULL is fine. 0, or negative with *error. */
