@@ -66,6 +66,11 @@ static json_t *as_name(const char *text)
     return json_string(plain);
 }
 
+json_t *render_text(const char *text)
+{
+    return as_name(text);
+}
+
 /* The same; NULL or "" means none. */
 static json_t *as_text(const char *text)
 {

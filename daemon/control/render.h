@@ -38,6 +38,9 @@ json_t *render_fleet(const struct view_model *model, const struct view_reports *
 json_t *render_prediction(
     const struct view_model *model, const float *outputs, uint64_t rows, uint64_t width);
 
+/* Text from outside, or text that may end within a letter. Bytes that are not UTF-8 become '?'. */
+json_t *render_text(const char *text);
+
 /* {"error": {"status": 404, "code": ..., "message": ..., `hints`}}. Takes ownership of the hints;
  * NULL: none. */
 json_t *render_error(unsigned status, const char *code, const char *message, json_t *hints);

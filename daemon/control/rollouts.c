@@ -67,8 +67,8 @@ static json_t *render_node(const struct view_rollout_node *node)
     char mark[17] = "";
     if (node->mark != 0)
         (void)snprintf(mark, sizeof mark, "%016llx", (unsigned long long)node->mark);
-    return json_pack("{s:s, s:I, s:s, s:s, s:s}", "name", node->name, "active",
-        (json_int_t)node->active, "mark", mark, "vote", node->vote, "why", node->why);
+    return json_pack("{s:s, s:I, s:s, s:s, s:o}", "name", node->name, "active",
+        (json_int_t)node->active, "mark", mark, "vote", node->vote, "why", render_text(node->why));
 }
 
 static json_t *render_version(uint64_t version, const char *identity)
@@ -95,14 +95,14 @@ void rollouts_show(struct request *request)
         (void)json_array_append_new(nodes, render_node(&node));
     }
     http_answer_json(request,
-        json_pack("{s:s, s:o, s:o, s:b, s:s, s:s, s:I, s:I, s:I, s:s, s:b, s:s, s:o}", "fleet",
+        json_pack("{s:s, s:o, s:o, s:b, s:s, s:o, s:I, s:I, s:I, s:s, s:b, s:o, s:o}", "fleet",
             view.fleet, "active", render_version(view.active, view.active_identity), "proposed",
             view.proposed != 0 ? render_version(view.proposed, view.proposed_identity)
                                : json_null(),
-            "fork", view.fork, "vote", view.vote, "why", view.why, "accepted",
+            "fork", view.fork, "vote", view.vote, "why", render_text(view.why), "accepted",
             (json_int_t)view.accepted, "missing", (json_int_t)view.missing, "refused",
             (json_int_t)view.refused, "waits_for", view.waits_for, "ready", view.ready,
-            "refused_last", view.refused_last, "nodes", nodes));
+            "refused_last", render_text(view.refused_last), "nodes", nodes));
 }
 
 /* ---- versions that were used ---- */

@@ -239,6 +239,25 @@ class Rollout(SignedTest):
         f.nodes[3].start()
         self.wait_active(3, [3])
 
+    def test_a_reason_that_is_cut_within_a_letter_is_shown_all_the_same(self):
+        """n1 cannot store, and the name of its state directory has letters of two bytes."""
+        f = self.signed_fleet(2, phases=[[(0, 1), (1, 0)]])
+        state = self.path("x" * (len(f.directory) % 2 + 1) + "\u00e9" * 30)
+        f.write_configuration(1, self.options, {"node.state_directory": state})
+        f.start()
+        for i in (0, 1):
+            f.wait_round(i, 3)
+        os.mkdir(os.path.join(state, "rollout.new"))  # in the place of the temporary file
+        self.assertEqual(self.push(0, self.second(phases=[[(0, 1), (1, 0)], [(0, 1), (1, 0)]]))[0], 200)
+        f.wait("n0 to count", lambda: self.rollout(0)["refused"] == 1)
+        for i in (0, 1):
+            nodes = self.rollout(i)["nodes"]
+            self.assertEqual([(node["name"], node["vote"]) for node in nodes], [("n0", "accepted"), ("n1", "refused")])
+            self.assertTrue(nodes[1]["why"].startswith(f.directory), nodes)
+        self.assertIn(state + "/rollout.new: cannot be written", self.rollout(1)["why"])
+        os.rmdir(os.path.join(state, "rollout.new"))
+        self.wait_active(2)
+
     def test_a_version_that_cannot_be_stored_strikes_all_the_same(self):
         own_mounts()
         f = self.signed_fleet()
