@@ -223,7 +223,11 @@ static const char *const lies[SGP_SIM_LIE_MOST + 1] = {[SGP_SIM_LIE_FLIP] = "fli
     [SGP_SIM_LIE_SCALE] = "scale",
     [SGP_SIM_LIE_NOISE] = "noise",
     [SGP_SIM_LIE_ESTIMATE] = "estimate",
-    [SGP_SIM_LIE_WEIGHTLESS] = "weightless"};
+    [SGP_SIM_LIE_WEIGHTLESS] = "weightless",
+    [SGP_SIM_LIE_ALIE] = "alie",
+    [SGP_SIM_LIE_IPM] = "ipm",
+    [SGP_SIM_LIE_DRIFT] = "drift",
+    [SGP_SIM_LIE_DISSENSUS] = "dissensus"};
 
 static int read_liar(const struct reader *reader)
 {
@@ -256,7 +260,9 @@ static const struct {
         "before FROM before TO"},
     [CTL_CLOCK] = {read_clock,
         "NODE:AT:LEAP with times such as 1.5s; a LEAP of -1.5s stands still for so long"},
-    [CTL_LIAR] = {read_liar, "NODE:flip, NODE:scale, NODE:noise, NODE:estimate or NODE:weightless"},
+    [CTL_LIAR] = {read_liar,
+        "NODE:LIE, and LIE flip, scale, noise, estimate, weightless, alie, ipm, drift or "
+        "dissensus"},
 };
 
 /* ---- all of them ---- */

@@ -111,8 +111,8 @@ const struct ctl_option ctl_simulate_table[] = {
     FAULT(CTL_CLOCK) = {"--clock", .value = "NODE:AT:LEAP", .repeats = true,
         .summary = "its clock leaps ahead; a negative LEAP stands still for so long"},
     FAULT(CTL_LIAR) = {"--liar", .value = "NODE:LIE", .repeats = true,
-        .summary = "its shares carry other values than it has: flip, scale, noise or weightless; "
-                   "or its estimates do: estimate"},
+        .summary = "its shares carry other values than it has: flip, scale, noise, weightless, "
+                   "alie, ipm, drift or dissensus; or its estimates do: estimate"},
     [OPTION_COUNT + CTL_FAULT_KINDS] = {0}};
 #undef FAULT
 

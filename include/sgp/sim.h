@@ -124,11 +124,22 @@ enum sgp_sim_lie {
     /* One share of 16 has weight 0 and values that are far too large. The weight that it should
      * have is lost. */
     SGP_SIM_LIE_WEIGHTLESS,
-    SGP_SIM_LIE_MOST = SGP_SIM_LIE_WEIGHTLESS,
+    /* The following say a model that is made of the models which the honest nodes gave last. Let m
+     * be their mean, and z the one of the target. */
+    SGP_SIM_LIE_ALIE,      /* m less 1.5 times the deviation of each coordinate */
+    SGP_SIM_LIE_IPM,       /* m less 10 times its change since the round before */
+    SGP_SIM_LIE_DRIFT,     /* z, moved against the latest steps of all by 0.9 times the reach */
+    SGP_SIM_LIE_DISSENSUS, /* z + 10 (z - m) */
+    SGP_SIM_LIE_MOST = SGP_SIM_LIE_DISSENSUS,
 };
 
 /* A node whose shares carry other values than it has, or whose estimates do. But for
- * SGP_SIM_LIE_WEIGHTLESS their weights are right, and so are its messages. */
+ * SGP_SIM_LIE_WEIGHTLESS their weights are right, and so are its messages.
+ *
+ * The liar is omniscient: it reads the models and steps of honest nodes from the simulator. The
+ * reach of SGP_SIM_LIE_DRIFT is the bound of the target's guard, or without a guard twice the
+ * median distance of the target from the other honest nodes. SGP_SIM_LIE_ALIE and those after it
+ * need nodes that mix: they are refused if the vector has an owner. */
 struct sgp_sim_liar {
     uint32_t node;
     enum sgp_sim_lie lie;

@@ -273,7 +273,7 @@ static int fill(struct sgp_sim *sim, struct sgp_sim_connection *connection)
     if (estimate)
         sgp_sim_lie_of_estimate(sim, source->index, said, share->slice.count);
     else
-        sgp_sim_lie(sim, source->index, share, said);
+        sgp_sim_lie(sim, source->index, target, share, said);
     if (!estimate &&
         XXH3_64bits(sent, dimension * sizeof *sent) != source->digests[connection->snapshot]) {
         sgp_sim_fail(sim, SGP_E_STATE,

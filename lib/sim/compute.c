@@ -391,6 +391,7 @@ static void do_work(struct sgp_sim_host *host, struct sgp_sim_job *job)
     run(host, job);
     if (checks)
         after(host, job);
+    sgp_sim_overhear(host, &job->work);
     if (checks && type != SGP_EFFECT_ABSORB && type != SGP_EFFECT_PUBLISH)
         sgp_sim_begin_step(host);
     struct sgp_event event;

@@ -72,10 +72,10 @@ static int make_mortal(struct sgp_sim_host *host)
 static int create_hosts(struct sgp_sim *sim)
 {
     struct sgp_random incarnations;
-    for (uint32_t i = 0; i < sim->options.liar_count; i++)
-        sim->lies = sim->lies || sim->options.liars[i].lie == SGP_SIM_LIE_WEIGHTLESS;
     sgp_random_init(&incarnations, sim->options.seed, STREAM_INCARNATION);
-    int status = sgp_sim_read_files(sim);
+    int status = sgp_sim_create_liars(sim);
+    if (status == 0)
+        status = sgp_sim_read_files(sim);
     for (uint32_t i = 0; i < sim->host_count && status == 0; i++)
         status = create_host(sim, i, &incarnations);
     if (status < 0)
@@ -173,6 +173,7 @@ void sgp_sim_destroy(struct sgp_sim *sim)
     sgp_sim_forget_files(sim);
     sgp_sim_network_finish(sim);
     sgp_sim_check_finish(sim);
+    sgp_sim_knowledge_finish(&sim->knowledge);
     sgp_sim_forget_cycles(sim);
     sgp_sim_rows_finish(sim);
     sgp_queue_finish(&sim->queue);

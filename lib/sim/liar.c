@@ -4,13 +4,10 @@
  * counted when it is accepted: the sum of x over all hosts changes by that. */
 #include "sim/world.h"
 
-#include "sgp/kernels.h"
-
-#include <math.h>
-
-#define SCALE 10 /* of SGP_SIM_LIE_SCALE */
 /* One of so many shares of a liar has no weight. If all had none, its fleet would starve. */
 #define WEIGHTLESS_EVERY 16
+#define WEIGHTLESS_SCALE 10 /* and its values are so many times too large for each node */
+#define UNGUARDED_REACH 2   /* of a drift, where no guard bounds it: usual distances */
 
 static const struct sgp_sim_liar *liar_of(const struct sgp_sim *sim, uint32_t host)
 {
@@ -20,14 +17,34 @@ static const struct sgp_sim_liar *liar_of(const struct sgp_sim *sim, uint32_t ho
     return NULL;
 }
 
-static void add_noise(struct sgp_random *random, float *values, uint64_t count)
+/* ---- what liars know ---- */
+
+int sgp_sim_create_liars(struct sgp_sim *sim)
 {
-    double squares;
-    (void)sgp_kernels_best()->measure(&squares, values, count);
-    double deviation = sqrt(squares / (double)count);
-    for (uint64_t i = 0; i < count; i++)
-        values[i] += (float)(deviation * sgp_random_normal(random));
+    bool needs = false;
+    for (uint32_t i = 0; i < sim->options.liar_count; i++) {
+        const enum sgp_sim_lie lie = sim->options.liars[i].lie;
+        sim->lies = sim->lies || lie == SGP_SIM_LIE_WEIGHTLESS;
+        needs = needs || sgp_sim_needs_knowledge(lie);
+    }
+    return needs ? sgp_sim_knowledge_init(&sim->knowledge, sim->host_count, sim->options.dimension)
+                 : 0;
 }
+
+void sgp_sim_overhear(const struct sgp_sim_host *host, const struct sgp_work *work)
+{
+    struct sgp_sim *sim = host->sim;
+    struct sgp_sim_knowledge *knowledge = &sim->knowledge;
+    if (knowledge->node_count == 0 || liar_of(sim, host->index) != NULL)
+        return;
+    if (work->type == SGP_EFFECT_TRAIN && !sim->overflown)
+        sgp_sim_know_step(knowledge, sim->before, sim->after);
+    if (work->type == SGP_EFFECT_PUBLISH && work->purpose == SGP_PUBLISH_SHARES &&
+        work->slice.count == knowledge->dimension && work->weight > 0)
+        sgp_sim_know_model(knowledge, host->index, *work->place, work->weight);
+}
+
+/* ---- lies about estimates and weights ---- */
 
 bool sgp_sim_lies_of_estimate(const struct sgp_sim *sim, uint32_t host)
 {
@@ -61,20 +78,37 @@ bool sgp_sim_lies_of_weight(
     return is_weightless(liar_of(sim, source), share);
 }
 
-void sgp_sim_lie(struct sgp_sim *sim, uint32_t source, const struct sgp_share *share, float *values)
+/* ---- lies about shares ---- */
+
+/* How far a drift may take the target. */
+static double reach_of(const struct sgp_sim *sim, const struct sgp_sim_host *target)
+{
+    const struct sgp_guard *guard = target->performer.guard;
+    return guard != NULL ? sgp_guard_bound(guard)
+                         : UNGUARDED_REACH * sgp_sim_usual_distance(&sim->knowledge, target->index);
+}
+
+void sgp_sim_lie(struct sgp_sim *sim, uint32_t source, const struct sgp_sim_host *target,
+    const struct sgp_share *share, float *values)
 {
     const struct sgp_sim_liar *liar = liar_of(sim, source);
-    float factor = 1;
-    if (liar != NULL && liar->lie == SGP_SIM_LIE_NOISE)
-        add_noise(&sim->random, values, share->slice.count);
-    else if (liar != NULL && liar->lie == SGP_SIM_LIE_FLIP)
-        factor = -1;
-    else if (liar != NULL && liar->lie == SGP_SIM_LIE_SCALE)
-        factor = SCALE;
-    else if (is_weightless(liar, share)) /* its length is measured by the number of nodes */
-        factor = SCALE * (float)sim->host_count;
-    for (uint64_t i = 0; i < share->slice.count && factor != 1; i++)
-        values[i] *= factor;
+    if (liar == NULL || !(share->fraction > 0))
+        return;
+    if (is_weightless(liar, share)) /* its length is measured by the number of nodes */
+        for (uint64_t i = 0; i < share->slice.count; i++)
+            values[i] *= WEIGHTLESS_SCALE * (float)sim->host_count;
+    struct sgp_sim_telling telling = {.random = &sim->random,
+        .target = target->index,
+        .scale = share->weight / share->fraction,
+        .slice = share->slice};
+    if (sgp_sim_needs_knowledge(liar->lie)) {
+        if (!sgp_sim_know_round(&sim->knowledge, share->round) ||
+            !sim->knowledge.known[target->index])
+            return;
+        telling.knowledge = &sim->knowledge;
+        telling.reach = liar->lie == SGP_SIM_LIE_DRIFT ? reach_of(sim, target) : 0;
+    }
+    sgp_sim_tell(liar->lie, &telling, values);
 }
 
 void sgp_sim_count_lie(struct sgp_sim *sim, const struct sgp_sim_host *source, uint32_t snapshot,

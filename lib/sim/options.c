@@ -78,11 +78,23 @@ static int check_processes(
             clock->leap > SGP_SIM_TIME_MAX || clock->leap < -SGP_SIM_TIME_MAX)
             return sgp_fail(error, -EINVAL, "a clock must leap or stand still for some time");
     }
+    return 0;
+}
+
+static int check_liars(const struct sgp_topology *topology, const struct sgp_sim_options *options,
+    struct sgp_error *error)
+{
     for (uint32_t i = 0; i < options->liar_count; i++) {
         const struct sgp_sim_liar *liar = &options->liars[i];
-        if (liar->node >= nodes || liar->lie < SGP_SIM_LIE_FLIP || liar->lie > SGP_SIM_LIE_MOST)
+        if (liar->node >= topology->node_count || liar->lie < SGP_SIM_LIE_FLIP ||
+            liar->lie > SGP_SIM_LIE_MOST)
             return sgp_fail(error, -EINVAL,
-                "a liar is a node, and its lie flip, scale, noise, weightless or estimate");
+                "a liar is a node, and its lie flip, scale, noise, weightless, estimate, alie, "
+                "ipm, drift or dissensus");
+        if (sgp_sim_needs_knowledge(liar->lie) && topology->owner != SGP_NODE_NONE)
+            return sgp_fail(error, -EINVAL,
+                "the lies alie, ipm, drift and dissensus are for nodes that mix, and here the "
+                "vector has an owner; take flip, scale or noise");
     }
     return 0;
 }
@@ -193,6 +205,8 @@ int sgp_sim_check_options(const struct sgp_topology *topology,
         status = check_counts(options, error);
     if (status == 0)
         status = check_processes(topology->node_count, options, error);
+    if (status == 0)
+        status = check_liars(topology, options, error);
     if (status == 0)
         status = check_network(topology->node_count, options, error);
     return status == 0 ? sgp_sim_check_reloads(topology, options, error) : status;

@@ -32,6 +32,8 @@
  *   file.c           topology files: which one each host has
  *   link.c           both ends of every edge of any file
  *   liar.c           shares and estimates that say what their source does not have
+ *   lies.c           the values of each lie
+ *   knowledge.c      what a liar knows of the other nodes
  *   network_model.c  which faults are active now
  *   stall.c          detection of a stall, and its cause
  *   host.c           the configuration of a host's core
@@ -52,6 +54,7 @@
 #include "sgp/random.h"
 #include "sgp/restart.h"
 #include "sgp/sim.h"
+#include "sim/lies.h"
 
 /* ---- entries of the queue: kind | detail << 8 | index << 16 ---- */
 
@@ -430,8 +433,9 @@ struct sgp_sim {
     double bequeathed;
     double expected; /* the expected total weight: the number of nodes, less what was forgotten */
     bool lies;       /* a host states wrong weights */
-    bool heals;      /* a host has detected that the total is wrong */
-    struct sgp_sim_backup *backups; /* for each crash */
+    struct sgp_sim_knowledge knowledge; /* of liars; all zero if no lie needs it */
+    bool heals;                         /* a host has detected that the total is wrong */
+    struct sgp_sim_backup *backups;     /* for each crash */
     /* sgp_restart, unless a bug is planted */
     void (*restart)(const struct sgp_past *, uint64_t, uint32_t, struct sgp_restart *);
     double *moved;    /* for each coordinate: the sum of x at the start and of all training since */
@@ -554,9 +558,13 @@ int sgp_sim_schedule_faults(struct sgp_sim *sim);
 sgp_time sgp_sim_faults_end(const struct sgp_sim *sim);
 
 /* liar.c */
+/* Prepare what the liars of the options must know. Returns 0 or -ENOMEM. */
+int sgp_sim_create_liars(struct sgp_sim *sim);
+/* A host has done this job: liars know what an honest one has trained and published. */
+void sgp_sim_overhear(const struct sgp_sim_host *host, const struct sgp_work *work);
 /* The payload of a share arrives at its target: if its source lies, the values change. */
-void sgp_sim_lie(
-    struct sgp_sim *sim, uint32_t source, const struct sgp_share *share, float *values);
+void sgp_sim_lie(struct sgp_sim *sim, uint32_t source, const struct sgp_sim_host *target,
+    const struct sgp_share *share, float *values);
 /* A share leaves its source: if that lies about its weight, the weight becomes 0. */
 void sgp_sim_lie_of_weight(const struct sgp_sim *sim, uint32_t source, struct sgp_share *share);
 bool sgp_sim_lies_of_weight(

@@ -124,7 +124,7 @@ def test_a_guard_keeps_a_liar_from_moving_the_others():
     honest, none = error()
     guarded, some = error("--guard", 1)
     assert none == 0 and some > 100 and guarded < 3 * honest + 0.5, (honest, guarded, some)
-    for lie, part in (("flip", 1), ("scale", 1e-3), ("noise", 0.9)):
+    for lie, part in (("flip", 1), ("scale", 1e-3), ("noise", 0.9), ("dissensus", 0.01)):
         free, _ = error("--liar", "n1:" + lie)
         held, clipped = error("--liar", "n1:" + lie, "--guard", 1)
         assert clipped > 200 and held < part * free, (lie, free, held, clipped)
@@ -136,7 +136,12 @@ def test_a_guard_is_refused_where_it_cannot_help():
         text = ctl("topology", "generate", family, nodes)[0]
         assert why in ctl("simulate", "-", "--guard", 1, text=text, status=2)[1]
     assert refused("--guard", 11) == "a guard must be from 0.1 to 10, or 0 for none"
-    assert refused("--liar", "n1:lies") == "--liar is NODE:flip, NODE:scale, NODE:noise, NODE:estimate or NODE:weightless, not 'n1:lies'"
+    assert refused("--liar", "n1:lies") == ("--liar is NODE:LIE, and LIE flip, scale, noise, estimate, weightless, alie, ipm, drift or "
+                                            "dissensus, not 'n1:lies'")
+    text = ctl("topology", "generate", "owner", 4)[0]
+    for lie in ("alie", "ipm", "drift", "dissensus"):
+        assert ("the lies alie, ipm, drift and dissensus are for nodes that mix, and here the vector has an owner" in
+                ctl("simulate", "-", "--algorithm", "backup", "--liar", "n1:" + lie, text=text, status=2)[1])
 
 
 def test_a_crash_moves_nothing_of_what_all_should_agree_on():
