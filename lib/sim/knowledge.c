@@ -5,7 +5,10 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
+
+/* Of the sum of steps, from round to round: about ten rounds count, in which the noise of batches
+ * averages out. */
+#define STEPS_KEPT 0.9
 
 int sgp_sim_knowledge_init(
     struct sgp_sim_knowledge *knowledge, uint32_t node_count, uint64_t dimension)
@@ -73,7 +76,7 @@ static void sum_up(struct sgp_sim_knowledge *knowledge, uint64_t i, uint32_t cou
     knowledge->deviation[i] = sqrt(squares);
 }
 
-/* Mixing at the end has no steps, and the latest direction stays. */
+/* Where no steps are taken the direction stays. */
 static void turn_against_steps(struct sgp_sim_knowledge *knowledge)
 {
     double squares = 0;
@@ -81,7 +84,8 @@ static void turn_against_steps(struct sgp_sim_knowledge *knowledge)
         squares += knowledge->steps[i] * knowledge->steps[i];
     for (uint64_t i = 0; i < knowledge->dimension && squares > 0; i++)
         knowledge->ascent[i] = -knowledge->steps[i] / sqrt(squares);
-    memset(knowledge->steps, 0, knowledge->dimension * sizeof *knowledge->steps);
+    for (uint64_t i = 0; i < knowledge->dimension; i++)
+        knowledge->steps[i] *= STEPS_KEPT;
 }
 
 bool sgp_sim_know_round(struct sgp_sim_knowledge *knowledge, sgp_round round)

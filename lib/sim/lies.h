@@ -24,7 +24,7 @@ struct sgp_sim_knowledge {
     double *mean, *deviation;
     double *moved;  /* the change of the mean since the round before */
     double *ascent; /* of length 1, against the latest training steps; all 0 before the first */
-    double *steps;  /* the sum of the training steps that `ascent` does not have */
+    double *steps;  /* the sum of the training steps; each round forgets a tenth of it */
     sgp_round round;
 };
 
