@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fleets of learners of which one node lies in its shares: how good the models of the honest nodes become,
- * with a guard and without. The table of docs/METHODS.md has these numbers. */
+ * with a guard and without. The rows are drawn. bench/liars.py makes the table of docs/METHODS.md on real ones. */
 #include "sgp/generate.h"
 #include "sgp/learner.h"
 #include "sgp/random.h"
