@@ -25,6 +25,7 @@
 struct school {
     struct sgp_dataset *train, *held, *rows[NODES];
     uint64_t seed;
+    struct sgp_error *error; /* of a learner that cannot be made */
 };
 
 /* ---- rows ---- */
@@ -72,7 +73,6 @@ static int divide(struct school *school, const char *shards, struct sgp_error *e
 static int make_learner(void *context, uint32_t node, struct sgp_trainer **ret_trainer)
 {
     const struct school *school = context;
-    struct sgp_error error = {0};
     struct sgp_learner *learner;
     struct sgp_learner_settings settings = {.optimizer = {.kind = SGP_OPTIMIZER_SGD},
         .schedule = {.kind = SGP_SCHEDULE_CONSTANT, .learning_rate = RATE},
@@ -83,9 +83,9 @@ static int make_learner(void *context, uint32_t node, struct sgp_trainer **ret_t
         .train = school->rows[node],
         .evaluation = school->held};
     int code = sgp_model_init(
-        &settings.model, LAYERS, SGP_LOSS_CROSS_ENTROPY, school->train->features, &error);
+        &settings.model, LAYERS, SGP_LOSS_CROSS_ENTROPY, school->train->features, school->error);
     if (code == 0)
-        code = sgp_learner_create(&settings, &error, &learner);
+        code = sgp_learner_create(&settings, school->error, &learner);
     if (code == 0)
         *ret_trainer = sgp_learner_trainer(learner);
     return code;
@@ -156,7 +156,7 @@ int main(int count, char **arguments)
         return 2;
     }
     struct sgp_error error = {0};
-    struct school school = {.seed = strtoull(arguments[5], NULL, 10)};
+    struct school school = {.seed = strtoull(arguments[5], NULL, 10), .error = &error};
     int code = read_rows(arguments[1], "train", &error, &school.train);
     if (code == 0)
         code = read_rows(arguments[1], "t10k", &error, &school.held);

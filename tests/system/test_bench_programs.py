@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 import unittest.mock
 
@@ -15,6 +16,8 @@ import tap
 BENCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bench")
 sys.path.insert(0, BENCH)
 import contenders  # noqa: E402
+import figures  # noqa: E402
+import liars  # noqa: E402
 
 ROUNDS, WARMUP = 20, 6
 SIZE = 4096
@@ -53,6 +56,23 @@ class Programs(unittest.TestCase):
 
     def test_ciphered_links_alone(self):
         self.assert_measured(contenders.ciphered(self.options, 2, SIZE))
+
+    def test_daemons_with_a_guard(self):
+        self.assert_measured(contenders.daemons(self.options, 8, SIZE, **{"train.guard": "1"}))
+
+    def test_a_liar_among_eight_learners(self):
+        """The label of a row is its one white pixel."""
+        labels = [r % 10 for r in range(320)]
+        rows = [[16 * (pixel == label) for pixel in range(64)] for label in labels]
+        with tempfile.TemporaryDirectory(prefix="liars-") as folder:
+            for part in ("train", "t10k"):
+                liars.write(folder, part, rows, labels)
+            for guard, lie, bounds in ((1, 0, (0.9, 1)), (1, 1, (0.9, 1)), (0, 1, (0, 0.8))):
+                with self.subTest(guard=guard, lie=lie):
+                    found = figures.run(contenders.program(self.options, "liars"), folder, "iid", guard, lie, 1)
+                    self.assertTrue(bounds[0] <= found["least"] <= found["accuracy"] <= bounds[1] + 1e-4, found)
+                    self.assertLess(found["mass_error"], 1e-11)
+                    self.assertEqual(found["guarded"] > 0, guard == 1)
 
     def test_rows_of_a_simulated_fleet(self):
         said = json.loads(subprocess.run([os.path.join(BUILD, "bench", "fleet_rows"), "6"], text=True, check=True, timeout=100,
