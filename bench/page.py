@@ -9,7 +9,7 @@ import re
 import figures
 import pictures
 
-BENCHES = ["limit", "round", "cipher", "peer", "reduce", "train", "scale", "idle", "rows", "accuracy", "bytes", "attach"]
+BENCHES = ["limit", "round", "cipher", "peer", "reduce", "train", "scale", "idle", "rows", "guard", "accuracy", "bytes", "attach"]
 PAGE = os.path.join(figures.ROOT, "docs/BENCHMARKS.md")
 HEAD = """# Benchmarks
 

@@ -207,6 +207,7 @@ DRAWN = {
     "idle": (draw_cases, {"unit": "% of a core", "axis": "processor time of a node (% of a core)",
                           "wanted": IDLE_WANTED}),
     "rows": (draw_rounds, {}),
+    "guard": (draw_cases, {"unit": "rounds/s", "axis": "rounds a second"}),
     "accuracy": (draw_cases, {"unit": "s", "axis": "seconds to the accuracy"}),
     "bytes": (draw_cases, {"unit": "s", "axis": "seconds to the accuracy"}),
     "attach": (draw_cases, {"unit": "s", "axis": "seconds"}),

@@ -41,6 +41,8 @@ MEASURED = {
                                  ("bytes of a node and round", "bytes"), ("peak memory of a node", "MiB"))],
     "idle": [line(f"{n} daemons, all paused: processor time of a node", "% of a core", 0.004) for n in NODES],
     "rows": [line(f"{n} nodes, {size}, with rows", "ms", value, "without rows", value) for n in NODES for size, value in SIZES.items()],
+    "guard": [line(f"8 nodes, {size}, without training", "rounds/s", value, "without a guard", 1.1 * value)
+              for size, value in SIZES.items()],
     "accuracy": [line(f"{n} nodes: to 88%", "s", 10.0, "DistributedDataParallel", 12.0) for n in NODES],
     "bytes": [line(f"links of 100 Mbit/s, {name}: to 88%", "s", 10.0, "DistributedDataParallel", 12.0) for name in ("plain", "int8")],
     "attach": [line("4 nodes, loopback", "s", 5.0, "DistributedDataParallel", 6.0)],
@@ -56,6 +58,7 @@ AXES = {  # what the axes of each picture say
               "memory of a node (MiB)"),
     "idle": ("processor time of a node (% of a core)",),
     "rows": ("size of a share", "time of a round (ms)"),
+    "guard": ("rounds a second",),
     "accuracy": ("seconds to the accuracy",),
     "bytes": ("seconds to the accuracy",),
     "attach": ("seconds",),
