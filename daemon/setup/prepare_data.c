@@ -147,14 +147,16 @@ static int prepare_scaling(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
     const bool fleet = scaling_is_of_fleet(config);
-    struct sgp_error why = {0};
+    struct sgp_error why = {0}, note = {0};
     if (!has_scale(config))
         return 0;
     int code = fleet ? scaling_check(config, p->topology, prepare_is_relay(p), error) : 0;
     if (code < 0)
         return code;
     code = scaling_read(
-        config, prepare_is_relay(p), &why, &p->scaling_alone, &p->scaling_text, &p->scaling);
+        config, prepare_is_relay(p), &why, &p->scaling_alone, &note, &p->scaling_text, &p->scaling);
+    if (code == 0 && note.code != 0)
+        prepared_warn(p, "%s: %s", config->train, note.text);
     if (code == 0 && p->scaling_text)
         code = scaling_classes(p->scaling_text, &why, &p->told_classes, &p->told_class_count);
     if (code == 0 && !fleet && !p->scaling)

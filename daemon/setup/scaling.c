@@ -69,16 +69,38 @@ static void note_words(
     }
 }
 
-int scaling_tell(const struct config *config, struct sgp_error *ret_note, struct sgp_error *error,
-    char **ret_text)
+/* An error that begins with the name of a key, as one of its line of the configuration. */
+static int fail_key(
+    const struct config *config, int code, const struct sgp_error *why, struct sgp_error *error)
+{
+    static const enum config_id ids[] = {CONFIG_ID_LABEL, CONFIG_ID_CATEGORIES, CONFIG_ID_IGNORE};
+    for (size_t i = 0; i < sizeof ids / sizeof *ids && code == SGP_E_CONFIG; i++) {
+        const char *key = config_keys[ids[i]].key;
+        const size_t length = strlen(key);
+        if (strncmp(why->text, key, length) == 0 && strncmp(why->text + length, ": ", 2) == 0)
+            return config_fail(config, ids[i], error, code, "%s", why->text + length + 2);
+    }
+    return sgp_fail(error, code, "%s", why->text);
+}
+
+static int read_statistics(const struct config *config, uint64_t min_count, struct sgp_error *error,
+    struct sgp_statistics **ret_statistics)
 {
     const struct sgp_statistics_options options = {.label = given(config->label),
         .classes = *config->classes != '\0',
         .categories = given(config->categories),
         .ignore = given(config->ignore),
-        .min_count = (uint32_t)config->min_count};
+        .min_count = (uint32_t)min_count};
+    struct sgp_error why = {0};
+    const int code = sgp_statistics_read(config->train, &options, &why, ret_statistics);
+    return code < 0 ? fail_key(config, code, &why, error) : 0;
+}
+
+int scaling_tell(const struct config *config, struct sgp_error *ret_note, struct sgp_error *error,
+    char **ret_text)
+{
     struct sgp_statistics *statistics = NULL;
-    int code = sgp_statistics_read(config->train, &options, error, &statistics);
+    int code = read_statistics(config, config->min_count, error, &statistics);
     if (code == 0)
         code = sgp_statistics_text(statistics, config->train, error, ret_text);
     if (code == 0)
@@ -131,19 +153,115 @@ int scaling_combine(const struct sgp_survey *survey, const struct sgp_topology *
     return code;
 }
 
-static int scale_alone(const struct config *config, struct sgp_error *error, char **ret_text)
+/* ---- the scaling of these rows alone, for a check ---- */
+
+static bool is_told(const struct sgp_statistics_column *column)
 {
-    struct sgp_error note = {0};
+    return column->count > 0 || column->value_count > 0 || column->kind == SGP_STATISTICS_WORDS;
+}
+
+/* A column that is empty here: a constant, or one value. */
+static int stand_in(struct sgp_statistics_column *column)
+{
+    column->count = 1;
+    if (column->kind == SGP_STATISTICS_NUMBERS)
+        return 0;
+    column->values = calloc(1, sizeof *column->values);
+    char *text = column->values ? strdup("any") : NULL;
+    if (text == NULL)
+        return -ENOMEM;
+    column->values[0].text = text;
+    column->values[0].rows = 1;
+    column->value_count = 1;
+    return 0;
+}
+
+/* Take what this node does not tell from `whole`, which has the same columns and tells all values.
+ * The first such column is noted. */
+static void fill(struct sgp_statistics_column *own, struct sgp_statistics_column *whole,
+    uint32_t count, const char *what, struct sgp_error *ret_note)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (is_told(&own[i]))
+            continue;
+        if (ret_note->code == 0)
+            (void)sgp_fail(ret_note, SGP_E_DATA,
+                "%s '%.80s' is not told by this node, because too few of its rows have it "
+                "(min_count); another node must tell it",
+                what, own[i].name);
+        const struct sgp_statistics_column untold = own[i];
+        own[i] = whole[i];
+        whole[i] = untold;
+    }
+}
+
+/* What is empty in all rows of this node. */
+static int fill_empty(
+    const struct config *config, struct sgp_statistics *own, struct sgp_error *error)
+{
+    for (uint32_t i = 0; i < own->column_count; i++)
+        if (!is_told(&own->columns[i]) && stand_in(&own->columns[i]) < 0)
+            return sgp_fail(error, -ENOMEM, "%s: out of memory", config->train);
+    for (uint32_t i = 0; i < own->label_count; i++)
+        if (!is_told(&own->labels[i]))
+            return sgp_fail(error, SGP_E_DATA,
+                "%s: no row has a value of the label '%.80s'; correct the table, or [data] label",
+                config->train, own->labels[i].name);
+    return 0;
+}
+
+static bool all_told(const struct sgp_statistics *statistics)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < statistics->column_count; i++)
+        all = all && is_told(&statistics->columns[i]);
+    for (uint32_t i = 0; i < statistics->label_count; i++)
+        all = all && is_told(&statistics->labels[i]);
+    return all;
+}
+
+/* What this node tells, and of a column that it does not tell what another node might. */
+static int tell_alone(const struct config *config, struct sgp_error *ret_note,
+    struct sgp_error *error, struct sgp_statistics **ret_own)
+{
+    struct sgp_statistics *own = NULL, *whole = NULL;
+    int code = read_statistics(config, config->min_count, error, &own);
+    if (code == 0 && !all_told(own))
+        code = read_statistics(config, 1, error, &whole);
+    if (code == 0 && whole != NULL) {
+        fill(own->columns, whole->columns, own->column_count, "column", ret_note);
+        fill(own->labels, whole->labels, own->label_count, "label", ret_note);
+        code = fill_empty(config, own, error);
+    }
+    sgp_statistics_destroy(whole);
+    if (code == 0)
+        *ret_own = own;
+    else
+        sgp_statistics_destroy(own);
+    return code;
+}
+
+static int scale_alone(const struct config *config, struct sgp_error *ret_note,
+    struct sgp_error *error, char **ret_text)
+{
+    struct sgp_error words = {0};
+    struct sgp_statistics *own = NULL;
     char *figures = NULL;
     const char *name = config->name;
-    int code = scaling_tell(config, &note, error, &figures);
-    if (code == 0 && note.code != 0)
-        code = sgp_fail(error, note.code, "%s", note.text);
+    int code = tell_alone(config, ret_note, error, &own);
+    if (code < 0)
+        return code;
+    note_words(own, config->train, &words);
+    code = words.code != 0 ? sgp_fail(error, words.code, "%s", words.text)
+                           : sgp_statistics_text(own, config->train, error, &figures);
     if (code == 0)
         code = combine((const char *const *)&figures, &name, 1, 0, error, ret_text);
+    sgp_statistics_destroy(own);
     free(figures);
     return code;
 }
+
+/* ---- the kept result ---- */
 
 /* The kept text, which the caller frees: 1, 0 or negative. */
 static int read_kept(
@@ -173,7 +291,7 @@ static int read_kept(
 }
 
 int scaling_read(const struct config *config, bool relay, struct sgp_error *error, bool *ret_alone,
-    char **ret_text, struct sgp_scaling **ret_scaling)
+    struct sgp_error *ret_note, char **ret_text, struct sgp_scaling **ret_scaling)
 {
     char path[CONFIG_TEXT_BYTES];
     uint64_t version;
@@ -192,7 +310,7 @@ int scaling_read(const struct config *config, bool relay, struct sgp_error *erro
             "known; add a line `inputs = N` to check the rest",
             config->file);
     if (*ret_alone)
-        code = scale_alone(config, error, ret_text);
+        code = scale_alone(config, ret_note, error, ret_text);
     return code < 0 ? code
                     : sgp_scaling_parse(*ret_text, strlen(*ret_text),
                           *ret_alone ? config->train : path, error, ret_scaling);

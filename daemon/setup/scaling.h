@@ -38,10 +38,12 @@ int scaling_combine(const struct sgp_survey *survey, const struct sgp_topology *
 
 /* The scaling from scaling_path, and with `fleet` its text, which the caller frees. If all nodes
  * have still to agree on it, it is that of this node's rows alone, to check a configuration
- * (*ret_alone). A relay has no rows: it then gets no scaling, or fails without `inputs`. A relay
- * also gets no scaling if a configured file does not exist. */
+ * (*ret_alone). What this node would not tell is then scaled by its own few values. *ret_note names
+ * the first such column; its code is 0 if there is none. A relay has no rows: it then gets no
+ * scaling, or fails without `inputs`. A relay also gets no scaling if a configured file does not
+ * exist. */
 int scaling_read(const struct config *config, bool relay, struct sgp_error *error, bool *ret_alone,
-    char **ret_text, struct sgp_scaling **ret_scaling);
+    struct sgp_error *ret_note, char **ret_text, struct sgp_scaling **ret_scaling);
 
 /* The classes in the text of a scaling, which some node has told. The caller calls sgp_names_free.
  * NULL and 0: there are none. 0 or -ENOMEM with *error. */

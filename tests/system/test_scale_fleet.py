@@ -326,6 +326,101 @@ class ScaleFleet(FleetTest):
         self.assertEqual(status, 6)
         self.assertRegex(text, "rows0.csv:4: .*'gap'.*categories")
 
+    def test_the_check_takes_columns_that_other_nodes_tell(self):
+        """Empty columns, and values that each fewer than min_count rows of this node have, may be told by others."""
+        f = self.sites(2, options={"data.categories": "colour, shade"})
+        rows = f.tables[1]
+        f.write_table(1, [dict(row, shade="dark", odd="%d" % (number % 5)) for number, row in enumerate(rows)])
+        few = list(rows_of(0, 16))  # 8 of each class
+        f.write_table(0, [dict(row, gap="", shade="", odd="3" if number < 4 else "", label=("neg", "pos")[number % 2],
+                               colour=("red", "blue")[number % 2]) for number, row in enumerate(few)])
+        status, text = f.check()
+        self.assertEqual(status, 0, text)
+        self.assertIn("rows0.csv: column 'gap' is not told by this node, because too few of its rows have it (min_count); another "
+                      "node must tell it", text)
+        f.start()
+        self.finish(f, range(2))
+
+    def test_the_check_names_a_label_that_no_row_has(self):
+        f = self.sites(2)
+        f.write_table(0, [dict(row, label="") for row in rows_of(0, 20)])
+        status, text = f.check()
+        self.assertEqual((status, text.count("\n")), (6, 1), text)
+        self.assertRegex(text, "rows0.csv: no row has a value of the label 'label'; correct the table, or .* label")
+
+    def test_keys_that_cannot_be_have_one_line(self):
+        """It names the place and the remedy."""
+        f = self.sites(2)
+        for key, value, line in (
+                ("data.min_count", "0", '"0" is not a whole number from 1 to 1000000; write digits'),
+                ("data.min_count", "1000001", '"1000001" is not a whole number from 1 to 1000000; write digits'),
+                ("data.missing", "maybe", '"maybe" does not exist; choose one of error|drop|mean'),
+                ("data.categories", '"colour', "the quote before 'colour' is never closed; close it"),
+                ("data.ignore", "label", "'label' is the label; ignore other columns"),
+                ("data.ignore", '"near', "the quote before 'near' is never closed; close it"),
+                ("data.label", "label, near", '2 columns, and classes are the values of one; leave classes out, or put'),
+                ("data.label", "label, label", '2 columns, and classes are the values of one; leave classes out, or put'),
+                ("data.holdout", "0.95", '"0.95" is not a number from 0 to 0.9; write it like'),
+                ("data.shards", "some", "shards = some: unknown; round-robin, contiguous, sorted, dirichlet:A or none"),
+                ("model.class_weights", "balancd", "'balancd' is not a number; list one number for each class"),
+                ("model.class_weights", "1, -2", "class weight 2 is -2; numbers from 0 to 1e+06 would be right"),
+                ("train.keep_best", "loss", '"loss" does not exist; choose one of none|accuracy|log_loss|absolute_error|squared_error'),
+                ("train.evaluate_every", "1", '"1" is not a whole number from 2 to 1000000000000; write digits'),
+                ("train.best_patience", "1000001", '"1000001" is not a whole number from 0 to 1000000; write digits')):
+            with self.subTest(key=key, value=value):
+                f.write_configuration(0, {"data.scale": "fleet", "data.categories": "colour", "data.shards": "none",
+                                          "data.train": "rows0.csv", "data.missing": "mean", key: value}, {})
+                section, name = key.split(".")
+                with open(f.nodes[0].configuration, encoding="utf-8") as file:
+                    number = 1 + [text.split(" = ")[0] for text in file].index(name)
+                status, text = f.check()
+                self.assertEqual((status, text.count("\n")), (6, 1), text)
+                self.assertIn("n0.conf:%d: [%s] %s: %s" % (number, section, name, line), text)
+
+    def test_files_that_cannot_be_have_one_line(self):
+        f = self.sites(2, options={"data.categories": None})
+        for data, line in (
+                (b"", ":1: the file is empty; the first line names the columns"),
+                (b"near,label\n", ":2: no rows; at least one is needed"),
+                (b"near,label\n1\n", ":2: 1 fields, but the first line names 2 columns"),
+                (b"near,near,label\n1,2,pos\n", ":1: two columns are named 'near'; the first line gives every column its own name"),
+                (b"near,far\n1,2\n", ":1: there is no column 'label'; the columns are near, far"),
+                (b"near,label\n1e400,pos\n", ":2: column 'near': '1e400' is not a number; name the column in categories or in ignore"),
+                (b"near,la\0bel\n1,pos\n", ":1: a zero byte in field 2; CSV is text (is the file UTF-16?)"),
+                (b"n\xe9ar,label\n" + 10 * b"1,pos\n", "is not UTF-8; convert the file, or name the column in ignore on every node"),
+                (b"\x1f\x8b\x08 damaged", "the gzip data is damaged (unknown header flags set); copy the file again")):
+            with self.subTest(line=line):
+                with open(os.path.join(f.directory, "rows0.csv"), "wb") as file:
+                    file.write(data)
+                done = subprocess.run([*f.command(f.nodes[0]), "--check"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                      timeout=fleet.PATIENCE, check=False)
+                text = done.stdout.decode(errors="backslashreplace")
+                self.assertEqual((done.returncode, text.count("\n")), (6, 1), text)
+                self.assertIn(f.directory + "/rows0.csv", text)
+                self.assertIn(line, text)
+
+    def test_kept_scalings_that_cannot_be_have_one_line(self):
+        f = self.sites(2)
+        os.mkdir(f.nodes[0].directory)
+        path = os.path.join(f.nodes[0].directory, "scale.json")
+        whole = {"sgp_scaling": 1, "columns": [{"name": "near", "mean": 1, "deviation": 2}], "version": 1}
+        for change, line in (
+                ({"version": None}, "not a scaling on which a fleet has agreed; remove it, and all nodes agree again"),
+                ({"version": -1}, "not a scaling on which a fleet has agreed; remove it, and all nodes agree again"),
+                ({"sgp_scaling": 9}, "not a scaling file; "),
+                ({"columns": []}, "0 columns; 1 to 65536 would be right"),
+                ({"columns": [{"name": "near", "mean": 1, "deviation": 0}]},
+                 "column 'near' has mean 1 and deviation 0; a finite mean and a deviation above 0 would be right")):
+            with self.subTest(change=change):
+                with open(path, "w", encoding="ascii") as file:
+                    json.dump({**whole, **change}, file)
+                status, text = f.check()
+                self.assertEqual((status, text.count("\n")), (6, 1), text)
+                self.assertIn(path + ": " + line, text)
+        with open(path, "w", encoding="ascii") as file:
+            file.write(json.dumps(whole)[:40])
+        self.assertIn(path + ": not a scaling on which a fleet has agreed; remove it", f.check()[1])
+
     def test_sgpctl_shows_and_exports_it(self):
         def ctl(*words):
             return subprocess.run([SGPCTL, "-s", f.nodes[0].socket, *words], capture_output=True, text=True,
