@@ -150,19 +150,60 @@ def test_label_columns_of_numbers_are_targets():
 KNOWN = [("load_breast_cancer", "mean radius", 14.127291739894552, 3.5209507607110622),
          ("load_wine", "alcohol", 13.000617977528091, 0.80954291452851679),
          ("load_diabetes", None, float.fromhex("0x1.3044580944581p+7"), float.fromhex("0x1.3405e23ec581cp+6"))]
+NODE_COUNTS = (1, 3, 4, 7, 12)
 
 
-def test_known_columns():
+def tables_of_scikit_learn():
     try:
         from sklearn import datasets  # pylint: disable=import-outside-toplevel
     except ImportError as error:
         raise tap.Skip("needs scikit-learn") from error
+    return datasets
+
+
+def test_known_columns():
+    datasets = tables_of_scikit_learn()
     for load, name, mean, deviation in KNOWN:
         data = getattr(datasets, load)()
         numbers = data.data[:, list(data.feature_names).index(name)] if name else data.target
         rows = [[repr(float(x))] for x in numbers]
         column = combine((["x"], rows[::2]), (["x"], rows[1::2]))["columns"][0]
         assert (column["mean"], column["deviation"]) == (mean, deviation), column
+
+
+def expect_pooled(rng, table):
+    """Nodes with unequal parts of a table, in any order, come to the mean and the deviation of all its numbers, to the bit. A
+    missing number is None."""
+    header = [f"c{i}" for i in range(len(table[0]))]
+    expected = [mean_deviation([row[i] for row in table if row[i] is not None]) for i in range(len(header))]
+    for parts in NODE_COUNTS:
+        order = rng.sample(table, len(table))
+        ends = [0, *sorted(rng.sample(range(1, len(table)), parts - 1)), len(table)]
+        cut = [(header, [["" if x is None else repr(x) for x in row] for row in order[a:b]]) for a, b in zip(ends, ends[1:])]
+        told = combine(*cut, options=("--min-count", "1"))
+        assert told["members"] == {f"n{i}": len(rows) for i, (_, rows) in enumerate(cut)}
+        assert [(c["name"], c["mean"], c["deviation"]) for c in told["columns"]] == [
+            (name, *figure) for name, figure in zip(header, expected)], parts
+
+
+def test_whole_tables_of_unequal_nodes():
+    """All columns of four data sets and their labels, where one number in twelve is missing."""
+    datasets, rng = tables_of_scikit_learn(), random.Random(6)
+    for load in ("load_digits", "load_breast_cancer", "load_wine", "load_diabetes"):
+        data = getattr(datasets, load)()
+        expect_pooled(rng, [[float(x) if rng.random() < 11 / 12 else None for x in (*row, label)]
+                            for row, label in zip(data.data, data.target)])
+
+
+def test_a_thousand_columns_of_unequal_nodes():
+    """Far ones (mean 1e8, deviation 1), constant ones, and ones of any size."""
+    rng = random.Random(7)
+    kinds = (lambda i: 1e8 + rng.gauss(0, 1), lambda i: i + 0.1, lambda i: draw(rng, -30, 30), lambda i: rng.gauss(i, 0.5))
+    table = [[kinds[i % 4](i) if rng.random() < 0.9 else None for i in range(1000)] for _ in range(80)]
+    expect_pooled(rng, table)
+    far, constant = ([row[i] for row in table if row[i] is not None] for i in (0, 1))
+    assert abs(mean_deviation(far)[0] - 1e8) < 1 and 0.7 < mean_deviation(far)[1] < 1.3
+    assert mean_deviation(constant) == (1.1, 1.0)
 
 
 def test_little_is_told_of_few_rows():
