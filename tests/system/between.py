@@ -48,3 +48,26 @@ class Between:
 
     def close(self):
         self.listener.close()
+
+
+class Tap(Between):
+    """Hears all that passes on a line."""
+
+    def __init__(self, target_port):
+        super().__init__(target_port)
+        self.heard = []
+
+    def carry(self, one, other, which, kept):
+        self.heard.append(kept[which])
+        while data := one.recv(65536):
+            kept[which].extend(data)
+            other.sendall(data)
+
+
+def tap_all(f):
+    """A tap on each way from one node of a fleet to another, by (source, target). Whoever calls closes them."""
+    taps = {(i, j): Tap(f.ports[j]) for i in range(f.n) for j in range(f.n) if i != j}
+    f.dial.update({way: tap.port for way, tap in taps.items()})
+    for i in range(f.n):
+        f.write_topology(i)
+    return taps

@@ -11,27 +11,13 @@ import subprocess
 import sys
 
 import fleet
-from between import Between
+from between import Tap, tap_all
 from fleet import PATIENCE, FleetTest, free_ports
 from owned import Owned
 
 SGPCTL = os.path.abspath(sys.argv.pop(2))
 LAYERS = "dense 16 relu, dense 8 tanh, dense 2"
 UPPER = ("layers.1.weight", "layers.2.weight")
-
-
-class Tap(Between):
-    """Hears all that passes on a line."""
-
-    def __init__(self, target_port):
-        super().__init__(target_port)
-        self.heard = []
-
-    def carry(self, one, other, which, kept):
-        self.heard.append(kept[which])
-        while data := one.recv(65536):
-            kept[which].extend(data)
-            other.sendall(data)
 
 
 def open_file(data):
@@ -72,16 +58,9 @@ class Wire(FleetTest):
     OPTIONS = {"model.layers": LAYERS, "optimizer.learning_rate": "1e-12", "train.epochs": None}
 
     def tapped(self, f):
-        """A tap on each way from one node to another."""
-        taps = {}
-        for i in range(f.n):
-            for j in range(f.n):
-                if i != j:
-                    taps[i, j] = Tap(f.ports[j])
-                    self.addCleanup(taps[i, j].close)
-                    f.dial[i, j] = taps[i, j].port
-        for i in range(f.n):
-            f.write_topology(i)
+        taps = tap_all(f)
+        for tap in taps.values():
+            self.addCleanup(tap.close)
         return taps
 
     def heard(self, taps):

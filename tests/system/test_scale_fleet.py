@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import unittest
@@ -14,6 +15,7 @@ from fractions import Fraction
 
 import fleet
 import peer
+from between import tap_all
 from fleet import Fleet, FleetTest
 import tls
 from peer import BULLETIN, CALL, GOODBYE, PULL, Peer
@@ -518,6 +520,70 @@ class ScaleFleet(FleetTest):
         f.wait_state("awaiting_scaling", [0])
         self.assertEqual(f.nodes[0].end(), 0)
         self.assertFalse(os.path.exists(os.path.join(f.nodes[0].directory, "scale.json")))
+
+
+class Wire(FleetTest):
+    """All that passes between nodes is heard: figures, votes, training, evaluations, reports, copies of the best model."""
+
+    def fleet_of(self, rows, options=None):
+        f = Sites(3, options={"data.categories": None, "train.keep_best": "log_loss", "train.evaluate_every": "10",
+                              **(options or {})})
+        self.addCleanup(f.close)
+        self.fleets = getattr(self, "fleets", []) + [f]
+        for i in range(3):
+            draw = random.Random(50 + i)
+            f.write_table(i, [{name: repr(draw.gauss(3 * i, 2)) for name in ("near", "far", "gap")} | {
+                "label": ("neg", "pos")[number % 2]} for number in range(rows[i])])
+        taps = tap_all(f)
+        for tap in taps.values():
+            self.addCleanup(tap.close)
+        return f, taps
+
+    @staticmethod
+    def traces_of(text, scaled):
+        """What a value may look like on a line: its digits, a number of any size and order of bytes, in hexadecimal, and as an
+        integer of the figures; and its scaled value, which is the feature."""
+        value = float(text)
+        digits = text.lstrip("-")[:12].encode()
+        whole = b"%x" % (abs(int(Fraction(value) * 2 ** 192)))
+        forms = {struct.pack(order + "d", number) for order in "<>" for number in (value, scaled)}
+        return [digits, whole.rstrip(b"0"), *forms, *(form.hex().encode() for form in forms)]
+
+    def found(self, f, taps, members):
+        """How many rows of these nodes left a trace on any line, and what was heard."""
+        everything = b"|".join(bytes(part) for tap in taps.values() for part in tap.heard)
+        scales = {c["name"]: c for c in json.loads(f.scale_bytes(0))["columns"]}
+        seen = 0
+        for row in (row for i in members for row in f.tables[i]):
+            features = [(float(row[name]) - scale["mean"]) / scale["deviation"] for name, scale in scales.items()]
+            traces = [trace for name, feature in zip(scales, features) for trace in self.traces_of(row[name], feature)]
+            for pair in zip(features, features[1:]), ((float(row[a]), float(row[b])) for a, b in zip(scales, list(scales)[1:])):
+                traces += [struct.pack(order + "2f", *two) for order in "<>" for two in pair]
+            seen += any(trace in everything for trace in traces)
+        return seen, everything
+
+    def test_no_row_is_on_any_line(self):
+        f, taps = self.fleet_of((60, 80, 45))
+        f.start()
+        f.wait_state("finished")
+        f.wait("the report of all", lambda: f.nodes[1].json("/v1/report").get("told") == 3)
+        seen, everything = self.found(f, taps, range(3))
+        self.assertEqual(seen, 0)
+        for i in range(3):  # what is told of each node, and parameters of each
+            total = sum(Fraction(float(row["near"])) for row in f.tables[i])
+            self.assertIn(b"%x" % (abs(int(total * 2 ** 192))), everything)
+        for way, tap in taps.items():
+            self.assertGreater(sum(map(len, tap.heard)), 1000, way)
+
+    def test_a_row_that_is_told_is_found(self):
+        """One row of a node that tells whatever it has, which no configuration does unasked."""
+        f, taps = self.fleet_of((60, 1, 45), {"data.min_count": "1", "data.holdout": "0", "train.keep_best": None,
+                                              "train.evaluate_every": None})
+        f.start()
+        for i in range(3):
+            f.wait_log(i, "event=scaling agreed=")
+        f.wait("the figures on a line", lambda: self.found(f, taps, [1])[0] == 1)
+        self.assertEqual(self.found(f, taps, [0, 2])[0], 0)
 
 
 class Rare(Sites):
