@@ -78,6 +78,10 @@ enum ctl_exit ctl_draft_take_numbers(struct ctl_draft *draft);
  * few rows, too. */
 uint64_t ctl_draft_epochs(const struct ctl_draft *draft, double rows);
 
+/* The weight decay: of a label of numbers the greater, the fewer rows all nodes have. Other nodes
+ * are taken to have as many rows as this one. */
+double ctl_draft_decay(const struct ctl_draft *draft);
+
 /* Choose the rule of a step and its size, by whether all columns and the label are scaled. */
 void ctl_draft_choose_rule(struct ctl_draft *draft, bool scaled);
 

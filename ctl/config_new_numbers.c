@@ -3,6 +3,7 @@
 #include "config_new.h"
 
 #include <math.h>
+#include <string.h>
 
 #define EPOCHS 20u
 #define STEPS 1000u /* at least, also of few rows */
@@ -10,6 +11,9 @@
 #define HOLDOUT 0.2
 #define RATE 0.02       /* of Nesterov's momentum */
 #define RATE_ADAM 0.005 /* of columns that are not scaled */
+#define DECAY 0.01
+#define DECAY_MOST 0.05
+#define DECAY_ROWS 10.0 /* divided by the rows of all nodes: the decay of a label of numbers */
 
 enum ctl_exit ctl_draft_take_numbers(struct ctl_draft *draft)
 {
@@ -40,4 +44,16 @@ void ctl_draft_choose_rule(struct ctl_draft *draft, bool scaled)
     draft->scaled = scaled;
     if (!draft->given[NEW_RATE].given)
         draft->rate = draft->scaled ? RATE : RATE_ADAM;
+}
+
+/* Ridge regression adds the same to the sum of errors however many rows there are, so to their mean
+ * it adds the less the more rows there are. Rows of classes need no such measure. */
+double ctl_draft_decay(const struct ctl_draft *draft)
+{
+    const struct ctl_given *shards = &draft->given[NEW_SHARDS];
+    const bool own = !shards->given || strcmp(shards->value, "none") == 0;
+    const uint32_t sites = own && draft->topology ? sgp_topology_trainers(draft->topology) : 1;
+    const double rows = (double)draft->rows.description->rows * (1 - draft->holdout) * sites;
+    return ctl_rows_classify(&draft->rows) ? DECAY
+                                           : fmin(fmax(DECAY_ROWS / rows, DECAY), DECAY_MOST);
 }

@@ -35,8 +35,9 @@ static void put_optimizer(const struct ctl_draft *draft, FILE *file)
         (void)fprintf(file,
             "kind = nesterov\nmomentum = 0.9\n"
             "; holds weights small, so that few rows are not learned by heart\n"
-            "weight_decay = 0.01\n"
-            "; the size of a step: it falls towards the end of training\nschedule = cosine\n");
+            "weight_decay = %.2g\n"
+            "; the size of a step: it falls towards the end of training\nschedule = cosine\n",
+            ctl_draft_decay(draft));
     else
         (void)fprintf(file, "kind = adam\n; the size of a step\n");
     (void)fprintf(file, "learning_rate = %g\n", draft->rate);

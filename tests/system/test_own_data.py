@@ -148,14 +148,15 @@ def test_a_label_of_numbers_is_scaled():
         def rule(file):
             with open(home + "/" + file, encoding="utf-8") as text:
                 return [line.strip() for line in text if line.startswith(("kind", "weight_decay", "schedule", "learning_rate"))]
-        momentum = ["kind = nesterov", "weight_decay = 0.01", "schedule = cosine", "learning_rate = 0.02"]
+        def momentum(decay):
+            return ["kind = nesterov", "weight_decay = " + decay, "schedule = cosine", "learning_rate = 0.02"]
         adam = ["kind = adam", "learning_rate = 0.005"]
         new(home, label="age")
         with open(home + "/scale.json", encoding="utf-8") as file:
             scale = json.load(file)
         [target] = scale["targets"]
         assert scale["sgp_scaling"] == 2 and target["name"] == "age" and 48 < target["mean"] < 52, scale
-        assert rule("n0.conf") == momentum
+        assert rule("n0.conf") == momentum("0.021")  # 10 / (240 rows of each of 2 nodes)
         assert "label      (age - " in check(home), check(home)
         scale["targets"][0]["name"] = "weight"
         with open(home + "/other.json", "w", encoding="utf-8") as file:
@@ -172,7 +173,14 @@ def test_a_label_of_numbers_is_scaled():
         new(home, "--scale", "none", "--ignore", "sex", label="age", file="n1.conf")
         assert rule("n1.conf") == adam
         new(home, "--scale", "fleet", label="age", file="n2.conf")
-        assert rule("n2.conf") == momentum
+        assert rule("n2.conf") == momentum("0.021")
+        new(home, "--scale", "fleet", "--shards", "round-robin", "--holdout", "0.5", label="age", file="n3.conf")
+        assert rule("n3.conf") == momentum("0.05")  # all nodes train on 150 rows
+        write(home + "/many.csv", ["a", "y"], [(r % 7, r * 0.5) for r in range(2000)])
+        new(home, "--scale", "fleet", data="many.csv", label="y", file="n4.conf")
+        assert rule("n4.conf") == momentum("0.01")
+        new(home, "--scale", "fleet", file="n5.conf")
+        assert rule("n5.conf") == momentum("0.01")  # classes
 
 
 def test_a_new_configuration_passes_the_check():

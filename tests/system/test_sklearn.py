@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of scikit-learn, a quarter at each of four nodes, with what `config new --scale fleet` writes, beside scikit-learn's
 own models of all rows: test_sklearn.py SGPD SGPCTL. Each split is made twice: rows in random order, and rows sorted by label,
-so that a node has few classes or a part of the numbers."""
+so that a node has few classes or a part of the numbers. Where a split leaves few rows to test on, one of them is worth more than
+the bound, and the mean over several splits is what counts."""
 import contextlib
 import json
+import math
 import os
 import subprocess
 import sys
 import tempfile
+from fractions import Fraction
 
 import fleet
 import tap
@@ -56,18 +59,18 @@ def daemons(home):
             process.wait()
 
 
-def split(table, by_label):
+def split(table, by_label, seed=0):
     """Rows to train on, in parts, and rows to test on."""
-    order = numpy.random.RandomState(0).permutation(len(table.data))
+    order = numpy.random.RandomState(seed).permutation(len(table.data))
     train, test = order[:len(order) * 4 // 5], order[len(order) * 4 // 5:]
     if by_label:
         train = train[numpy.argsort(table.target[train], kind="stable")]
     return numpy.array_split(train, NODES), test
 
 
-def measures(table, by_label, name, *options):
+def measures(table, by_label, seed, name, *options):
     """Of the model of four nodes, on rows that none of them has."""
-    parts, test = split(table, by_label)
+    parts, test = split(table, by_label, seed)
     with tempfile.TemporaryDirectory(prefix="sgpd-") as home:
         write_topology(home + "/fleet.dot")
         write_table(home + "/test.csv", table, test, name)
@@ -79,12 +82,28 @@ def measures(table, by_label, name, *options):
         with daemons(home):
             ctl("-s", home + "/n0.sock", "wait", "--for", "finished", "--timeout", "150")
             ctl("-s", home + "/n0.sock", "export", home + "/model.safetensors")
+        if seed == 0:
+            check_scaling(home, table.data[numpy.concatenate(parts)])
         answer = json.loads(ctl("predict", "--model", home + "/model.safetensors", "--json", home + "/test.csv").splitlines()[-1])
         return answer.get("measures", answer)
 
 
-def reference(table, model):
-    parts, test = split(table, False)
+def check_scaling(home, rows):
+    """All nodes have one scaling, that of the pooled rows to the bit: the mean rounded once, and the root of the rounded variance."""
+    texts = set()
+    for i in range(NODES):
+        with open("%s/n%d/scale.json" % (home, i), encoding="utf-8") as file:
+            texts.add(file.read())
+    assert len(texts) == 1, texts
+    for column, numbers in zip(json.loads(texts.pop())["columns"], rows.T, strict=True):
+        exact = [Fraction(float(number)) for number in numbers]
+        mean = sum(exact) / len(exact)
+        variance = sum(x * x for x in exact) / len(exact) - mean * mean
+        assert (column["mean"], column["deviation"]) == (float(mean), math.sqrt(variance) or 1.0), column
+
+
+def reference(table, seed, model):
+    parts, test = split(table, False, seed)
     train = numpy.concatenate(parts)
     fitted = pipeline.make_pipeline(preprocessing.StandardScaler(), model).fit(table.data[train], table.target[train])
     return fitted, table.data[test], table.target[test]
@@ -95,41 +114,49 @@ def needs_sklearn():
         raise tap.Skip("not installed: python3-sklearn")
 
 
-def compare_classes(load, short):
-    """Accuracy at most `short` below that of logistic regression of all rows."""
+def compare_classes(load, splits, short=0.01):
+    """Accuracy at most 0.01 below that of logistic regression of all rows, as the mean over splits; in the first at most `short`."""
     needs_sklearn()
     table = getattr(datasets, load)()
-    fitted, rows, labels = reference(table, linear_model.LogisticRegression(max_iter=2000))
-    theirs = fitted.score(rows, labels)
     classes = "--classes", " ".join("k%d" % label for label in sorted(set(table.target)))
     for by_label in (False, True):
-        ours = measures(table, by_label, "k%d".__mod__, *classes)["accuracy"]
-        print("# sorted %s: accuracy %.4f, logistic regression of all rows %.4f" % (by_label, ours, theirs))
-        assert ours >= theirs - short, (by_label, ours, theirs)
+        ours, theirs = [], []
+        for seed in range(splits):
+            fitted, rows, labels = reference(table, seed, linear_model.LogisticRegression(max_iter=2000))
+            theirs.append(fitted.score(rows, labels))
+            ours.append(measures(table, by_label, seed, "k%d".__mod__, *classes)["accuracy"])
+        print("# sorted %s: accuracy %.4f, logistic regression of all rows %.4f, means of %d splits; at most %.4f short" % (
+            by_label, numpy.mean(ours), numpy.mean(theirs), splits, max(numpy.subtract(theirs, ours))), flush=True)
+        assert ours[0] >= theirs[0] - short, (by_label, ours, theirs)
+        assert numpy.mean(ours) >= numpy.mean(theirs) - 0.01, (by_label, ours, theirs)
 
 
 def test_digits():
-    compare_classes("load_digits", 0.01)
+    compare_classes("load_digits", 3)
 
 
 def test_breast_cancer():
-    compare_classes("load_breast_cancer", 0.01)  # one row of 114
+    compare_classes("load_breast_cancer", 5)  # one row of 114 is 0.009
 
 
 def test_wine():
-    compare_classes("load_wine", 0.03)  # one row of 36
+    compare_classes("load_wine", 10, 0.03)  # one row of 36 is 0.028
 
 
 def test_diabetes():
-    """Beside ridge regression: numbers far from 1, which the nodes agree to scale."""
+    """Beside ridge regression: numbers far from 1, which the nodes agree to scale. Half of their variance is noise, which a model of
+    few rows must not learn by heart."""
     needs_sklearn()
     table = datasets.load_diabetes()
-    fitted, rows, labels = reference(table, linear_model.Ridge())
-    theirs = float(((fitted.predict(rows) - labels) ** 2).mean())
     for by_label in (False, True):
-        ours = measures(table, by_label, lambda number: "%r" % float(number))["squared_error"]
-        print("# sorted %s: squared error %.1f, ridge regression of all rows %.1f" % (by_label, ours, theirs))
-        assert ours <= 1.03 * theirs, (by_label, ours, theirs)
+        ratios = []
+        for seed in range(10):
+            fitted, rows, labels = reference(table, seed, linear_model.Ridge())
+            theirs = float(((fitted.predict(rows) - labels) ** 2).mean())
+            ratios.append(measures(table, by_label, seed, lambda number: "%r" % float(number))["squared_error"] / theirs)
+        print("# sorted %s: the squared error is %.4f times that of ridge regression of all rows, mean of 10 splits; %.4f to %.4f" % (
+            by_label, numpy.mean(ratios), min(ratios), max(ratios)), flush=True)
+        assert ratios[0] <= 1.03 and numpy.mean(ratios) <= 1.03, (by_label, ratios)
 
 
 # ---- measures of the whole fleet, beside those of scikit-learn ----
