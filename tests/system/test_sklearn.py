@@ -191,9 +191,10 @@ def outputs_of(home, rows):
     return values
 
 
-def report_of_fleet(table, name, *options):
+def report_of_fleet(table, name, *options, decay=None):
     """The measures that four nodes tell, each with a quarter of the rows to train on, and of all rows to test on; the outputs of
-    the final model for all rows, and their labels. The more rows, the less a bin of the score hides of the curve."""
+    the final model for all rows, and their labels. The more rows, the less a bin of the score hides of the curve. `decay` is the
+    line that replaces the weight decay."""
     parts, _ = split(table, True)
     test = numpy.random.RandomState(1).permutation(len(table.data))
     with tempfile.TemporaryDirectory(prefix="sgpd-") as home:
@@ -207,9 +208,10 @@ def report_of_fleet(table, name, *options):
                 "%s/n%d.sock" % (home, i), *options)
             with open(path, encoding="utf-8") as file:
                 text = file.read()
-            assert "\nholdout = 0\n" in text, text
+            assert "\nholdout = 0\n" in text and "\nweight_decay = 0.01\n" in text or decay is None, text
+            text = text.replace("\nholdout = 0\n", "\ntest = %s/test%d.csv\n" % (home, i))
             with open(path, "w", encoding="utf-8") as file:
-                file.write(text.replace("\nholdout = 0\n", "\ntest = %s/test%d.csv\n" % (home, i)))
+                file.write(text.replace("\nweight_decay = 0.01\n", "\n%s\n" % decay) if decay else text)
         with daemons(home):
             for i in range(NODES):
                 ctl("-s", "%s/n%d.sock" % (home, i), "wait", "--for", "finished", "--timeout", "150")
@@ -221,27 +223,34 @@ def report_of_fleet(table, name, *options):
         return reports[0]["measures"], outputs_of(home, table.data[test]), table.target[test]
 
 
-def compare_report(load):
-    """Counts and F1 are those of scikit-learn on the pooled rows; the area under the curve is within 1e-4."""
+def compare_report(load, mislead=0.0, options=(), decay=None, most=1e-4):
+    """Counts and F1 are those of scikit-learn on the pooled rows; the area under the curve is at most `most` away. A part of the
+    labels is drawn by lot. Returns what the nodes told."""
     needs_sklearn()
     table = getattr(datasets, load)()
+    draw = numpy.random.RandomState(2)
+    table.target = numpy.where(draw.rand(len(table.target)) < mislead, draw.permutation(table.target), table.target)
     labels = sorted(set(table.target))
-    told, outputs, truth = report_of_fleet(table, "k%d".__mod__, "--classes", " ".join("k%d" % label for label in labels))
+    told, outputs, truth = report_of_fleet(table, "k%d".__mod__, "--classes", " ".join("k%d" % label for label in labels), *options,
+                                           decay=decay)
     said = outputs.argmax(1)
     assert told["confusion"] == metrics.confusion_matrix(truth, said, labels=labels).tolist()
-    f1 = metrics.f1_score(truth, said, average=None, labels=labels)
-    assert numpy.abs(numpy.array([one["f1"] for one in told["classes"]]) - f1).max() < 1e-12
-    peak = outputs.max(1, keepdims=True)
+    for key, score in ("f1", metrics.f1_score), ("precision", metrics.precision_score), ("recall", metrics.recall_score):
+        theirs = score(truth, said, average=None, labels=labels)
+        assert numpy.abs(numpy.array([one[key] for one in told["classes"]]) - theirs).max() < 1e-12, key
     worst = 0
     for c in labels:
-        others = numpy.delete(outputs - peak, c, 1)
-        score = outputs[:, c] - peak[:, 0] - numpy.log(numpy.exp(others).sum(1))
+        score = outputs[:, c] - numpy.logaddexp.reduce(numpy.delete(outputs, c, 1), axis=1)
         off = abs(metrics.roc_auc_score(truth == c, score) - told["classes"][c]["auc"])
         assert off <= told["classes"][c]["auc_bound"] + 1e-9, (c, off)
         worst = max(worst, off)
-    loss = metrics.log_loss(truth, numpy.exp(outputs - peak) / numpy.exp(outputs - peak).sum(1, keepdims=True), labels=labels)
-    print("# %s: area under the curve off by %.1e at most, log loss by %.1e" % (load, worst, abs(loss - told["log_loss"])))
-    assert worst < 1e-4 and abs(loss - told["log_loss"]) < 1e-5 * max(1, loss), (worst, loss, told["log_loss"])
+    logs = outputs - numpy.logaddexp.reduce(outputs, axis=1)[:, None]  # scikit-learn's log_loss cuts small probabilities off
+    loss = -logs[numpy.arange(len(truth)), numpy.searchsorted(labels, truth)].mean()
+    assert logs.min() < -30 or abs(loss - metrics.log_loss(truth, numpy.exp(logs), labels=labels)) < 1e-9
+    print("# %s: accuracy %.4f; area under the curve off by %.1e at most, log loss by %.1e" % (
+        load, told["accuracy"], worst, abs(loss - told["log_loss"])), flush=True)
+    assert worst < most and abs(loss - told["log_loss"]) < 1e-5 * max(1, loss), (worst, loss, told["log_loss"])
+    return told
 
 
 def test_report_of_digits():
@@ -250,6 +259,17 @@ def test_report_of_digits():
 
 def test_report_of_breast_cancer():
     compare_report("load_breast_cancer")
+
+
+def test_report_of_a_model_that_is_far_too_sure():
+    """It is sure of nearly all rows, also of those that it gets wrong. Where a third of the labels is drawn by lot, no model of these
+    few rows parts the classes, and bins hide more of the curve."""
+    for mislead, most in ((0, 1e-4), (0.3, 1e-3)):
+        told = compare_report("load_digits", mislead, ("--layers", "dense 128 relu, dense 10", "--epochs", "300", "--learning-rate",
+                                                       "0.1"), "weight_decay = 0", most)
+        sure = told["calibration"][-1]
+        assert sure["rows"] > 0.9 * told["rows"] and sure["correct"] < sure["rows"], told
+        assert told["log_loss"] > -3 * math.log(told["accuracy"]), told
 
 
 def test_report_of_diabetes():
