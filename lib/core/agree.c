@@ -177,7 +177,7 @@ static bool mix_on(struct sgp_node *node, double apart)
     sgp_round cycles = (sgp_round)node->config.final_cycles << ending->asked;
     sgp_round mixes = from + cycles * cycle;
     bool helps = cycles < PATIENCE_CYCLES || ending->asked == 0 || apart < ending->apart / 2;
-    if (node->role->counts_steps || cycles == 0 || !helps ||
+    if (node->role->one_model || cycles == 0 || !helps ||
         mixes > node->fleet.ends + SGP_MIXING_CYCLES_MAX * cycle)
         return false;
     ending->apart = apart;
@@ -209,16 +209,23 @@ const struct sgp_core_link *sgp_core_not_ended(const struct sgp_node *node)
     return NULL;
 }
 
+/* A peer that is heard, and sends no beat in the longest silence, is not going to reply. */
+static bool has_replied(
+    const struct sgp_node *node, const struct sgp_core_link *link, sgp_round last)
+{
+    bool late = node->now - link->end.named_since >= SGP_SILENCE_MAX_NS;
+    return link->end.named >= last && (link->end.replies >= BEATS_OF_REPLY || late);
+}
+
 const struct sgp_core_link *sgp_core_not_following(const struct sgp_node *node)
 {
     sgp_round last = sgp_core_last(node);
-    bool mixes =
-        !node->role->counts_steps && !node->role->unique && node->round >= sgp_core_train_end(node);
-    for (uint32_t i = 0; mixes && i < node->layout.link_count; i++) {
-        const struct sgp_core_link *link = &node->layout.links[i];
+    if (node->round < sgp_core_train_end(node) || node->round >= last)
+        return NULL;
+    SGP_EACH_LINK (link, node) {
+        bool counts = sgp_core_is_up(link) && !link->liveness.absent && !link->retired;
         bool follows = link->pulse.state != SGP_NODE_FINISHED || link->end.ended.mixes >= last;
-        bool replied = link->end.named >= last && link->end.replies >= BEATS_OF_REPLY;
-        if (sgp_core_is_up(link) && !link->liveness.absent && !follows && !replied)
+        if (counts && !follows && !has_replied(node, link, last))
             return link;
     }
     return NULL;

@@ -106,8 +106,11 @@ struct sgp_message *sgp_core_send_payload(
         struct sgp_beat *beat = &effect->send.message.beat;
         sgp_round named = sgp_core_last_named(node);
         link->end.told = sgp_core_says_ended(node);
-        link->end.replies = named != link->end.named ? 0 : link->end.replies;
-        link->end.named = named;
+        if (named != link->end.named) {
+            link->end.named = named;
+            link->end.named_since = node->now;
+            link->end.replies = 0;
+        }
         *beat = (struct sgp_beat){.mixes = link->end.named, .ended = link->end.told};
         if (link->end.told) {
             beat->empty = node->ending.empty;

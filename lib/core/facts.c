@@ -131,7 +131,7 @@ static sgp_round mixes_until(const struct sgp_node *node)
     sgp_round end = sgp_core_train_end(node);
     sgp_round most =
         end + (sgp_round)node->config.final_cycles * node->config.topology->rounds_per_cycle;
-    if (node->role->counts_steps) /* all nodes have the owner's model by then */
+    if (node->role->one_model)
         return end;
     sgp_round agrees = agrees_at(node, steps_end(node));
     if (agrees == SGP_ROUND_NONE && has_mixed(node))
@@ -145,7 +145,7 @@ static sgp_round mixes_until(const struct sgp_node *node)
 sgp_round sgp_core_last(const struct sgp_node *node)
 {
     sgp_round last = mixes_until(node);
-    bool asked = !node->role->counts_steps && node->ending.mixes > last;
+    bool asked = !node->role->one_model && node->ending.mixes > last;
     return start_from(node, asked ? node->ending.mixes : last);
 }
 
@@ -160,8 +160,8 @@ bool sgp_core_is_over(const struct sgp_node *node, sgp_round round)
  * that, an early stop may still bring the last round nearer. */
 sgp_round sgp_core_last_named(const struct sgp_node *node)
 {
-    bool mixes = !node->role->counts_steps && node->fleet.ends > 0 &&
-                 node->round >= sgp_core_train_end(node);
+    bool mixes =
+        !node->role->one_model && node->fleet.ends > 0 && node->round >= sgp_core_train_end(node);
     return mixes ? sgp_core_last(node) : node->ending.mixes;
 }
 

@@ -34,8 +34,8 @@ struct sgp_role {
     bool gives_always;
     /* Such a share is whole and has no weight. It is the change that the node's steps made. */
     bool gives_updates;
-    /* labels count steps; the node never jumps to a round, and does not mix at the end */
-    bool counts_steps;
+    bool counts_steps; /* labels count steps; the node never jumps to a round */
+    bool one_model;  /* all nodes end with the leader's model, so no round mixes after the steps */
     bool keeps_copy; /* the node trains from a copy of another's estimate */
     /* One share carries all weight. If it was not sent, it returns. If in doubt, it was
      * accepted. */

@@ -319,6 +319,7 @@ const struct sgp_role sgp_role_owner = {
     .part = SGP_PART_LEADS,
     .gives_nothing = true,
     .counts_steps = true,
+    .one_model = true,
     .leave_obstacle = "it owns the vector, or a part, which nobody can inherit; stop it, and name "
                       "another node in its place",
     .next_label = next_label,

@@ -542,6 +542,7 @@ const struct sgp_role sgp_role_token = {
     .part = SGP_PART_BY_WEIGHT,
     .gives_nothing = true,
     .counts_steps = true,
+    .one_model = true,
     .keeps_copy = true,
     .unique = true,
     .next_label = next_label,

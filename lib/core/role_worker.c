@@ -166,6 +166,7 @@ const struct sgp_role sgp_role_worker = {
     .gives_always = true,
     .gives_updates = true,
     .counts_steps = true,
+    .one_model = true,
     .keeps_copy = true,
     .next_label = next_label,
     .awaited = awaited,

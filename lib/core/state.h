@@ -141,11 +141,12 @@ struct sgp_core_link {
         bool trickles;
     } patience;
 
-    struct {                   /* agree.c; emit.c: told, named; link.c: a connection ends */
+    struct { /* agree.c; emit.c: told, named, named_since, replies; link.c: a connection ends */
         struct sgp_beat ended; /* what the latest beat said */
         bool told;       /* this connection has told the peer that this node's rounds are over */
         sgp_round named; /* the last round that this connection has told the peer; 0: none yet */
-        uint8_t replies; /* beats that came since then, up to what agree.c needs */
+        sgp_time named_since; /* when it told that round first */
+        uint8_t replies;      /* beats that came since then, up to what agree.c needs */
     } end;
 
     struct { /* IN: seek.c, estimate.c; receive.c: it is over */

@@ -3,6 +3,7 @@
 #include "test_core_desk.h"
 
 #include "core/core.h"
+#include "sgp/generate.h"
 #include "sgp/wire.h"
 
 /* Through with all rounds, and so is n1, whose shares were absorbed; the SKETCH job is asked for. */
@@ -196,6 +197,114 @@ Test(agree, mixing_that_changes_nothing_comes_to_an_end)
     cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED));
     cr_assert(eq(i64, status_of(&desk).last_round, 1 + 1 + 2 + 4 + 8 + 16 + 32));
     close_desk(&desk);
+}
+
+/* n1 has finished with another estimate. So this node asks for one more round, and n1 says nothing more. */
+static void ask_a_finished_neighbour(struct desk *desk)
+{
+    open_pair_that_mixes(desk, 1);
+    struct sgp_pulse pulse = pulse_at(0, SGP_ROUND_NONE);
+    pulse.stop = 0;
+    pulse.state = SGP_NODE_FINISHED;
+    say_pulses(desk, 1, pulse);
+    struct sgp_message far = {
+        .type = SGP_BEAT, .pulse = pulse, .beat = {.ended = true, .sketch = sketch_at(3)}};
+    say(desk, 1, SGP_IN, far);
+    post_type(desk, SGP_EVENT_TRAINED);
+    sketched(desk, 2);
+    cr_assert_not_null(find_note(desk, SGP_NOTE_MIXES));
+    cr_assert(eq(i64, status_of(desk).round, 1));
+    cr_assert(eq(i64, status_of(desk).last_round, 2));
+}
+
+static bool awaits_the_end_of_n1(struct desk *desk)
+{
+    struct sgp_node_status status = status_of(desk);
+    return status.round == 1 && status.waiting == SGP_WAITING_END && status.waiting_peer == 1;
+}
+
+Test(agree, before_it_mixes_on_a_finished_neighbour_follows)
+{
+    struct desk desk;
+    ask_a_finished_neighbour(&desk);
+    cr_assert(eq(i64, find_sent(&desk, SGP_BEAT, 1)->send.message.beat.mixes, 2));
+    cr_assert(awaits_the_end_of_n1(&desk));
+    say_end(&desk, SGP_NODE_FINISHED, 3, 0);
+    cr_assert(awaits_the_end_of_n1(&desk), "that beat was on its way");
+    struct sgp_message follows = {.type = SGP_BEAT, .pulse = pulse_at(1, 1), .beat = {.mixes = 2}};
+    follows.pulse.state = SGP_NODE_SETTLING;
+    say(&desk, 1, SGP_OUT, follows);
+    say(&desk, 1, SGP_IN, follows);
+    cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_CREDIT), "they mix");
+    close_desk(&desk);
+}
+
+Test(agree, a_neighbour_that_replies_twice_and_does_not_follow_is_not_waited_for)
+{
+    struct desk desk;
+    ask_a_finished_neighbour(&desk);
+    say_end(&desk, SGP_NODE_FINISHED, 3, 0);
+    cr_assert(awaits_the_end_of_n1(&desk));
+    say_end(&desk, SGP_NODE_FINISHED, 3, 0);
+    cr_assert(not(awaits_the_end_of_n1(&desk)));
+    close_desk(&desk);
+}
+
+/* It is heard, so it is not absent, but it sends no heartbeat, which alone says what it knows. */
+Test(agree, a_neighbour_that_never_replies_is_not_waited_for_without_end)
+{
+    struct desk desk;
+    ask_a_finished_neighbour(&desk);
+    struct sgp_message credit = {
+        .type = SGP_CREDIT, .pulse = pulse_at(1, SGP_ROUND_NONE), .credit = {.round = 1}};
+    credit.pulse.state = SGP_NODE_FINISHED;
+    sgp_time began = desk.now;
+    while (awaits_the_end_of_n1(&desk) && desk.now < began + 100 * SGP_SECOND) {
+        desk.now += SGP_SECOND;
+        say(&desk, 1, SGP_OUT, credit);
+        cr_assert_null(find_end(&desk, desk.link_of[1][SGP_OUT]));
+    }
+    cr_assert(eq(i64, desk.now - began, SGP_SILENCE_MAX_NS));
+    close_desk(&desk);
+}
+
+/* The end of a file with an owner or a token brings its model to all, whatever a neighbour asks. */
+Test(agree, nodes_that_end_with_one_model_do_not_mix)
+{
+    static const struct {
+        const char *family, *method;
+        bool mixes;
+    } cases[] = {{"ring", "sgp", true}, {"all-reduce-ring", "sgp", true},
+        {"owner", "backup", false}, {"owner", "downpour", false}, {"token", "cyclic", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (uint32_t self = 0; self < 2; self++) {
+            struct sgp_topology *topology;
+            struct sgp_generate_options options = {.family = cases[i].family, .nodes = 3};
+            cr_assert(zero(int, sgp_generate(&options, NULL, &topology)));
+            struct sgp_node_config config = config_of(topology);
+            config.method = sgp_method_find(cases[i].method);
+            config.self = self;
+            struct desk desk;
+            open_desk(&desk, topology, config);
+            sgp_round end = sgp_core_train_end(desk.node);
+            desk.node->ending.mixes = end + 60; /* as a neighbour has named it */
+            sgp_core_set_round(desk.node, end);
+            struct sgp_core_link *link = &desk.node->layout.links[0];
+            link->connection.state = SGP_LINK_UP;
+            link->pulse.state = SGP_NODE_FINISHED;
+            cr_expect(eq(int, sgp_core_last(desk.node) == end + 60, cases[i].mixes), "%s %s",
+                cases[i].method, desk.node->role->name);
+            cr_expect(eq(int, sgp_core_is_over(desk.node, end), !cases[i].mixes), "%s %s",
+                cases[i].method, desk.node->role->name);
+            cr_expect(eq(int, sgp_core_not_following(desk.node) == link, cases[i].mixes), "%s %s",
+                cases[i].method, desk.node->role->name);
+            link->retired = true;
+            cr_expect_null(sgp_core_not_following(desk.node), "the file no longer names it");
+            link->retired = false;
+            sgp_core_set_round(desk.node, end + 60);
+            cr_expect_null(sgp_core_not_following(desk.node), "the mixing is over");
+            close_desk(&desk);
+        }
 }
 
 /* Each half of a fleet that was cut has ended by itself. */
