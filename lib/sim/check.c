@@ -179,9 +179,8 @@ static void check_link(struct sgp_sim *sim, struct sgp_sim_host *host, const str
     const struct sgp_share *share = &sgp_sim_connection_of(sim, event->connection)->share;
     if (sgp_sim_lies_of_weight(sim, link->peer, share)) /* what the source owed is lost */
         sim->expected -= sgp_sim_total(&sim->weight_unseen) - unseen;
-    if (number != link->unowed || link->unowed_incarnation != sim->hosts[link->peer].incarnation)
+    if (!sgp_sim_take_unowed(sim, link, number))
         return;
-    link->unowed = 0;
     sgp_sim_see_debts(sim, host); /* the weight that nobody owes any more has come back */
     sim->expected += share->weight - (sgp_sim_total(&sim->weight_unseen) - unseen);
 }

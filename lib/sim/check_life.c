@@ -194,8 +194,7 @@ void sgp_sim_check_debts(
         if (source < 0 || target < 0 || owes(next, debt))
             continue;
         struct sgp_sim_link *in = sgp_sim_link_of(&sim->hosts[target], (uint32_t)source, SGP_IN);
-        in->unowed = debt->number;
-        in->unowed_incarnation = debt->source_incarnation;
+        sgp_sim_unowe(sim, &(struct sgp_sim_unowed){in, debt->number, debt->source_incarnation});
     }
 }
 

@@ -171,6 +171,7 @@ void sgp_sim_destroy(struct sgp_sim *sim)
     sgp_sim_free_faults(sim);
     sgp_sim_free_backups(sim);
     sgp_sim_forget_files(sim);
+    sgp_sim_forget_unowed(sim);
     sgp_sim_network_finish(sim);
     sgp_sim_check_finish(sim);
     sgp_sim_knowledge_finish(&sim->knowledge);

@@ -16,6 +16,7 @@
  *   check_life.c     the invariants when a process dies or starts
  *   check.c          the invariants: running sums after every event, a full count every round
  *   unseen.c         weight that was accepted while its source still owes it
+ *   unowed.c         shares that no node owes any more, and that may still be accepted
  *   send.c           what leaves a host: messages and payloads
  *   connection.c     connections, one for each directed edge
  *   buffers.c        the memory of a host
@@ -300,14 +301,18 @@ struct sgp_sim_link {
     uint32_t holder, before_holder;
     /* OUT: number of a share on record that is owed to the target's previous process */
     uint64_t owed_before;
-    /* IN: number of a share that an heir owed on behalf of the source until its ledger was lost,
-     * and the source's incarnation. The share may still be on its way. */
-    uint64_t unowed, unowed_incarnation;
     /* OUT: weight that the target has accepted while the source still owes it */
     double weight_unseen;
     uint32_t snapshot; /* OUT: snapshot of the share accepted last */
     double fraction;   /* OUT: its fraction */
     uint8_t life;      /* OUT: the source's life */
+};
+
+/* A share that an heir owed on behalf of its source until the heir's ledger was lost. The share may
+ * still be on its way. */
+struct sgp_sim_unowed {
+    const struct sgp_sim_link *in;
+    uint64_t number, source_incarnation;
 };
 
 /* ---- the network ---- */
@@ -427,7 +432,9 @@ struct sgp_sim {
     float *given;    /* `dimension` values: what a snapshot decodes to */
 
     struct sgp_sim_sum weight, weight_in_flight, weight_unseen;
-    uint32_t indebted; /* number of hosts with debts */
+    uint32_t indebted;             /* number of hosts with debts */
+    struct sgp_sim_unowed *unowed; /* in no order */
+    size_t unowed_count;
     /* The weight that heirs may still subtract: for each bequest, the weight that arrived with
      * it. */
     double bequeathed;
@@ -689,6 +696,14 @@ void sgp_sim_pipe_schedule(
 /* The payload that follows a message. An estimate's is represented as a share of number 0 that
  * gives nothing. */
 struct sgp_share sgp_sim_cargo(const struct sgp_sim *sim, const struct sgp_message *message);
+
+/* unowed.c */
+/* If there is no memory, the run fails. */
+void sgp_sim_unowe(struct sgp_sim *sim, const struct sgp_sim_unowed *share);
+/* The target has accepted this share of the source's present incarnation. Returns whether no node
+ * owed it; the next time it is unknown. */
+bool sgp_sim_take_unowed(struct sgp_sim *sim, const struct sgp_sim_link *in, uint64_t number);
+void sgp_sim_forget_unowed(struct sgp_sim *sim);
 
 /* unseen.c */
 /* The weight that the target of a link, or the source's heir, has accepted while the source still

@@ -412,3 +412,44 @@ Test(crash, an_order_to_all_makes_all_weights_1_again)
     }
     cr_expect(gt(u32, unequal, 0), "else it proves nothing");
 }
+
+/* The source gave a share to each of two processes of its target, and left both debts to its heir. The heir's
+ * ledger is lost, and the second share arrives first. */
+Test(crash, an_heir_loses_two_debts_of_one_link)
+{
+    struct fleet *fleet = fleet_generate("ring", 3, 0);
+    fleet_open(fleet);
+    struct sgp_sim *sim = fleet->sim;
+    struct sgp_sim_host *heir = &sim->hosts[2];
+    const struct sgp_sim_link *in = sgp_sim_link_of(&sim->hosts[1], 0, SGP_IN);
+    uint64_t source = sim->hosts[0].incarnation;
+    struct sgp_account debts[] = {
+        {SGP_ACCOUNT_DEBT, "n0", "n1", source, sim->hosts[1].incarnation, 8, 0.25},
+        {SGP_ACCOUNT_DEBT, "n0", "n1", source, 77, 7, 0.5}};
+    struct sgp_record record;
+    struct sgp_node_config config;
+    struct sgp_node *indebted, *next = heir->node;
+    sgp_sim_node_config(sim, heir, &config);
+    record = (struct sgp_record){.incarnation = config.incarnation,
+        .weight = 1,
+        .rounds = config.rounds,
+        .stop = SGP_ROUND_NONE,
+        .epoch = {.start = SGP_ROUND_NONE},
+        .accounts = debts,
+        .account_count = 2,
+        .account_capacity = 2};
+    config.record = &record;
+    cr_assert(zero(int, sgp_node_create(&config, &indebted)));
+    cr_assert(eq(u32, sgp_node_debt_count(indebted), 2));
+    heir->node = indebted;
+    sgp_sim_check_debts(sim, heir, next);
+    sgp_sim_check_debts(sim, heir, next);
+    heir->node = next;
+    sgp_node_destroy(indebted);
+    cr_assert(not(sgp_sim_take_unowed(sim, in, 6)));
+    cr_assert(sgp_sim_take_unowed(sim, in, 8));
+    cr_assert(sgp_sim_take_unowed(sim, in, 7));
+    cr_assert(not(sgp_sim_take_unowed(sim, in, 8)), "it is accepted once");
+    cr_assert(not(sgp_sim_take_unowed(sim, in, 7)));
+    fleet_destroy(fleet);
+}
