@@ -72,6 +72,8 @@ struct campaign {
 int campaign_init(struct campaign *campaign, const struct sgp_method *method, uint32_t nodes,
     uint64_t seed, bool exact, struct sgp_error *error);
 void campaign_finish(struct campaign *campaign);
+/* Whether a method can run files of exact cycles: 0, or a negative code with the reason. */
+int campaign_suit_exact(const struct sgp_method *method, struct sgp_error *error);
 /* In place of what was drawn: one of SGP_CHOOSER_WORDS. */
 void campaign_code(struct campaign *campaign, const char *word);
 /* A node lies in all that it gives, and the others have a guard if the files suit one. Mixing by

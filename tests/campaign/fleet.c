@@ -105,6 +105,18 @@ int draw_topology(struct campaign *campaign, uint32_t nodes, const char **ret_fa
     return sgp_fail(error, SGP_E_TOPOLOGY, "no family suits %s with %u nodes", method->name, nodes);
 }
 
+int campaign_suit_exact(const struct sgp_method *method, struct sgp_error *error)
+{
+    struct sgp_generate_options options = {.family = "all-reduce-ring", .nodes = 3};
+    struct sgp_topology *topology;
+    int status = sgp_generate(&options, error, &topology);
+    if (status < 0)
+        return status;
+    status = sgp_method_suit(method, topology, error, NULL);
+    sgp_topology_destroy(topology);
+    return status;
+}
+
 double draw_eta_most(const struct campaign *campaign, const struct sgp_analysis *analysis)
 {
     /* The step of a node is eta / w: a node that trains at its weight floor must not diverge. */

@@ -26,7 +26,7 @@ static const char help[] =
     "[--first S]\n"
     "campaign --algorithm NAME [--nodes N] [--compression NAME] [--copies NAME] --seed S [--plant "
     "BUG] [--trace]\n"
-    "campaign --algorithm sgp --exact ...\n"
+    "campaign [--algorithm sgp] --exact ...\n"
     "campaign [--algorithm NAME] --liar ...\n"
     "campaign --plants [--nodes N] [--seeds K]\n"
     "\n"
@@ -37,7 +37,7 @@ static const char help[] =
     "  --algorithm NAME  one method; all of them without it\n"
     "  --nodes N         of each fleet (16)\n"
     "  --compression NAME  of the shares of training rounds, as [network] compression (as drawn)\n"
-    "  --exact           files of exact cycles (all-reduce-*)\n"
+    "  --exact           files of exact cycles (all-reduce-*), and methods that suit them\n"
     "  --liar            a node lies, and the others have a guard where files suit one\n"
     "  --seeds K         how many seeds (100), from --first (1) on\n"
     "  --seed S          this seed alone\n"
@@ -150,8 +150,13 @@ static bool run_methods(const struct request *request)
 {
     bool good = true;
     uint32_t count = 0;
-    for (; sgp_method_at(count) != NULL; count++)
-        good &= run_seeds(request, sgp_method_at(count));
+    for (const struct sgp_method *method; (method = sgp_method_at(count)) != NULL; count++) {
+        struct sgp_error error = {0};
+        if (request->exact && campaign_suit_exact(method, &error) < 0)
+            (void)printf("ok - %s # SKIP %s\n", method->name, error.text);
+        else
+            good &= run_seeds(request, method);
+    }
     (void)printf("1..%u\n", count);
     return good;
 }
@@ -270,6 +275,11 @@ int main(int argc, char **argv)
         else
             i++;
     }
+    struct sgp_error error = {0};
+    if (request.exact && request.plants)
+        return refuse("not with --plants:", "--exact");
+    if (request.exact && request.method && campaign_suit_exact(request.method, &error) < 0)
+        return refuse("--exact does not suit --algorithm", request.method->name);
     if (request.seeds == 0)
         request.seeds = request.plants ? PLANT_SEEDS : 100;
     bool good;

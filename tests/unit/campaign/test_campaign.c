@@ -87,3 +87,19 @@ Test(campaign, exact_cycles_keep_all_nodes_and_are_coded_mostly)
     cr_expect(parts > SEEDS / 4 && vectors > 0, "%u and %u", parts, vectors);
     cr_expect(plain > SEEDS / 8 && plain < SEEDS / 2, "%u", plain);
 }
+
+/* Otherwise a campaign of all methods says that no seed of the others holds. */
+Test(campaign, exact_cycles_suit_sgp_alone)
+{
+    for (uint32_t m = 0; sgp_method_at(m) != NULL; m++) {
+        const struct sgp_method *method = sgp_method_at(m);
+        struct sgp_error error = {0};
+        bool suits = campaign_suit_exact(method, &error) == 0;
+        cr_expect(eq(int, suits, strcmp(method->name, "sgp") == 0), "%s", method->name);
+        cr_expect(eq(int, suits, error.text[0] == '\0'), "%s: %s", method->name, error.text);
+        static struct campaign campaign;
+        bool drawn = campaign_init(&campaign, method, NODES, 1, true, &error) == 0;
+        cr_expect(eq(int, drawn, suits), "%s", method->name);
+        campaign_finish(&campaign);
+    }
+}
