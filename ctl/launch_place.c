@@ -9,8 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SOCKET_END_BYTES 64u /* of a socket's path after the directory: /NAME.control */
-#define SOCKET_PATH_MAX 107u /* bytes, unix(7) */
 #define TREE_DESCRIPTORS 16
 
 /* ---- directories ---- */
@@ -54,10 +52,6 @@ enum ctl_exit launch_place_make(struct ctl *ctl, const char *keep, struct launch
     struct launch_place place = {.keeps = keep != NULL};
     enum ctl_exit status =
         make_temporary(ctl, temporary("XDG_RUNTIME_DIR", "TMPDIR"), place.sockets);
-    if (status == CTL_DONE && strlen(place.sockets) + SOCKET_END_BYTES > SOCKET_PATH_MAX)
-        status = ctl_fail(ctl, CTL_FAILED,
-            "%s: too long for sockets, whose paths have at most %u bytes; set a shorter TMPDIR",
-            place.sockets, SOCKET_PATH_MAX);
     /* A checkpoint may be larger than the memory behind XDG_RUNTIME_DIR. */
     if (status == CTL_DONE)
         status = keep ? make_kept(ctl, keep, place.files)

@@ -17,6 +17,8 @@
 
 #define OWN_KEYS 8u /* of a configuration, which launch itself writes; the last is of keyed nodes */
 #define KEYS_MAX (OWN_KEYS + LAUNCH_SETTINGS_MAX)
+#define SOCKET_PATH_MAX 107u   /* bytes, unix(7) */
+#define LONGEST_END ".control" /* of a node's sockets */
 
 extern char **environ;
 
@@ -105,11 +107,38 @@ static enum ctl_exit read_file(struct ctl *ctl, struct launch_plan *plan)
     return CTL_DONE;
 }
 
+/* Whether a node's state directory, which has its name, would be another file of node `other`. */
+static bool takes_file(const char *name, const char *other)
+{
+    static const char *const ends[] = {".conf", ".key", ".log", ".dot"};
+    size_t length = strlen(other);
+    bool takes = false;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends && !takes; i++)
+        takes = strncmp(name, other, length) == 0 && strcmp(name + length, ends[i]) == 0;
+    return takes;
+}
+
+static enum ctl_exit check_files(struct ctl *ctl, const struct launch_plan *plan)
+{
+    const char *file = is_family(plan->topology) ? plan->hosts : plan->topology;
+    for (uint32_t i = 0; i < plan->nodes; i++) {
+        const char *name = plan->graph->nodes[i].name;
+        if (strcmp(name, "topology.dot") == 0)
+            return ctl_fail(ctl, CTL_INVALID, "%s: a node cannot be called '%s'", file, name);
+        for (uint32_t j = 0; j < plan->nodes; j++)
+            if (takes_file(name, plan->graph->nodes[j].name))
+                return ctl_fail(ctl, CTL_INVALID,
+                    "%s: node '%s' would have a file of node '%s'; rename one of them", file, name,
+                    plan->graph->nodes[j].name);
+    }
+    return CTL_DONE;
+}
+
 enum ctl_exit launch_plan_graph(struct ctl *ctl, struct launch_plan *plan)
 {
     enum ctl_exit status = is_family(plan->topology) ? generate(ctl, plan) : read_file(ctl, plan);
     plan->fleet = plan->nodes;
-    return status;
+    return status == CTL_DONE ? check_files(ctl, plan) : status;
 }
 
 enum ctl_exit launch_plan_find(struct ctl *ctl, struct launch_plan *plan)
@@ -183,6 +212,20 @@ void launch_plan_path(
 {
     if (snprintf(path, PATH_MAX, "%s/%s%s", folder, node->name, end) >= PATH_MAX)
         path[0] = '\0';
+}
+
+enum ctl_exit launch_plan_fit(struct ctl *ctl, const struct launch_plan *plan)
+{
+    char path[PATH_MAX];
+    for (uint32_t i = 0; i < plan->nodes; i++) {
+        launch_plan_path(plan->place.sockets, launch_plan_node(plan, i), LONGEST_END, path);
+        if (path[0] == '\0' || strlen(path) > SOCKET_PATH_MAX)
+            return ctl_fail(ctl, CTL_FAILED,
+                "%s/%s%s: the path of a socket has at most %u bytes; set a shorter XDG_RUNTIME_DIR "
+                "or TMPDIR, or name the node shorter",
+                plan->place.sockets, launch_plan_node(plan, i)->name, LONGEST_END, SOCKET_PATH_MAX);
+    }
+    return CTL_DONE;
 }
 
 /* A key of a configuration, and the number of its line in the file. */

@@ -417,7 +417,9 @@ enum ctl_exit launch_run(struct ctl *ctl, struct launch_plan *plan,
     enum ctl_exit status = launch_watch_start(ctl, plan->keep, &plan->place, &watch);
     if (status != CTL_DONE)
         return status;
-    status = launch_plan_hold(ctl, plan);
+    status = launch_plan_fit(ctl, plan);
+    if (status == CTL_DONE)
+        status = launch_plan_hold(ctl, plan);
     if (status == CTL_DONE)
         status = agree(ctl, plan);
     if (status == CTL_DONE)

@@ -339,12 +339,39 @@ os.write(1, b"no end")
             _, error = self.launch("-n", "2", "--", *words, status=2)
             self.assertRegex(error, f"^sgpctl: {said}.*\n$")
 
-    def test_a_temporary_directory_whose_path_is_too_long(self):
-        self.environment["XDG_RUNTIME_DIR"] = path = os.path.join(self.folder, "x" * 90)
-        os.mkdir(path)
-        _, error = self.launch("-n", "1", "--", "true", status=1)
-        self.assertRegex(error, "too long for sockets, whose paths have at most 107 bytes; set a shorter TMPDIR")
-        self.assertEqual(os.listdir(path), [])
+    def file_of(self, *names):
+        """A topology file in which all give to all."""
+        path = os.path.join(self.folder, "named.dot")
+        with open(path, "w", encoding="ascii") as file:
+            file.write("digraph {" + "; ".join(f'"{a}" -> "{b}"' for a in names for b in names if a != b) + "}\n")
+        return path
+
+    def test_names_that_share_a_file(self):
+        for names, said in ((("a", "a.conf"), "node 'a.conf' would have a file of node 'a'; rename one of them"),
+                            (("b.log", "b"), "node 'b.log' would have a file of node 'b'; rename one of them"),
+                            (("topology.dot", "c"), "a node cannot be called 'topology.dot'")):
+            path = self.file_of(*names)
+            output, error = self.launch("--topology", path, "--", "echo", "started", status=6)
+            self.assertEqual((output, error), ("", f"sgpctl: {path}: {said}\n"))
+        self.launch("--topology", self.file_of("a", "a.control", "a.conf.x"), "--", "true")
+
+    def test_paths_of_sockets(self):
+        """107 bytes at most, with the name of the node."""
+        def room(bytes):
+            self.environment["XDG_RUNTIME_DIR"] = path = os.path.join(self.folder, "x" * (bytes - len(self.folder) - 1))
+            os.mkdir(path)
+            return path
+        end = len("/sgpctl-XXXXXX/.control")
+        path = room(107 - end - len("n0"))
+        self.launch("-n", "1", "--", "true")
+        for path, names in ((path, ("abc", "d")), (room(107 - end - 63 + 1), ("a" * 63, "d")), (room(200), ("n0", "n1"))):
+            options, name = ["--topology", self.file_of(*names)], names[0]
+            self.environment["XDG_RUNTIME_DIR"] = path
+            output, error = self.launch(*options, "--", "echo", "started", status=1)
+            self.assertEqual(output, "")
+            self.assertRegex(error, f"^sgpctl: {path}/sgpctl-....../{name}.control: the path of a socket has at most 107 "
+                             "bytes; set a shorter XDG_RUNTIME_DIR or TMPDIR, or name the node shorter\n$")
+            self.assertEqual(os.listdir(path), [])
 
     def test_json(self):
         output, error = self.launch("--json", "-n", "2", "--keep-going", "--", "sh", "-c", "exit $RANK", status=1)

@@ -448,6 +448,7 @@ print(done.returncode, b'"n0"' in done.stdout)
                 (["a name=x/y"], ":1: name=x/y: a name has letters"),
                 (["a address=b:7"], ":1: address=b:7: a host name, .* without a port"),
                 (["a address=::1"], ":1: address=::1: "),
+                (["a name=a", "b name=a.conf"], "node 'a.conf' would have a file of node 'a'; rename one of them"),
                 (["a address="], ":1: address=: ")):
             with self.subTest(lines=lines):
                 output, error = self.up(self.hosts(*lines), "--", "true", status=6)
