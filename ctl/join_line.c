@@ -140,8 +140,11 @@ static const char *object(void *context, const char *hash)
 
 static int shake(struct line *line, struct sgp_key *key)
 {
-    const struct sgp_cipher_settings settings = {
-        .key = key, .dials = true, .objection = object, .context = line};
+    const struct sgp_cipher_settings settings = {.key = key,
+        .dials = true,
+        .objection = object,
+        .context = line,
+        .plain = "it answers without TLS: no daemon that gives invitations is there"};
     struct sgp_error why = {0};
     int code = sgp_cipher_create(&settings, &line->cipher);
     if (code < 0)

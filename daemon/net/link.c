@@ -497,7 +497,8 @@ static void take_payload(struct link *link, size_t bytes)
 static void take_part_of_header(struct link *link)
 {
     struct sgp_error error = {0};
-    if (!link->greeted && sgp_wire_start_check(link->header_bytes, link->have, &error) < 0)
+    if (!link->greeted &&
+        sgp_wire_start_check(link->header_bytes, link->have, link->calls, &error) < 0)
         fail(link, SGP_E_FRAME, error.text);
     else if (link->have == SGP_WIRE_HEADER_BYTES)
         take_header(link);

@@ -111,6 +111,7 @@ struct link {
     double unit;                 /* the w of the sender's estimate in the payload announced last */
     int failure;                 /* code given to `failed` */
     uint64_t incarnation;        /* in the caller's hello; 0: it was dialled */
+    bool calls;                  /* the peer dialled, and not this node */
     struct link_held held;       /* of a peer that called */
     bool takes_rows;             /* the peer, of the fleet */
     struct sgp_fleet_link *rows; /* the exchange of rows; NULL: none */

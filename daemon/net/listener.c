@@ -283,6 +283,7 @@ static void on_connection(uv_stream_t *server, int status)
         return;
     }
     listener->accepts++;
+    link->calls = true;
     if (uv_accept(server, (uv_stream_t *)&link->tcp) < 0 || link_start(link) < 0) {
         link_close(link, NULL);
         return;

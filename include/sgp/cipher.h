@@ -34,6 +34,9 @@ struct sgp_cipher_settings {
      * call, or NULL for none. */
     const char *(*objection)(void *context, const char *hash);
     void *context;
+    /* The reason of a handshake that fails because the peer answers without TLS. NULL: that the
+     * topology files of both nodes differ. Borrowed as long as the cipher lives. */
+    const char *plain;
 };
 
 /* 0, -ENOMEM or SGP_E_STATE. */

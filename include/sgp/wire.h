@@ -51,9 +51,10 @@ void sgp_wire_chunk_header(
     uint32_t payload_bytes, uint32_t checksum, uint8_t ret_header[SGP_WIRE_HEADER_BYTES]);
 
 /* Whether bytes[0..count), the first of a connection, can begin a frame. count may have any value,
- * so that a stranger is recognised before 32 bytes have arrived. Returns 0, or SGP_E_FRAME with a
- * text that names the caller: an HTTP client, a TLS client, ... */
-int sgp_wire_start_check(const uint8_t *bytes, size_t count, struct sgp_error *error);
+ * so that a stranger is recognised before 32 bytes have arrived. Returns 0, or SGP_E_FRAME. If the
+ * peer calls, which means that it dialled, the text names the caller: an HTTP client, a TLS
+ * client, ... */
+int sgp_wire_start_check(const uint8_t *bytes, size_t count, bool calls, struct sgp_error *error);
 
 /* Decode a header. Returns 0; SGP_E_FRAME (not a frame of ours, damaged, or a limit exceeded);
  * SGP_E_VERSION: a sound header of another protocol version. In the last case *ret_header is filled

@@ -198,8 +198,11 @@ void sgp_cipher_feed(struct sgp_cipher *cipher, const void *bytes, size_t count)
 {
     sgp_assert(cipher->came_count == 0);
     if (!cipher->spoke && count > 0 && !is_record(*(const uint8_t *)bytes))
-        cipher->objection = "the peer answers without TLS, so its topology file says neither "
-                            "tls=offer nor tls=require; both nodes need the same file";
+        cipher->objection =
+            cipher->settings.plain != NULL
+                ? cipher->settings.plain
+                : "the peer answers without TLS, so its topology file says neither tls=offer nor "
+                  "tls=require; both nodes need the same file";
     cipher->spoke = cipher->spoke || count > 0;
     cipher->came = bytes;
     cipher->came_count = count;

@@ -82,10 +82,12 @@ static const char *stranger(const uint8_t *bytes, size_t count)
     return "a stranger";
 }
 
-int sgp_wire_start_check(const uint8_t *bytes, size_t count, struct sgp_error *error)
+int sgp_wire_start_check(const uint8_t *bytes, size_t count, bool calls, struct sgp_error *error)
 {
     if (memcmp(bytes, magic, count < sizeof magic ? count : sizeof magic) == 0)
         return 0;
+    if (!calls)
+        return sgp_fail(error, SGP_E_FRAME, "the peer sent bytes that are not a frame of sgpd");
     return sgp_fail(error, SGP_E_FRAME,
         "%s is calling: its first bytes are not a frame of sgpd; this port is for peers only",
         stranger(bytes, count));
@@ -118,7 +120,7 @@ static int check(
 int sgp_wire_header_decode(const uint8_t bytes[SGP_WIRE_HEADER_BYTES],
     struct sgp_wire_header *ret_header, struct sgp_error *error)
 {
-    int code = sgp_wire_start_check(bytes, SGP_WIRE_HEADER_BYTES, error);
+    int code = sgp_wire_start_check(bytes, SGP_WIRE_HEADER_BYTES, false, error);
     if (code < 0)
         return code;
     if (sgp_wire_checksum(bytes, CHECKSUM_AT) != get(bytes + CHECKSUM_AT, 4))

@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct sgp_error start = {0};
-    (void)sgp_wire_start_check(data, size, &start);
+    (void)sgp_wire_start_check(data, size, true, &start);
     sgp_assert((start.code == 0) == (start.text[0] == '\0'));
     while (size >= SGP_WIRE_HEADER_BYTES) {
         struct sgp_wire_header header;

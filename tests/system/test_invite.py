@@ -434,7 +434,7 @@ class Liars(Refusing):
         for says, text in (
                 (lambda liar: liar.send(peer.BEAT), "the inviter sent a message that is out of turn"),
                 (lambda liar: liar.send(peer.GOODBYE, 1, "\x1b]0;mine\x07\nsgpctl: n2 is pending"), "goodbye frame: field 'text'"),
-                (lambda liar: liar.send_bytes(bytes(range(256)) * 64), "its first bytes are not a frame of sgpd"),
+                (lambda liar: liar.send_bytes(bytes(range(256)) * 64), ": the peer sent bytes that are not a frame of sgpd"),
                 (lambda liar: liar.send_bytes(peer.frame(peer.JOINED, b"\x91" * 900)), "the body is not an array"),
                 (lambda liar: liar.send_bytes(peer.frame(peer.JOINED, bytes(1 << 20))), "a body of 1048576 bytes"),
                 (lambda liar: liar.send_bytes(peer.frame(peer.JOINED)), "a body of 0 bytes"),
@@ -464,7 +464,20 @@ class Plain(Fleet2):
     def test_a_fleet_without_keys_refuses_with_the_reason(self):
         self.assertIn("joining needs keys, and the topology file says tls=off", self.ctl("invite", "n2", index=0, status=1))
         invitation = "sgp1,phase0,n2,127.0.0.1:%d,%s,%s" % (self.node.listen, self.f.keys[0], "00" * 16)
-        self.assertIn("answers without TLS", self.join(invitation, status=1))
+        said = "sgpctl: 127.0.0.1:%d: it answers without TLS: no daemon that gives invitations is there"
+        self.assertEqual(self.join(invitation, status=1).splitlines()[0], said % self.node.listen)
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            def serve():
+                with listener.accept()[0] as client:
+                    client.recv(65536)
+                    client.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                    client.recv(65536)
+            thread = threading.Thread(target=serve)
+            thread.start()
+            self.addCleanup(thread.join)
+            port = listener.getsockname()[1]
+            other = invitation.replace(":%d," % self.node.listen, ":%d," % port)
+            self.assertEqual(self.join(other, status=1, suffix=".http").splitlines()[0], said % port)
         stranger = peer.Peer(self.node.listen)
         self.addCleanup(stranger.close)
         stranger.send(peer.JOIN, "phase0", "n2", "127.0.0.1:9", 1, "0" * 64, 0)

@@ -191,12 +191,26 @@ Test(wire_damage, strangers_are_recognised_before_a_header_is_whole)
             "%s is calling: its first bytes are not a frame of sgpd; this port is for peers only",
             strangers[i].who);
         cr_assert(eq(int,
-            sgp_wire_start_check((const uint8_t *)strangers[i].bytes, strangers[i].count, &error),
+            sgp_wire_start_check(
+                (const uint8_t *)strangers[i].bytes, strangers[i].count, true, &error),
             SGP_E_FRAME));
         cr_assert(eq(str, error.text, text));
     }
     for (size_t count = 0; count <= 5; count++)
-        cr_assert(zero(int, sgp_wire_start_check((const uint8_t *)"\x9dSGP\x01", count, NULL)));
+        cr_assert(
+            zero(int, sgp_wire_start_check((const uint8_t *)"\x9dSGP\x01", count, true, NULL)));
+}
+
+/* The side that dialled is called by nobody. */
+Test(wire_damage, who_answers_with_garbage_does_not_call)
+{
+    static const uint8_t garbage[SGP_WIRE_HEADER_BYTES] = "SSH-2.0-x";
+    struct sgp_wire_header header;
+    struct sgp_error first = {0}, whole = {0};
+    cr_assert(eq(int, sgp_wire_start_check(garbage, 4, false, &first), SGP_E_FRAME));
+    cr_assert(eq(int, sgp_wire_header_decode(garbage, &header, &whole), SGP_E_FRAME));
+    cr_assert(eq(str, first.text, "the peer sent bytes that are not a frame of sgpd"));
+    cr_assert(eq(str, whole.text, first.text));
 }
 
 Test(wire_damage, a_body_checksum_is_kept)
