@@ -197,9 +197,9 @@ double sgp_core_weight_most(const struct sgp_node *node);
 /* A number may exceed the last accepted one by so many shares that returned to the source. The gap
  * allows one share a millisecond for 34 years. */
 #define SGP_NUMBER_GAP_MAX ((uint64_t)1 << 40)
-/* Whether a share on this link may have this number. A source counts every share that it gives,
- * including those that return to it. */
-bool sgp_core_number_is_sound(const struct sgp_core_link *link, uint64_t number);
+/* Whether a share may have this number after `last`, the last known one of its link. A source
+ * counts every share that it gives, including those that return to it. */
+bool sgp_core_number_is_sound(uint64_t last, uint64_t number);
 
 /* facts.c: the node */
 enum sgp_node_state sgp_core_state(const struct sgp_node *node); /* also PAUSED */

@@ -674,8 +674,7 @@ bool sgp_core_folds(const struct sgp_node *node)
 
 /* ---- numbers of shares ---- */
 
-bool sgp_core_number_is_sound(const struct sgp_core_link *link, uint64_t number)
+bool sgp_core_number_is_sound(uint64_t last, uint64_t number)
 {
-    return number > link->memory.accepted && number <= SGP_NUMBER_MAX &&
-           number - link->memory.accepted <= SGP_NUMBER_GAP_MAX;
+    return number > last && number <= SGP_NUMBER_MAX && number - last <= SGP_NUMBER_GAP_MAX;
 }

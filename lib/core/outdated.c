@@ -62,7 +62,7 @@ void sgp_core_know_source(
     if (!first || !link->memory.recorded || !ours || hello->acknowledged <= link->memory.accepted)
         return;
     sgp_core_find_outdated(node, link); /* shares that were accepted never arrive again */
-    if (!sgp_core_number_is_sound(link, hello->acknowledged))
+    if (!sgp_core_number_is_sound(link->memory.accepted, hello->acknowledged))
         return;
     link->memory.accepted = hello->acknowledged; /* or the source would forget these shares */
     node->unrecorded = true;
@@ -75,7 +75,8 @@ bool sgp_core_know_target(struct sgp_node *node, struct sgp_core_link *link, uin
     bool first = !link->memory.met;
     link->memory.met = true;
     bool beyond = accepted > link->memory.number;
-    bool possible = accepted <= SGP_NUMBER_MAX && (first || link->memory.recorded);
+    bool possible =
+        sgp_core_number_is_sound(link->memory.number, accepted) && (first || link->memory.recorded);
     if (beyond && !possible)
         return false;
     link->memory.acknowledged = accepted;

@@ -42,8 +42,8 @@ static bool share_is_sound(
         share->slice.first <= node->config.parameters - share->slice.count && is_shorter(share) &&
         (empty ? share->payload_bytes == 0
                : sgp_coding_may_have(share->coding, share->slice.count, share->payload_bytes));
-    return amount && slice && sgp_core_number_is_sound(link, share->number) && share->round >= 0 &&
-           share->round <= link->pulse.round;
+    return amount && slice && sgp_core_number_is_sound(link->memory.accepted, share->number) &&
+           share->round >= 0 && share->round <= link->pulse.round;
 }
 
 /* Whether this node's role in the share's round excludes such a share. */

@@ -175,6 +175,30 @@ Test(outdated, a_target_takes_the_number_that_its_source_knows)
     }
 }
 
+/* The source would give its next shares beyond all numbers, and no target would take them. */
+Test(outdated, a_source_takes_no_number_that_no_target_can_have_seen)
+{
+    const uint64_t beyond = 3 + SGP_NUMBER_GAP_MAX;
+    const struct {
+        uint64_t accepted, number;
+        bool refused;
+    } cases[] = {{3, 3, false}, {9, 9, false}, {beyond, beyond, false}, {beyond + 1, 3, true},
+        {SGP_NUMBER_MAX, 3, true}, {UINT64_MAX, 3, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct desk desk;
+        struct sgp_peer_status peer;
+        open_restored(&desk);
+        greet_out(&desk, 1, pulse_at(20, SGP_ROUND_NONE), 88, cases[i].accepted);
+        const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
+        cr_assert(eq(int, end != NULL, cases[i].refused), "%zu", i);
+        cr_assert(end == NULL || end->hang_up.reason == SGP_REASON_RANGE, "%zu", i);
+        sgp_node_link_status(desk.node, 0, &peer);
+        cr_assert(eq(u64, peer.last_number, cases[i].number), "%zu", i);
+        cr_assert(eq(dbl, status_of(&desk).unknown, cases[i].number > 3 ? 2 : 0), "%zu", i);
+        close_desk(&desk);
+    }
+}
+
 Test(outdated, what_is_unknown_adds_up_once_a_process)
 {
     struct desk desk;
