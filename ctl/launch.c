@@ -14,11 +14,7 @@ static const struct ctl_option options[OPTION_COUNT + 1] = {
     [TOPOLOGY] = {"--topology", .value = "FAMILY|FILE",
         .summary = "who gives to whom: a family of sgpctl topology generate, or a DOT file, which "
                    "says how many nodes there are (base)"},
-    [ALGORITHM] = {"--algorithm", .value = "NAME",
-        .summary = "how nodes train together: [train] algorithm (sgp)"},
-    [SEED] = {"--seed", .value = "S", .summary = "of the fleet: [train] seed (1)"},
-    [SET] = {"--set", .value = "SECTION.KEY=VALUE",
-        .summary = "any key of sgpd.conf(5), for all daemons", .repeats = true},
+    LAUNCH_KEY_OPTIONS,
     [KEEP] = {"--keep", .value = "DIRECTORY",
         .summary = "where the daemons' files are, and stay: models, checkpoints, logs; a later "
                    "launch with it goes on from there"},

@@ -296,6 +296,14 @@ enum ctl_exit launch_run(struct ctl *ctl, struct launch_plan *plan,
 
 /* ---- launch_options.c ---- */
 
+/* Rows of options that are keys of the configurations, for a table with these indexes. */
+#define LAUNCH_KEY_OPTIONS                                                                         \
+    [ALGORITHM] = {"--algorithm", .value = "NAME",                                                 \
+        .summary = "how nodes train together: [train] algorithm (sgp)"},                           \
+    [SEED] = {"--seed", .value = "S", .summary = "of the fleet: [train] seed (1)"},                \
+    [SET] = {"--set", .value = "SECTION.KEY=VALUE",                                                \
+        .summary = "any key of sgpd.conf(5), for all daemons", .repeats = true}
+
 /* Each --set of the command line. */
 enum ctl_exit launch_take_settings(
     struct ctl *ctl, int argc, char **argv, struct launch_plan *plan);

@@ -24,11 +24,7 @@ static const struct ctl_option options[OPTION_COUNT + 1] = {
     [TOPOLOGY] = {"--topology", .value = "FAMILY|FILE",
         .summary = "who gives to whom: a family of sgpctl topology generate, or a DOT file with as "
                    "many nodes as there are slots, in this order (base)"},
-    [ALGORITHM] = {"--algorithm", .value = "NAME",
-        .summary = "how nodes train together: [train] algorithm (sgp)"},
-    [SEED] = {"--seed", .value = "S", .summary = "of the fleet: [train] seed (1)"},
-    [SET] = {"--set", .value = "SECTION.KEY=VALUE",
-        .summary = "any key of sgpd.conf(5), for all daemons", .repeats = true},
+    LAUNCH_KEY_OPTIONS,
     [KEEP] = {"--keep", .value = "DIRECTORY",
         .summary = "where the daemons' files are on each host, and stay; a later run with it goes "
                    "on from there"},
