@@ -5,7 +5,7 @@
  *
  *     fleet_rows NODES [AUTHORS]     one line of the table; only the first AUTHORS nodes publish
  */
-#include "../tests/unit/fleet/test_fleet_net.h"
+#include "../tests/unit/fleet/fleet_net.h"
 
 #include <inttypes.h>
 

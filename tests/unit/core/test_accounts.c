@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an heir answers for: accounts that are handed over, kept, asked about and settled. */
-#include "test_core_desk.h"
+#include "core_desk.h"
 
 /* ---- the heir ---- */
 

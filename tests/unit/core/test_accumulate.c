@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What one that leaves accumulates before it goes, and how long. */
-#include "test_leave_desk.h"
+#include "leave_desk.h"
 
 /* n0 has given half of its mass in round 0, wants to leave, and gets `weight` of n1 and of n2 each time;
  * they will give again in round `next`. */

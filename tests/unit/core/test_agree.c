@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The end: neighbours tell sketches of their estimates, and mix on until these agree. */
-#include "test_core_desk.h"
+#include "core_desk.h"
 
 #include "core/core.h"
 #include "sgp/generate.h"

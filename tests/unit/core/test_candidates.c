@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A joining node that compares estimates: from how many sources it takes one, and for how long it waits for more. */
-#include "test_core_desk.h"
+#include "core_desk.h"
 
 #define SOURCES 4u
 

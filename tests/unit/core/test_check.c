@@ -4,7 +4,7 @@
 
 #include <signal.h>
 
-#include "test_core_desk.h"
+#include "core_desk.h"
 
 static void expect_flaw(const struct desk *desk, const char *rule)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The form of what a node gives, and of what it takes: which peers get coded shares, in which rounds, and what returns. */
-#include "test_core_desk.h"
+#include "core_desk.h"
 
 #define CODED sgp_coding_bytes_most(SGP_CODING_FP16, PARAMETERS)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Epochs where the topology file has no exact cycle: whose word begins the node again, and how often. */
-#include "test_core_desk.h"
+#include "core_desk.h"
 
 /* A neighbour's pulse with an epoch, as one with this file says it. */
 static struct sgp_pulse pulse_of(const struct desk *desk, sgp_round round, uint64_t number)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A share that is added to x while it comes: when it may be, what waits for it, and what ends it. */
-#include "test_core_desk.h"
+#include "core_desk.h"
 
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Greetings by hand: who is refused and why, what only warns, and whose word on the end counts. */
-#include "test_core_desk.h"
+#include "core_desk.h"
 
 Test(greeting, another_model_is_refused_by_name)
 {

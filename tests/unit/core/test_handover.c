@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What goes to an heir before the bequest: every account once, whatever happens meanwhile. */
-#include "test_leave_desk.h"
+#include "leave_desk.h"
 
 static void tell(struct desk *desk, uint32_t leaver, struct sgp_bequeath item)
 {

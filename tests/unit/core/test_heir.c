@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an heir does with mass that is not its own, by hand. */
-#include "test_leave_desk.h"
+#include "leave_desk.h"
 
 static void inherit(struct desk *desk, double weight, double members)
 {

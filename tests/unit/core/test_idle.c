@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A node at rest, paused or finished: how seldom it wakes up, and how seldom others wake it. */
-#include "test_core_desk.h"
+#include "core_desk.h"
 
 static struct sgp_pulse pulse_in(enum sgp_node_state state)
 {

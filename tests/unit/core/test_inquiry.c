@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Questions about what is owed to those who cannot be reached: which answer settles what. */
-#include "test_core_desk.h"
+#include "core_desk.h"
 
 /* n0 has given its share 1 to n1 and n2, both of which are gone before they acknowledged it; n2 first. */
 static void owe_both(struct desk *desk)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Joining by hand: a new node, and a fleet that is under way or over. */
-#include "test_core_desk.h"
+#include "core_desk.h"
 
 /* Its own first parameters, mixed into a model that has trained, would set the fleet back. */
 Test(join, a_new_node_takes_the_model_and_the_round_of_a_fleet_under_way)

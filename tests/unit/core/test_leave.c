@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Leaving for good by hand: what the leaver says, to whom it gives, and what comes back. */
-#include "test_leave_desk.h"
+#include "leave_desk.h"
 
 Test(leave, all_mass_goes_to_one_heir_and_then_the_node_is_gone)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes that train on the same rows, or at unlike learning rates: what shares tell of that, and when it is noted. */
-#include "test_core_desk.h"
+#include "core_desk.h"
 
 struct training {
     uint64_t update;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Links by hand: a new connection beside an old one, who is dialled when, and what ends a connection. */
-#include "test_core_desk.h"
+#include "core_desk.h"
 
 /* Of a connection that stands, however loudly others greet in its name. */
 static void assert_stands(struct desk *desk, uint64_t connection)

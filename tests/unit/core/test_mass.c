@@ -4,7 +4,7 @@
 #include "core/check.h"
 
 #include "sgp/generate.h"
-#include "test_core_desk.h"
+#include "core_desk.h"
 
 struct balances {
     double weight, held, owed, debt, due;

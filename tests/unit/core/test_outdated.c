@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the two ends of a link remember of each other: incarnations that come and go, and a record that is older
  * than what the neighbours have seen. */
-#include "test_core_desk.h"
+#include "core_desk.h"
 
 #include "sgp/generate.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gifts by hand: whom a node that chooses for itself gives to, what it answers, and in which order. */
-#include "test_core_desk.h"
+#include "core_desk.h"
 
 /* n0 in the middle of n1, n2 and n3; every edge has its reverse. */
 static void open_star(struct desk *desk, const char *method, sgp_round rounds)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owners of parts, message by message: what a worker says to each, whom it asks and passes over, and what is not taken for a
  * part that it is not. */
-#include "test_core_desk.h"
+#include "core_desk.h"
 
 #define HALF (PARAMETERS / 2)
 

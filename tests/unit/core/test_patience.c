@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Patience: how long one that is heard may keep a node waiting, by a payload, a round, or a word withheld. */
-#include "test_core_desk.h"
+#include "core_desk.h"
 
 /* ---- payloads ---- */
 

@@ -3,7 +3,7 @@
  * which shares can return to the bit. */
 #include "sgp/restart.h"
 
-#include "test_core_desk.h"
+#include "core_desk.h"
 
 struct case_of {
     struct sgp_record_link links[3];

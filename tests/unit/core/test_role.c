@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which role a node has: by its topology file, its round within a prelude that averages exactly, and its weight where there
  * is a token. */
-#include "test_core_desk.h"
+#include "core_desk.h"
 
 #include "sgp/generate.h"
 

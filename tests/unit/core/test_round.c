@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rounds by hand: alone, diverging, at their own pace, stopped early, and the end. */
-#include "test_core_desk.h"
+#include "core_desk.h"
 
 Test(round, a_node_alone_trains_and_finishes)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shares by hand: given, taken, damaged, settled after a break; buffers and credits, and in which order. */
-#include "test_core_desk.h"
+#include "core_desk.h"
 
 Test(share, a_round_of_two)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Silence by hand: when a peer is absent, and who rests and is not waited for. */
-#include "test_core_desk.h"
+#include "core_desk.h"
 
 Test(silence, a_target_that_refuses_us_is_not_waited_for)
 {

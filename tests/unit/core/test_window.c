@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two shares under way on one link, as an exact cycle has them: credits that come early, and what becomes of both. */
-#include "test_window_desk.h"
+#include "window_desk.h"
 
 static void open_direct(struct desk *desk)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Exact cycles whose rounds overlap: the order in which shares are added, and buffers when some come late. */
-#include "test_window_desk.h"
+#include "window_desk.h"
 
 /* ---- of two pieces: rounds that wait for what their next one touches ---- */
 

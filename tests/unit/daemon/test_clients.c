@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Clients of the control server that send rubbish, too much or nothing, leave early or come in crowds; and the socket
  * itself. */
-#include "test_control_fake.h"
+#include "control_fake.h"
 
 Test(clients, random_bytes_and_large_headers)
 {

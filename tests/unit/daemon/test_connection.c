@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Connections as the daemon has them: what a link makes of a peer that answers too early, and what the
  * gossip port does while there is no memory. The peer is the other end of a socket. */
-#include "test_connection_link.h"
+#include "connection_link.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

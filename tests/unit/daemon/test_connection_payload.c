@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Payloads however the kernel cuts them: plain, coded, damaged, and folded while they arrive. */
-#include "test_connection_link.h"
+#include "connection_link.h"
 
 #include <math.h>
 

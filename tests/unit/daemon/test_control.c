@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the control server answers: every endpoint, every order, and who may give it. */
-#include "test_control_fake.h"
+#include "control_fake.h"
 
 static void expect_null(const json_t *object, const char *key)
 {

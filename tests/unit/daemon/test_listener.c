@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The port: callers without memory for them, callers that ask for bulletins, and many callers at once. */
-#include "test_connection_link.h"
+#include "connection_link.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a configuration to a node ready to start: the figures, and every refusal word for word. Files
  * are written into a directory of the test's own. */
-#include "test_prepare_place.h"
+#include "prepare_place.h"
 
 #include <errno.h>
 

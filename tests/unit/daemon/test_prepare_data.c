@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows, columns, classes and targets of a configuration: what is prepared, and every refusal word for word. */
-#include "test_prepare_place.h"
+#include "prepare_place.h"
 
 #include <errno.h>
 

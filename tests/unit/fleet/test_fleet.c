@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rows of a fleet: their text, which of two counts, how old they are, and rows that are refused. */
-#include "test_fleet_net.h"
+#include "fleet_net.h"
 
 #include <criterion/criterion.h>
 #include <assertions.h>

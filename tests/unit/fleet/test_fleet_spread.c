@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How rows spread over many nodes, in virtual time: how soon, in how many bytes, and over a cut. */
-#include "test_fleet_net.h"
+#include "fleet_net.h"
 
 #include <criterion/criterion.h>
 #include <assertions.h>

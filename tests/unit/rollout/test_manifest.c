@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Manifests as text, and who must have signed them. */
-#include "test_rollout_keys.h"
+#include "rollout_keys.h"
 
 #include <assertions.h>
 

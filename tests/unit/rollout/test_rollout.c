@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rollouts of one node, and of twelve with faults. */
-#include "test_rollout_net.h"
+#include "rollout_net.h"
 
 #include <assertions.h>
 

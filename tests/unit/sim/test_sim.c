@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The simulator itself: equal seeds repeat, faults keep every share exactly once, the network behaves
  * as one, and the checkers see what they are there for. */
-#include "test_sim_fleet.h"
+#include "sim_fleet.h"
 
 #include "core/core.h"
 #include "sim/world.h"

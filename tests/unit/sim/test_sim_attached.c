@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a trainer outside the daemon asks of the rounds: one beginning for all, and an end that each node says. */
-#include "test_sim_fleet.h"
+#include "sim_fleet.h"
 
 #include <criterion/criterion.h>
 #include <assertions.h>

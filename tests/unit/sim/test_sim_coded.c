@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gossip whose shares are coded: fewer bytes while nodes train, and then as near one another as plain gossip comes. */
-#include "test_sim_wide.h"
+#include "sim_wide.h"
 
 static const struct sgp_edge irregular[] = {{0, 1, -1}, {0, 2, -1}, {0, 3, -1}, {1, 2, -1},
     {2, 3, -1}, {2, 4, -1}, {3, 4, -1}, {3, 5, -1}, {4, 5, -1}, {5, 0, -1}};

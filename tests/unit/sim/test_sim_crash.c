@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Processes that are killed and begin again, under the simulator's checkers: no weight is lost while
  * the record survives, and a fleet trains on whatever happens to it. */
-#include "test_sim_fleet.h"
+#include "sim_fleet.h"
 
 #include "sim/world.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Exact cycles in the simulator, which checks at the end of each that everybody holds the mean of what all entered it
  * with: as synchronous training. Under faults, orders and other files: test_sim_cycle_faults.c. */
-#include "test_sim_cycle.h"
+#include "sim_cycle.h"
 
 #include "core/core.h"
 #include "sim/world.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Exact cycles whose shares are coded: what coding leaves out stays at its source, whatever happens. After each job the simulator
  * holds the change of x against what the job is, in double precision; at the end of training a plain cycle makes all equal. */
-#include "test_sim_cycle.h"
-#include "test_sim_kills.h"
-#include "test_sim_wide.h"
+#include "sim_cycle.h"
+#include "sim_kills.h"
+#include "sim_wide.h"
 
 static const struct schedule coded[] = {{"all-reduce-direct", 4}, {"all-reduce-ring", 4},
     {"all-reduce-halving", 4}, {"all-reduce-tree", 4}, {"all-reduce-hubs", 4, 2}};

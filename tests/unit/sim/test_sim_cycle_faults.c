@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Exact cycles in the simulator under faults, orders and other files: whatever happens, a cycle that ends is the mean of what all
  * entered it with, or none has happened. */
-#include "test_sim_cycle.h"
-#include "test_sim_kills.h"
+#include "sim_cycle.h"
+#include "sim_kills.h"
 
 #include "core/core.h"
 

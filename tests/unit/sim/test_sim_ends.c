@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ends of fleets in which one node has missed a reload: its file has other cycles than all the others' files, and stays so.
  * Every pair of families that a method takes is tried, with 16 nodes. */
-#include "test_sim_fleet.h"
+#include "sim_fleet.h"
 
 #include "core/core.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each fault of the simulator by itself: that it does what it says, that what must survive it does, and
  * that it ends. */
-#include "test_sim_fleet.h"
+#include "sim_fleet.h"
 
 #include "sim/world.h"
 

@@ -2,7 +2,7 @@
 /* The figures that Stochastic Gradient Push is known by, on the real core in virtual time: the
  * irregular digraph with its ablations, exact averaging, and the fleet that a partition must not
  * starve. The numbers were computed independently, with rational arithmetic or a plain script. */
-#include "test_sim_fleet.h"
+#include "sim_fleet.h"
 
 #include "sgp/topology.h"
 

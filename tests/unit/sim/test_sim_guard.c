@@ -6,7 +6,7 @@
 #include "sgp/random.h"
 #include "sgp/sim.h"
 
-#include "test_sim_fleet.h"
+#include "sim_fleet.h"
 
 #define NODES 8u
 #define FEATURES 16u

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes that leave for good, in virtual time and among faults: their mass is somewhere at any moment,
  * and in the end the total weight is the number of those who stayed. */
-#include "test_sim_fleet.h"
+#include "sim_fleet.h"
 
 static double surplus_of(const struct fleet *fleet)
 {

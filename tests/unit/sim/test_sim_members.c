@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owners that train, in the simulator: as if relays owned, within a machine at no cost and from it over one network card, and what
  * the death of a machine does. */
-#include "test_sim_fleet.h"
+#include "sim_fleet.h"
 
 #include "sgp/method.h"
 #include "sgp/wire.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The other waiting policies, on the real core in virtual time: what each waits for, what each costs,
  * and the figures that tell them apart. */
-#include "test_sim_fleet.h"
+#include "sim_fleet.h"
 
 /* ---- publishing before or after the step ---- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owners in the simulator, which checks after every event who came in time, that these alone are added, and that it is
  * their mean: backup workers by exact numbers, and what faults do. */
-#include "test_sim_fleet.h"
+#include "sim_fleet.h"
 
 #include "sgp/method.h"
 

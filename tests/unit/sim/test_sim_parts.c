@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owners of parts in the simulator, which checks after every event each owner's steps, that every copy of a label of a part is
  * one, and how stale an update is: as one owner to the bit, by the same time, and what faults do. */
-#include "test_sim_fleet.h"
+#include "sim_fleet.h"
 
 #include "sgp/method.h"
 

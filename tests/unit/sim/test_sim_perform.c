@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How the simulator performs the jobs of a core: as the daemon does, by one performer (sgp/perform.h). A trainer
  * that is watched tells what is asked of it. */
-#include "test_sim_fleet.h"
+#include "sim_fleet.h"
 
 #include "sgp/kernels.h"
 #include "sim/world.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Topology files that change while a fleet trains: the simulator's checkers count the mass after every
  * event, whatever the order in which nodes reload. */
-#include "test_sim_fleet.h"
+#include "sim_fleet.h"
 
 #include "sim/world.h"
 

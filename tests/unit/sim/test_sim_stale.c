@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An owner at its own pace in the simulator, which checks after every event how stale an update is and what is made of
  * it: a slow reference of the whole run beside it, bounded staleness, and what faults do. */
-#include "test_sim_fleet.h"
+#include "sim_fleet.h"
 
 #include "sgp/method.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owning as a token in the simulator, which adds the token up beside it and sees that there is one: whose updates are used
  * when, the end on one model, deaths of whoever has it, and a token that is lost and made anew. */
-#include "test_sim_fleet.h"
+#include "sim_fleet.h"
 
 #include "sgp/method.h"
 

@@ -2,7 +2,7 @@
 /* A member that names another weight in its shares than it has: what becomes of the fleet's total, while it lies and afterwards. */
 #include "core/core.h"
 #include "sim/world.h"
-#include "test_sim_fleet.h"
+#include "sim_fleet.h"
 
 #define NODES 4
 

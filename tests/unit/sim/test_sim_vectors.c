@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the beginning and the end of a run cost: how many vectors of parameters the fleet sends
  * in all, by counting the bytes that enter the network. */
-#include "test_sim_fleet.h"
+#include "sim_fleet.h"
 
 #include "sgp/wire.h"
 

@@ -3,7 +3,7 @@
  * real cores in the simulator. Words travel between running nodes as in daemon/node/facts.c, late
  * and in any order. A killed node keeps what best.json would hold, and nothing else; one of them not
  * even that. At the end all nodes must have stopped at one round and keep one label. */
-#include "test_sim_fleet.h"
+#include "sim_fleet.h"
 
 #include "sgp/best.h"
 #include "sgp/random.h"

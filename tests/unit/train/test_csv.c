@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CSV: its fields and numbers, and one clear line for each error of syntax. */
-#include "test_csv_rows.h"
+#include "csv_rows.h"
 
 #include "sgp/random.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables of CSV: what the rows become, by their labels and by a scaling, and one clear line for each value
  * that is refused. */
-#include "test_csv_rows.h"
+#include "csv_rows.h"
 
 struct blocks {
     uint32_t count;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rows of a node: read, cut into shards and held out; and options that do not go together. */
-#include "test_csv_rows.h"
+#include "csv_rows.h"
 
 #include <stdlib.h>
 #include <unistd.h>

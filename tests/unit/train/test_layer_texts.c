@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The words of layers: what is read and refused, shapes, and the names of tensors. */
-#include "test_layers.h"
+#include "layers.h"
 
 #define PARAMETERS_MAX 2000
 

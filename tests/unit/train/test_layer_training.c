@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layers in a learner: a run that is interrupted, evaluation, weight decay, and running statistics. */
-#include "test_layers.h"
+#include "layers.h"
 
 #define ROWS 40
 #define SIDE 6

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every kind of layer: its words, its shapes, and its passes against slow ones in float64. */
-#include "test_layers.h"
+#include "layers.h"
 
 /* ---- passes ---- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The built-in trainer: against a slow float64 reference, over epochs, when it diverges, and without
  * a single allocation once it exists. */
-#include "test_learner_rows.h"
+#include "learner_rows.h"
 
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A learner that goes on from its position or its checkpoint, under every rule of steps, to the bit. */
-#include "test_learner_rows.h"
+#include "learner_rows.h"
 
 #include <stdio.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Several labels, scaled numbers, and the truths and settings that a learner refuses. */
-#include "test_learner_rows.h"
+#include "learner_rows.h"
 
 static void refuse(const struct sgp_learner_settings *settings, int code, const char *text)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Local layers: their names, where their parameters lie, and a learner that trains them beside x. */
-#include "test_learner_rows.h"
+#include "learner_rows.h"
 
 #define LAYERS "dense 8, norm batch tanh, dense 4 tanh, dropout 0.1, dense 3"
 

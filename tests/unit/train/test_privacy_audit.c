@@ -2,7 +2,7 @@
 /* An audit of private steps in one run (Steinke, Nasr, Jagielski 2023): each of many canary rows is put in by a fair coin, and an
  * auditor guesses which from what the steps tell. So many right guesses bound epsilon from below, with 95%. The bound of the
  * learner is below what its account claims. Bugs are planted by settings that are not those of the claim, and are refuted. */
-#include "test_learner_rows.h"
+#include "learner_rows.h"
 
 #include "sgp/privacy.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Private steps: sums of clipped gradients beside those of single rows, and checks of what the account assumes. The checks run
  * on the learner and on a plain node of this file, in which a bug can be planted: each bug fails a check. */
-#include "test_learner_rows.h"
+#include "learner_rows.h"
 
 #include "sgp/noise.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scaling files: computed, written, read back, and one clear line for each that is wrong. */
-#include "test_csv_rows.h"
+#include "csv_rows.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages as frames: every message there and back, and the range of each field. */
-#include "test_wire_samples.h"
+#include "wire_samples.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Damaged, cut and forged frames, and headers of strangers: nothing of them is let in. */
-#include "test_wire_samples.h"
+#include "wire_samples.h"
 
 #include <stdio.h>
 #include <stdlib.h>

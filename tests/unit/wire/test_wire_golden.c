@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The bytes of frames as they are written down: what two versions agree on. */
-#include "test_wire_samples.h"
+#include "wire_samples.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fleets on files of exact cycles, for the suites that try them in the simulator. */
-#ifndef TEST_SIM_CYCLE_H
-#define TEST_SIM_CYCLE_H
+#ifndef SIM_CYCLE_H
+#define SIM_CYCLE_H
 
-#include "test_sim_fleet.h"
+#include "sim_fleet.h"
 
 #include "sgp/random.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the suites about leaving share: n0 with two neighbours, on its way out. */
-#ifndef TEST_LEAVE_DESK_H
-#define TEST_LEAVE_DESK_H
+#ifndef LEAVE_DESK_H
+#define LEAVE_DESK_H
 
-#include "test_core_desk.h"
+#include "core_desk.h"
 
 /* n0 has ended round 0 and is on its way out; n1 is the heir that it promises its mass to. */
 static __attribute__((unused)) void leave_in_round_one(struct desk *desk)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fleets whose vectors have many values, for suites of coded shares. */
-#ifndef TEST_SIM_WIDE_H
-#define TEST_SIM_WIDE_H
+#ifndef SIM_WIDE_H
+#define SIM_WIDE_H
 
-#include "test_sim_fleet.h"
+#include "sim_fleet.h"
 
 #define WIDE_PARTS 4u /* each of whole blocks */
 #define WIDE (WIDE_PARTS * SGP_PART_BLOCKED_LEAST + 100)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keys for tests of rollouts: a signature is the hash of the key's name and of the signed bytes. So
  * a wrong one is refused as that of a real key is, and the tests need no cryptography. */
-#ifndef TEST_ROLLOUT_KEYS_H
-#define TEST_ROLLOUT_KEYS_H
+#ifndef ROLLOUT_KEYS_H
+#define ROLLOUT_KEYS_H
 
 #include "sgp/rollout.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the simulator's suites share: scalar objectives, topologies from a list of edges, and a record
  * of what every node left its last rounds with. Plain functions, one fleet a test. */
-#ifndef TEST_SIM_FLEET_H
-#define TEST_SIM_FLEET_H
+#ifndef SIM_FLEET_H
+#define SIM_FLEET_H
 
 #include "sgp/generate.h"
 #include "sgp/method.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A link over a socket pair, whose other end is the test, and what the link tells of messages and payloads. */
-#ifndef TEST_CONNECTION_LINK_H
-#define TEST_CONNECTION_LINK_H
+#ifndef CONNECTION_LINK_H
+#define CONNECTION_LINK_H
 
 #include "net/listener.h"
 

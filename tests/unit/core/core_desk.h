@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the core's suites share: one real node whose peers are played by the test. Plain functions, one
  * desk a test. */
-#ifndef TEST_CORE_DESK_H
-#define TEST_CORE_DESK_H
+#ifndef CORE_DESK_H
+#define CORE_DESK_H
 
 #include <criterion/criterion.h>
 #include <assertions.h>

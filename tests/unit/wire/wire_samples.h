@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A sample of each message, with fields at their limits, and what encodes, decodes and compares it. */
-#ifndef TEST_WIRE_SAMPLES_H
-#define TEST_WIRE_SAMPLES_H
+#ifndef WIRE_SAMPLES_H
+#define WIRE_SAMPLES_H
 
 #include "sgp/random.h"
 #include "sgp/wire.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kills and stops by a seed, for fleets of exact cycles. */
-#ifndef TEST_SIM_KILLS_H
-#define TEST_SIM_KILLS_H
+#ifndef SIM_KILLS_H
+#define SIM_KILLS_H
 
-#include "test_sim_fleet.h"
+#include "sim_fleet.h"
 
 #include "sgp/random.h"
 #include "sim/world.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A learner and rows around a few centres, for the tests of learners. */
-#ifndef TEST_LEARNER_ROWS_H
-#define TEST_LEARNER_ROWS_H
+#ifndef LEARNER_ROWS_H
+#define LEARNER_ROWS_H
 
 #include "reference_model.h"
 #include "sgp/buffer.h"

@@ -2,8 +2,8 @@
 /* What the suites of the control server share: the server over a real Unix socket, in one thread, where a client
  * that does not block takes turns with the loop. The daemon behind it is a fake whose jobs end at the loop's next turn,
  * or when told. Plain functions, one fixture a test. */
-#ifndef TEST_CONTROL_FAKE_H
-#define TEST_CONTROL_FAKE_H
+#ifndef CONTROL_FAKE_H
+#define CONTROL_FAKE_H
 
 #include "control/http.h"
 

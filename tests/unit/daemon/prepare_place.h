@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A directory of the test's own with a topology, rows and a configuration, and what `prepare` makes of them. */
-#ifndef TEST_PREPARE_PLACE_H
-#define TEST_PREPARE_PLACE_H
+#ifndef PREPARE_PLACE_H
+#define PREPARE_PLACE_H
 
 #include "train/names.h"
 #include "setup/prepare.h"

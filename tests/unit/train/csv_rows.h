@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables and scaling files that are texts of a test: what their rows become, or the line that refuses
  * them. */
-#ifndef TEST_CSV_ROWS_H
-#define TEST_CSV_ROWS_H
+#ifndef CSV_ROWS_H
+#define CSV_ROWS_H
 
 #include "train/csv.h"
 #include "train/scaling.h"

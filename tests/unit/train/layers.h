@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A model that a text describes, for the tests of layers. */
-#ifndef TEST_LAYERS_H
-#define TEST_LAYERS_H
+#ifndef LAYERS_H
+#define LAYERS_H
 
 #include "reference_layers.h"
 #include "sgp/learner.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes that exchange rows over links of a given delay, in virtual time: the stores of lib/fleet,
  * and messages in the bytes of lib/wire. For tests, and for bench/fleet_rows.c. */
-#ifndef TEST_FLEET_NET_H
-#define TEST_FLEET_NET_H
+#ifndef FLEET_NET_H
+#define FLEET_NET_H
 
 #include "sgp/fleet.h"
 #include "sgp/random.h"

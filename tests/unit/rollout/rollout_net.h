@@ -4,10 +4,10 @@
  * decide and what they store, and the network is cut.
  *
  * A file is the names of its nodes, a letter each. After `!` it names nodes that cannot use it. */
-#ifndef TEST_ROLLOUT_NET_H
-#define TEST_ROLLOUT_NET_H
+#ifndef ROLLOUT_NET_H
+#define ROLLOUT_NET_H
 
-#include "test_rollout_keys.h"
+#include "rollout_keys.h"
 
 #include "sgp/random.h"
 

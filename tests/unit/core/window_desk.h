@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A node in an exact cycle of two rounds, and what its neighbours give it. */
-#ifndef TEST_WINDOW_DESK_H
-#define TEST_WINDOW_DESK_H
+#ifndef WINDOW_DESK_H
+#define WINDOW_DESK_H
 
-#include "test_core_desk.h"
+#include "core_desk.h"
 
 #include "sgp/generate.h"
 
