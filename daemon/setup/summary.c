@@ -189,8 +189,6 @@ static void print_best(FILE *stream, const struct prepared *p)
     (void)fprintf(stream, "\n");
 }
 
-/* Steps of --tune normalise by each batch, and the tuned model by running statistics. Those of a
- * shared layer are of the fleet's rows, and --tune leaves them as they are. */
 static void print_local(FILE *stream, const struct prepared *p)
 {
     char local[SGP_MODEL_LOCAL_BYTES];
@@ -199,18 +197,6 @@ static void print_local(FILE *stream, const struct prepared *p)
     sgp_model_local_text(&p->model, local);
     (void)fprintf(stream, "local      %s: %" PRIu64 " parameters, which stay on this node\n", local,
         p->model.local_parameters);
-    for (uint32_t l = 0; l < p->model.layer_count; l++)
-        if (p->model.layers[l].batch && !p->model.layers[l].local) {
-            (void)fprintf(stream,
-                "           --tune would fit them to the statistics of its batches, and layers.%u, "
-                "a "
-                "shared\n"
-                "           norm batch, keeps those of the fleet; let norm be local too, or take "
-                "norm "
-                "layer\n",
-                l);
-            return;
-        }
 }
 
 void prepared_print(FILE *stream, const struct prepared *p)

@@ -30,6 +30,7 @@ struct sgp_pass {
     float *kept;         /* the layer's own `kept` floats, from forward to backward and settle */
     float *scratch;      /* `scratch` floats until the call returns */
     bool training;       /* read by dropout and norm batch */
+    bool frozen;         /* statistics stay as they are; read by norm batch in training */
     uint64_t chance;     /* random number that differs by layer, step and node */
 
     /* backward only */

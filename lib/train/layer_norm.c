@@ -215,7 +215,13 @@ static void measure(const struct sgp_pass *pass, const struct slabs *slabs, size
         inverses[g] = isnan(variances[g]) ? NAN : inverse_of(variances[g]);
 }
 
-/* Use the running statistics instead of the batch's. */
+/* Whether the running statistics take the place of the batch's. They do not depend on the rows. */
+static bool recalls(const struct sgp_pass *pass)
+{
+    return pass->layer->batch && (!pass->training || pass->frozen);
+}
+
+/* Take the running statistics. */
 static void recall(const struct sgp_pass *pass, const struct slabs *slabs)
 {
     const float *x = pass->x + pass->layer->biases + slabs->columns;
@@ -287,11 +293,11 @@ static void norm_forward(const struct sgp_pass *pass)
     const float *means = scratch_line(pass, 0), *values = pass->input;
     float *factors = scratch_line(pass, 4), *output = pass->output;
     for (size_t s = 0; s < slabs.count; s++) {
-        if (layer->batch && !pass->training)
+        if (recalls(pass))
             recall(pass, &slabs);
         else
             measure(pass, &slabs, s);
-        if (layer->batch && pass->training)
+        if (layer->batch && !recalls(pass))
             ready_statistics(pass, &slabs);
         spread(factors, inverses_of(pass, &slabs, s), &slabs);
         for (size_t c = 0; c < slabs.columns; c++)
@@ -332,14 +338,15 @@ static void sum_deltas(const struct sgp_pass *pass, const struct slabs *slabs, s
         products[c] *= inverses[c];
 }
 
-/* below = factor * delta - b - e * (value - mean), where b and e belong to the groups */
+/* below = factor * delta - b - e * (value - mean), where b and e belong to the groups. They are how
+ * the statistics depend on the rows. */
 static void lead_back(const struct sgp_pass *pass, const struct slabs *slabs, size_t slab,
     const float *means, const float *inverses)
 {
     size_t columns = slabs->columns, at = slab * slabs->lines * columns;
     const float *scales = pass->x + pass->layer->weights;
     float *b = scratch_line(pass, 2), *e = scratch_line(pass, 3), *factors = scratch_line(pass, 4);
-    double each = 1.0 / ((double)slabs->lines * (double)slabs->group);
+    double each = recalls(pass) ? 0 : 1.0 / ((double)slabs->lines * (double)slabs->group);
     for (size_t c = 0; c < columns; c++) {
         factors[c] = pass->scale * scales[c];
         b[c] *= factors[c];

@@ -701,6 +701,7 @@ static int allocate(struct sgp_learner *learner)
         status = sgp_network_init(
             &learner->network, &settings->model, settings->precision, rows, settings->threads);
     learner->network.local = learner->local.values;
+    learner->network.frozen = settings->frozen;
     if (status == 0)
         status = sgp_optimizer_init(&learner->optimizer, &settings->optimizer,
             settings->model.parameters, &learner->vector.trainer.tensors);

@@ -173,6 +173,7 @@ static struct sgp_pass pass_of(
         .kept = network->kept[l],
         .scratch = network->scratch,
         .training = network->training,
+        .frozen = network->frozen && !layer->local,
         .chance = sgp_random_at(network->chance, l)};
 }
 

@@ -27,6 +27,8 @@ struct sgp_network {
     /* The parameters of local layers, at weight 1, and where backward writes their gradient.
      * Borrowed; set by the caller, and NULL if no layer is local. */
     float *local, *local_gradient;
+    /* Set by the caller: the other layers stay as they are, in training too. */
+    bool frozen;
 
     /* The facts of the last forward pass. */
     bool training;

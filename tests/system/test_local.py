@@ -271,14 +271,6 @@ class KeyTest(FleetTest):
         self.assertEqual(code, 0, said)
         self.assertIn("local      layers.1, layers.3: 50 parameters, which stay on this node\n", said)
         self.assertIn("local layers", said[said.index("memory\n"):])
-        self.assertNotIn("--tune", said)
-
-    def test_a_shared_norm_batch_beside_a_local_head_is_told(self):
-        code, said, _ = self.said("head", **{"model.layers": "dense 6, norm batch relu, dense 2"})
-        self.assertEqual(code, 0, said)
-        self.assertIn("--tune would fit them to the statistics of its batches, and layers.1, a shared\n"
-                      "           norm batch, keeps those of the fleet; let norm be local too, or take norm layer\n", said)
-        self.assertNotIn("--tune", self.said("norm, head", **{"model.layers": "dense 6, norm batch relu, dense 2"})[1])
 
     def test_every_wrong_value_has_one_line(self):
         for local, line in (

@@ -79,16 +79,30 @@ static void same_outputs(const struct trial *t, const float *outputs)
     }
 }
 
-/* Outputs, loss and gradient at x / weight, in training and not. */
-static void against_reference(
-    struct sgp_shape input, const char *layers, size_t rows, double weight)
+/* The parameters that are statistics. No gradient changes them. */
+static void mark_statistics(const struct trial *t, bool *ret_statistics)
+{
+    struct sgp_model_tensor tensors[SGP_MODEL_TENSORS_MAX];
+    uint32_t count = sgp_model_tensors(&t->model, tensors);
+    for (uint32_t i = 0; i < count; i++)
+        for (uint64_t j = 0; j < tensors[i].count; j++)
+            ret_statistics[tensors[i].first + j] = tensors[i].statistic;
+}
+
+/* Outputs, loss and gradient at x / weight, in training and not. In the training of a frozen model
+ * the outputs are those without training. */
+static void compare_with_reference(
+    struct sgp_shape input, const char *layers, size_t rows, double weight, bool frozen)
 {
     struct trial t;
     trial_init(&t, input, layers, rows, weight);
+    bool *statistics = calloc(t.model.parameters, sizeof *statistics);
+    mark_statistics(&t, statistics);
+    t.network.frozen = frozen;
     t.reference.training = false;
     reference_net_forward(&t.reference, t.z);
     same_outputs(&t, sgp_network_forward(&t.network, t.x, weight, rows));
-    t.reference.training = true;
+    t.reference.training = !frozen;
     double loss = reference_net_loss(&t.reference, t.z, t.labels);
     same_outputs(&t, sgp_network_forward_training(&t.network, t.x, weight, 0, rows, 5));
     double got = sgp_network_loss(&t.network, t.labels, NULL, rows).loss / (double)rows;
@@ -98,13 +112,22 @@ static void against_reference(
     sgp_network_backward(&t.network, t.gradient, t.x, weight, rows);
     reference_net_gradient(&t.reference, t.z, t.expected, t.labels);
     double most = 0;
-    for (uint64_t i = 0; i < t.model.parameters; i++)
+    for (uint64_t i = 0; i < t.model.parameters; i++) {
+        t.expected[i] = statistics[i] ? 0 : t.expected[i];
         most = fabs(t.expected[i]) > most ? fabs(t.expected[i]) : most;
+    }
     for (uint64_t i = 0; i < t.model.parameters; i++)
         cr_assert(epsilon_eq(dbl, (double)t.gradient[i], t.expected[i], 1e-5 * (most + 0.1)),
             "%s, parameter %lu: %g, not %g", layers, (unsigned long)i, (double)t.gradient[i],
             t.expected[i]);
+    free(statistics);
     trial_finish(&t);
+}
+
+static void against_reference(
+    struct sgp_shape input, const char *layers, size_t rows, double weight)
+{
+    compare_with_reference(input, layers, rows, weight, false);
 }
 
 /* slopes[r] = the gradient of row r alone, slowly. */
@@ -202,6 +225,19 @@ Test(layers, norm)
         (struct sgp_shape){2, 5, 4}, "norm batch, conv 6 3x3, norm group 3 sigmoid, dense 3", 5, 1);
     against_reference(
         (struct sgp_shape){1, 20, 20}, "conv 2 3x3, norm batch, pool avg all, dense 2", 3, 1);
+}
+
+/* The statistics are then those of the fleet, which the tuned model uses, too. */
+Test(layers, a_frozen_norm_normalises_by_its_running_statistics)
+{
+    static const struct sgp_shape flat = {4, 1, 1}, shaped = {2, 3, 2};
+    static const double weights[] = {1, 2.5};
+    for (size_t i = 0; i < 2; i++) {
+        compare_with_reference(flat, "dense 5, norm batch tanh, dense 2", 6, weights[i], true);
+        compare_with_reference(flat, "dense 5, norm batch, dense 2", 1, weights[i], true);
+        compare_with_reference(shaped, "conv 3 1x1, norm batch relu, dense 2", 5, weights[i], true);
+        compare_with_reference(shaped, "conv 4 1x1, norm group 2, dense 2", 5, weights[i], true);
+    }
 }
 
 Test(layers, residual)

@@ -235,6 +235,28 @@ Test(local_layers, steps_of_a_frozen_model_change_them_alone)
     sgp_dataset_destroy(dataset);
 }
 
+/* Of a batch of one row the statistics are the row itself, so the head would learn nothing. */
+Test(local_layers, a_frozen_norm_batch_is_in_training_what_it_is_in_use)
+{
+    struct sgp_dataset *dataset = clusters(50, 1);
+    struct sgp_learner_settings settings = settings_with(SGP_OPTIMIZER_SGD, dataset, "head");
+    settings.frozen = true;
+    settings.batch = 1;
+    struct sgp_trainer *trainer = create(&settings);
+    float before[200], after[200];
+    whole_of(trainer, 1, before);
+    struct sgp_training first = train(trainer, 1, 50), last;
+    for (int epoch = 0; epoch < 20; epoch++)
+        last = train(trainer, 1, 50);
+    cr_assert(lt(dbl, last.loss, 0.7 * first.loss));
+    whole_of(trainer, 1, after);
+    uint64_t head = settings.model.parameters;
+    cr_assert(zero(int, memcmp(before, after, head * sizeof *before)), "nor its statistics");
+    cr_assert(memcmp(before + head, after + head, 15 * sizeof *before) != 0);
+    trainer->methods->destroy(trainer);
+    sgp_dataset_destroy(dataset);
+}
+
 /* The model of a file is used, and the present one is back afterwards. */
 Test(local_layers, another_model_takes_their_place_for_a_while)
 {
