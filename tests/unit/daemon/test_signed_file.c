@@ -2,7 +2,7 @@
 /* Which signed file a node uses: at its start and at a reload, beside what a neighbour uses. */
 #include "setup/signed_file.h"
 
-#include "rollout/test_rollout_keys.h"
+#include "rollout/rollout_keys.h"
 
 #include <criterion/criterion.h>
 #include <assertions.h>
