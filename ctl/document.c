@@ -5,6 +5,7 @@
 #include "differences.h"
 
 #include "sgp/dot.h"
+#include "sgp/status.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -83,8 +84,10 @@ enum ctl_exit ctl_document_read(
 {
     char *text = NULL;
     enum ctl_exit status = ctl_document_text(ctl, path, &text);
-    if (status == CTL_DONE)
+    if (status == CTL_DONE) {
+        sgp_assert(text != NULL);
         status = ctl_document_parse(ctl, path, text, ret_document);
+    }
     free(text);
     return status;
 }

@@ -394,8 +394,11 @@ int guests_open(struct daemon *daemon, struct sgp_error *error)
 
 void guests_silence(struct daemon *daemon)
 {
-    while (!LIST_EMPTY(&daemon->guests->list))
-        end(LIST_FIRST(&daemon->guests->list));
+    struct guest *guest = LIST_FIRST(&daemon->guests->list), *next;
+    for (; guest != NULL; guest = next) {
+        next = LIST_NEXT(guest, next);
+        end(guest);
+    }
 }
 
 void guests_close(struct daemon *daemon)

@@ -6,6 +6,7 @@
 
 #include "sgp/dot.h"
 #include "sgp/key.h"
+#include "sgp/status.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -236,6 +237,7 @@ static int take_path(
     int code = read_text(config->topology, SGP_DOCUMENT_BYTES_MAX, &text);
     if (code < 0)
         return sgp_fail(error, code, "%s: %s", config->topology, sgp_strerror(code));
+    sgp_assert(text != NULL);
     const size_t bytes = strlen(text);
     if (bytes > 0 && text[bytes - 1] == '\n')
         text[bytes - 1] = '\0';

@@ -4,6 +4,8 @@
 
 #include "train/atomic_file.h"
 
+#include "sgp/status.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -120,6 +122,7 @@ int versions_read(
     int code = read_text(state_directory, version, HEAD_BYTES + VERSIONS_BYTES_MAX, &text, &bytes);
     if (code < 0)
         return code;
+    sgp_assert(text != NULL);
     const size_t begin = read_head(text, &seconds), length = strcspn(text + begin, "\n");
     char *document = NULL;
     if (begin == 0 || length == 0 || begin + length + 1 != bytes || text[begin + length] != '\n')
@@ -142,6 +145,7 @@ int versions_read_beginning(const char *state_directory, uint64_t version, uint6
     int code = read_text(state_directory, version, HEAD_BYTES + bytes, &text, &count);
     if (code < 0)
         return code;
+    sgp_assert(text != NULL);
     const size_t begin = read_head(text, ret_seconds);
     if (begin > 0)
         (void)snprintf(ret_text, bytes, "%.*s", (int)strcspn(text + begin, "\n"), text + begin);
