@@ -40,7 +40,7 @@ class TwoMachines(TlsTest):
             path = f"{home}/{name}.key"
             line = subprocess.run([tls.SGPCTL, "key", "generate", name, "--file", path], text=True, check=True,
                                   stdout=subprocess.PIPE, timeout=fleet.PATIENCE).stdout
-            topology, count = re.subn(r'(%s +\[address=")[^"]*(", key=")[^"]*' % name,
+            topology, count = re.subn(r'(%s +\[address=")[^"]*(",\s+key=")[^"]*' % name,
                                       lambda found, port=port, line=line: found[1] + "127.0.0.1:%d" % port + found[2]
                                       + line.split('"')[1], topology)
             self.assertEqual(count, 1)
