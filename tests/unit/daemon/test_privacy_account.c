@@ -61,7 +61,7 @@ static void end(void)
     (void)rmdir(directory);
 }
 
-TestSuite(privacy_account, .init = begin, .fini = end, .timeout = 120);
+TestSuite(privacy_account, .init = begin, .fini = end, .timeout = 600);
 
 static struct privacy_account open_account(void)
 {

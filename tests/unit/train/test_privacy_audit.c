@@ -115,7 +115,7 @@ static double audit(const struct sgp_learner_privacy *privacy)
     return fmax(fmin(found[0], found[1]), fmin(fmax(found[0], found[1]), found[2]));
 }
 
-Test(privacy_audit, what_canaries_tell_is_below_the_claim, .timeout = 120)
+Test(privacy_audit, what_canaries_tell_is_below_the_claim, .timeout = 600)
 {
     struct sgp_privacy_cost step, all = {0};
     sgp_privacy_step(0.1, NOISE, &step);
