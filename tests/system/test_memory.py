@@ -21,7 +21,8 @@ VECTOR = 4 * ((FEATURES + 1) * WIDTH + (WIDTH + 1) * WIDTH + (WIDTH + 1) * 2)
 BASE = 30 << 20 # what is not a vector: libraries, the stack of OpenBLAS, links
 OPTIONS = {"train.epochs": None, "train.rounds": "1G", "train.batch": "8", "data.holdout": None,
            "model.layers": "dense %d relu, dense %d relu, dense 2" % (WIDTH, WIDTH),
-           "optimizer.kind": "nesterov", "train.checkpoint_seconds": "0"}
+           "optimizer.kind": "nesterov", "train.checkpoint_seconds": "0",
+           "optimizer.learning_rate": "0.0001"}  # at the usual one so many features may diverge
 
 
 ATTACHED = {"model.kind": "attached", "model.layers": None, "data.train": None, "data.label": None, "data.classes": None,
