@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <math.h>
 
+#define ROUNDS_BETWEEN_PAUSES 64u
+
 /* For a program that has sent FINISH: the fleet has finished, or this node leaves. */
 static bool is_end(const struct sgp_node_status *status)
 {
@@ -70,6 +72,15 @@ static void on_patience(uv_timer_t *timer)
     program_settle(program->daemon);
 }
 
+/* A round for which the program takes no more steps. The next TRAIN may follow, at once if nobody
+ * is waited for. Timers without delay come before all else in the loop, so there is a pause for
+ * sockets and signals after some rounds. */
+static void pass_round(struct program *program)
+{
+    program->passed = (program->passed + 1) % ROUNDS_BETWEEN_PAUSES;
+    (void)uv_timer_start(&program->patience, on_patience, program->passed == 0 ? 1 : 0, 0);
+}
+
 void program_settle(struct daemon *daemon)
 {
     struct program *program = daemon->program;
@@ -85,7 +96,7 @@ void program_settle(struct daemon *daemon)
     if (program->steps > 0 && (!program->present || program->dead))
         turns_wait(program);
     else if (program->steps > 0 && program->finishing && !program->job)
-        (void)uv_timer_start(&program->patience, on_patience, 0, 0); /* the next TRAIN may follow */
+        pass_round(program);
     turns_give(program);
     tell_end(program);
 }

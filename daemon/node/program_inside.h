@@ -23,6 +23,7 @@ struct program {
     struct daemon *daemon;
     struct attach_socket *attach_socket;
     uv_timer_t patience; /* of an order that needs x */
+    uint8_t passed;      /* rounds without steps since the loop paused */
     uv_timer_t forgets;  /* the model, if no neighbour has it */
     unsigned timers;     /* open timers: these two and `decision` */
 

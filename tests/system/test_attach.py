@@ -140,6 +140,16 @@ class Training(AttachTest):
     def test_the_curve_is_the_same_on_an_irregular_digraph(self):
         self.assertLess(self.expect_the_same_curve(LIGHT), 0.18)
 
+    def test_rounds_without_steps_leave_time_for_requests_and_signals(self):
+        """The configuration names more rounds than the program has steps, and a lone node makes them without a pause."""
+        f = self.daemons(1, [[]], {"train.rounds": "1G"})
+        self.start("import sys, numpy, sgp\n"
+                   "with sgp.attach({'z': numpy.ones(4, numpy.float32)}, name=sys.argv[1]) as node:\n"
+                   "    node.mix()\n", self.path(f, 0))
+        f.wait("rounds without steps", lambda: ((f.nodes[0].status() or {}).get("round") or 0) > 1000)
+        self.assertEqual(f.nodes[0].status()["state"], "training")
+        self.assertEqual(f.nodes[0].end(signal.SIGTERM), 0)
+
     def test_nodes_without_edges_train_alone(self):
         f = self.daemons(2, [[]])
 
