@@ -5,7 +5,7 @@ import traceback
 import unittest
 
 
-class Skip(Exception):
+class Skip(unittest.SkipTest):
     """Raised by a test that cannot run here; its text says why."""
 
 
