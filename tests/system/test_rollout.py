@@ -3,6 +3,7 @@
 
 test_rollout.py SGPD SGPCTL
 """
+import contextlib
 import json
 import os
 import re
@@ -288,7 +289,10 @@ class Rollout(SignedTest):
     def inet_sockets(self, index):
         """The TCP and UDP sockets that a daemon has."""
         directory = "/proc/%d/fd" % self.f.nodes[index].process.pid
-        held = {os.readlink(os.path.join(directory, fd)) for fd in os.listdir(directory)}
+        held = set()
+        for fd in os.listdir(directory):
+            with contextlib.suppress(FileNotFoundError):  # it was closed since
+                held.add(os.readlink(os.path.join(directory, fd)))
         known = set()
         for table in ("tcp", "tcp6", "udp", "udp6"):
             with open("/proc/net/" + table, encoding="ascii") as file:
