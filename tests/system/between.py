@@ -65,7 +65,7 @@ class Tap(Between):
 
 
 def tap_all(f):
-    """A tap on each way from one node of a fleet to another, by (source, target). Whoever calls closes them."""
+    """A tap on each way from one node of a fleet to another, by (source, target). The caller closes them."""
     taps = {(i, j): Tap(f.ports[j]) for i in range(f.n) for j in range(f.n) if i != j}
     f.dial.update({way: tap.port for way, tap in taps.items()})
     for i in range(f.n):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Twelve daemons under tls=require whose topology file is pushed by sgpctl: who votes, who wakes on what, who is refused.
+"""Twelve daemons under tls=require whose topology file is pushed by sgpctl: the votes, the version on which a node wakes, and the refusals.
 
 test_push.py SGPD SGPCTL
 """

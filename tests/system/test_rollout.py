@@ -81,7 +81,7 @@ class Rollout(SignedTest):
         self.assertEqual(f.nodes[2].status()["topology"]["file"], self.path("fleet.signed"))
 
     def test_a_kept_version_whose_key_was_changed_was_not_signed_by_a_recovery_key(self):
-        """The list is not judged anew. Here nobody has named a recovery key."""
+        """The list is not judged anew. No configuration here names a recovery key."""
         f = self.started(options={"administrators.recovery": None})
         path = os.path.join(f.nodes[0].directory, "versions", "1")
         with open(path, encoding="ascii") as file:

@@ -640,7 +640,7 @@ class Rare(Sites):
 
 
 class Risk(Rare):
-    """One row in eight has a mark, and three in ten of these are ill; so nobody is more likely ill than well. Steps are those of
+    """One row in eight has a mark, and three in ten of these are ill; so no row is more likely ill than well. Steps are those of
     `sgpctl config new`."""
 
     OPTIONS = {"train.epochs": "80", "train.batch": "32", "optimizer.learning_rate": "0.02", "optimizer.schedule": "cosine",

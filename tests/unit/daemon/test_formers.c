@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Struck nodes: who is one, by the versions that were used and by reloads, and how many are known. */
+/* Struck nodes: which nodes the used versions and reloads have struck, and how many are known. */
 #include "node/formers.h"
 
 #include "store/versions.h"
