@@ -3,8 +3,8 @@
 """What `[train] guard` costs in speed: the same fleet with it and without, in turn.
 
 Eight daemons mix along the one-peer exponential graph over loopback.
-In the first cases they do not train, so the whole cost of a guard shows: one more pass over each share, which is not folded while
-it arrives.
+In the first cases they do not train, so the whole cost of a guard shows: the distance of each share is measured while it arrives,
+and a clipped share takes one more pass over memory.
 In the last case they train an MLP on Fashion-MNIST, and the guard clips about half of the shares.
 """
 import os

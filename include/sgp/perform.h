@@ -35,8 +35,8 @@ struct sgp_fold_work {
     struct sgp_codec codec; /* by which the fraction 1 - keep of it was given, */
     float given;            /* 1 - keep, rounded once */
     /* For the distance between the payload's estimate and that of `source`: the stride of the
-     * compared runs (sgp_kernels_stride); 0: nothing is compared. The scales are those of the
-     * kernels' `distance`. */
+     * compared runs (sgp_kernels_stride; 1 with a guard); 0: nothing is compared. The scales are
+     * those of the kernels' `distance`. */
     uint64_t stride;
     float their_scale, own_scale;
     double difference, norm; /* of the values compared so far; zeros at first */
@@ -54,6 +54,7 @@ struct sgp_admission {
     uint32_t peer;  /* its source */
     uint64_t files; /* the performer's count when the job was requested */
     double weight;  /* dw */
+    float keep;     /* of a folded share: x is this times the vector to compare with */
     double part;    /* out: the part of the way to what the share says, 0 to 1 */
 };
 
@@ -89,7 +90,7 @@ struct sgp_work {
     float **other;
     uint32_t steps, taken; /* TRAIN; the job's owner may lower `steps` to the number taken */
     bool computes;         /* RECEIVE_TOKEN */
-    bool folded;           /* ABSORB: the place holds the new x */
+    bool folded;           /* ABSORB: the place holds x with all of the share */
     bool adds;             /* FOLLOW: the place holds a change of the copy */
     bool looks;            /* PUBLISH: the snapshot is measured */
     uint64_t key;          /* PUBLISH: of the random generator */
@@ -158,8 +159,8 @@ int sgp_performer_choose(struct sgp_performer *performer, const struct sgp_choos
 void sgp_performer_choose_copies(
     struct sgp_performer *performer, const struct sgp_chooser *chooser);
 
-/* Judge received shares by a guard of this multiple (sgp/guard.h). Guarded shares are not folded.
- * Call it before sgp_performer_begin. Returns 0 or -ENOMEM. */
+/* Judge received shares by a guard of this multiple (sgp/guard.h). Call it before
+ * sgp_performer_begin. Returns 0 or -ENOMEM. */
 int sgp_performer_guard(struct sgp_performer *performer, double multiple);
 
 /* From the next job on, peers are numbered by another topology file: the guard begins anew. */
@@ -191,7 +192,8 @@ float *sgp_perform_receive(struct sgp_performer *performer, uint32_t slot);
 /* The effect FOLD, when `bytes` of a payload of `all` have arrived. Returns whether the payload is
  * folded from now on, by performer->folding. If the effect ends the fold, returns whether it was
  * folded until now. If little is left to arrive, the payload is not folded, and absorbed as others
- * are. */
+ * are. With a guard, a payload is folded only if it is not coded, and only over the node's own
+ * estimate of this round. */
 bool sgp_perform_fold(
     struct sgp_performer *performer, const struct sgp_effect *effect, uint64_t bytes, uint64_t all);
 

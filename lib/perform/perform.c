@@ -146,8 +146,9 @@ float *sgp_perform_receive(struct sgp_performer *performer, uint32_t slot)
 }
 
 /* The snapshot was published in this round. If it is this node's own estimate, the source's
- * estimate is measured against it. Not if the share has no weight, because then its estimate is not
- * known. */
+ * estimate is measured against it. Not if the share has no weight, because then its estimate is
+ * not known. A guard needs that distance, over all values, to the x that the share is added to. Of
+ * coded shares x keeps a rest, so a guard has them absorbed. */
 bool sgp_perform_fold(
     struct sgp_performer *performer, const struct sgp_effect *effect, uint64_t bytes, uint64_t all)
 {
@@ -155,10 +156,12 @@ bool sgp_perform_fold(
     uint32_t slot = effect->fold.slot;
     if (how->snapshot == SGP_SLOT_NONE)
         return performer->folded == slot;
-    if (bytes > all / 4 * 3 || performer->guard != NULL)
-        return false;
     bool own = performer->own_slot == how->snapshot && performer->own_round == effect->round &&
                how->weight > 0;
+    bool guarded = performer->guard != NULL;
+    if (bytes > all / 4 * 3 || (guarded && (!own || how->compressor != SGP_COMPRESSOR_NONE)))
+        return false;
+    uint64_t stride = guarded ? 1 : sgp_kernels_stride(performer->trainer->parameters);
     performer->folded = slot;
     performer->folding = (struct sgp_fold_work){
         .source = *sgp_pool_place(&performer->snapshots, how->snapshot),
@@ -166,7 +169,7 @@ bool sgp_perform_fold(
         .fraction = (float)how->fraction,
         .codec = sgp_perform_codec(performer, how->compressor),
         .given = (float)(1 - how->keep),
-        .stride = own ? sgp_kernels_stride(performer->trainer->parameters) : 0,
+        .stride = own ? stride : 0,
         .their_scale = own ? (float)(how->fraction / how->weight) : 0,
         .own_scale = (float)(1 / performer->own_weight),
     };
@@ -260,9 +263,10 @@ static void begin_absorb(
     else if (work->compares)
         work->comparison = (struct sgp_comparison){.own_weight = performer->own_weight,
             .their_weight = effect->absorb.weight / effect->absorb.fraction};
-    if (work->compares && !work->folded)
+    if (work->compares)
         work->other = sgp_pool_place(&performer->snapshots, performer->own_slot);
     work->admission = (struct sgp_admission){.judged = performer->guard != NULL,
+        .keep = folding->keep,
         .peer = effect->absorb.peer,
         .files = performer->files,
         .weight = effect->absorb.weight,
@@ -502,53 +506,87 @@ static void run_publish(const struct sgp_performer *performer, struct sgp_work *
     work->measure.unit = work->weight;
 }
 
-/* Decide by the guard how far the share counts. With z = x / w it adds dw * z for the part that is
- * not taken: x is scaled, and less of the share is added. A node without weight has no estimate,
- * and takes the share whole. A share without weight says no estimate, and none of it is taken. */
-static void admit(struct sgp_guard *guard, struct sgp_trainer *trainer, struct sgp_work *work)
+/* ---- a share ---- */
+
+/* The distance of what the share says from z = x / own. It was measured already if the share was
+ * folded. */
+static double distance_from_own(
+    struct sgp_trainer *trainer, const struct sgp_work *work, double own)
+{
+    struct sgp_slice slice = work->slice;
+    struct sgp_trainer_state state;
+    double difference = work->comparison.difference, norm;
+    if (work->folded)
+        return sqrt(difference);
+    trainer->methods->state(trainer, &state);
+    sgp_kernels_best()->distance(&difference, &norm, *work->place,
+        (float)(work->factor / work->admission.weight), state.x + slice.first, (float)(1 / own),
+        slice.count);
+    return sqrt(difference);
+}
+
+/* Decide by the guard how far the share counts. A node without weight has no estimate, and takes
+ * the share whole. A share without weight says no estimate, and none of it is taken. With z = x /
+ * w the node adds dw * z for the part that is not taken: returns the factor of x that does this. */
+static double admit(struct sgp_guard *guard, struct sgp_trainer *trainer, struct sgp_work *work)
 {
     struct sgp_admission *admission = &work->admission;
-    struct sgp_slice slice = work->slice;
-    double own = work->weight - admission->weight, difference, norm;
-    struct sgp_trainer_state state;
+    double own = work->weight - admission->weight;
     if (!(admission->weight > 0)) {
         admission->part = 0;
-        return;
+        return 1;
     }
     admission->judged = own >= (double)FLT_MIN;
     if (!admission->judged)
-        return;
+        return 1;
     if (guard->files != admission->files)
         sgp_guard_begin(guard, guard->multiple);
     guard->files = admission->files;
-    trainer->methods->state(trainer, &state);
-    sgp_kernels_best()->distance(&difference, &norm, *work->place,
-        (float)(work->factor / admission->weight), state.x + slice.first, (float)(1 / own),
-        slice.count);
-    admission->part = sgp_guard_part(sgp_guard_bound(guard), sqrt(difference));
-    sgp_guard_hear(guard, admission->peer, sqrt(difference));
+    double distance = distance_from_own(trainer, work, own);
+    admission->part = sgp_guard_part(sgp_guard_bound(guard), distance);
+    sgp_guard_hear(guard, admission->peer, distance);
+    return 1 + admission->weight * (1 - admission->part) / own;
+}
+
+/* The share was folded: with f for its fraction, the place holds y = x + f * share, and the result
+ * is `scale` * x + part * f * share = (scale - part) * x + part * y. With a part of 0, y may be
+ * infinite. */
+static void take(struct sgp_trainer *trainer, struct sgp_work *work, double scale)
+{
+    const struct sgp_admission *admission = &work->admission;
+    double squares;
+    if (admission->part <= 0) {
+        trainer->methods->scale(trainer, scale, 0, work->slice.count);
+        return;
+    }
     if (admission->part < 1)
-        trainer->methods->scale(
-            trainer, 1 + admission->weight * (1 - admission->part) / own, slice.first, slice.count);
+        (void)sgp_kernels_best()->fold(&squares, *work->place, *work->other,
+            (float)((scale - admission->part) * admission->keep), (float)admission->part,
+            work->slice.count);
+    trainer->methods->take(trainer, work->place);
 }
 
 /* x += fraction * share, as far as the guard admits it. Records the distance of the share's
- * estimate from this node's own when it published. If the share was folded, the new x exists
- * already. */
+ * estimate from this node's own when it published. */
 static void run_absorb(const struct sgp_performer *performer, struct sgp_work *work)
 {
     struct sgp_trainer *trainer = performer->trainer;
-    if (work->admission.judged)
-        admit(performer->guard, trainer, work);
+    struct sgp_slice slice = work->slice;
+    bool judged = work->admission.judged;
+    double scale = judged ? admit(performer->guard, trainer, work) : 1;
     if (work->folded) {
-        trainer->methods->take(trainer, work->place);
+        take(trainer, work, scale);
         return;
     }
+    if (work->admission.part < 1)
+        trainer->methods->scale(trainer, scale, slice.first, slice.count);
     if (work->compares)
         work->comparison.own = *work->other;
     trainer->methods->absorb(trainer, work->place, (float)(work->factor * work->admission.part),
-        work->slice.first, work->slice.count, work->compares ? &work->comparison : NULL);
+        slice.first, slice.count, work->compares ? &work->comparison : NULL);
 }
+
+/* ---- an estimate ---- */
 
 static double distance_to(const struct sgp_adoption *adoption, uint32_t index, const float *values,
     double weight, struct sgp_slice slice, double *ret_norm)
@@ -595,6 +633,8 @@ static void run_adopt(struct sgp_trainer *trainer, struct sgp_work *work)
     sgp_copy_adopt(trainer, *adoption->places[adoption->chosen],
         adoption->weight / adoption->candidates[adoption->chosen].weight, work->slice);
 }
+
+/* ---- any job ---- */
 
 bool sgp_perform_run(const struct sgp_performer *performer, struct sgp_work *work)
 {

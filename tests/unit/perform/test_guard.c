@@ -381,12 +381,129 @@ Test(guard, at_first_and_by_another_file_a_share_moves_nothing_until_two_were_he
     finish();
 }
 
-Test(guard, guarded_shares_are_not_folded)
+/* ---- folded shares ---- */
+
+/* The node publishes slot 0 in round 3 and keeps half. So x is half of the snapshot. */
+static void publish(const float *snapshot, double weight)
 {
-    begin(1);
-    struct sgp_effect effect = {.type = SGP_EFFECT_FOLD, .round = 7, .weight = 1};
+    struct sgp_effect effect = {.type = SGP_EFFECT_PUBLISH, .round = 3, .weight = weight};
+    struct sgp_work work;
+    struct sgp_event event;
+    set_x(snapshot);
+    effect.publish.purpose = SGP_PUBLISH_SHARES;
+    effect.publish.keep = 0.5;
+    effect.publish.slice = (struct sgp_slice){0, performer.trainer->parameters};
+    sgp_perform_begin(&performer, &effect, &work);
+    cr_assert(not(sgp_perform_run(&performer, &work)));
+    (void)sgp_perform_end(&performer, &work, &event);
+}
+
+static bool fold(sgp_round round, double fraction, double weight, enum sgp_compressor compressor)
+{
+    struct sgp_effect effect = {.type = SGP_EFFECT_FOLD, .round = round, .weight = 1};
     effect.fold.slot = 1;
-    effect.fold.how = (struct sgp_fold){0, 0.5, 0.25, 0.5};
-    cr_assert(not(sgp_perform_fold(&performer, &effect, 0, 4)));
+    effect.fold.how = (struct sgp_fold){
+        .keep = 0.5, .fraction = fraction, .weight = weight, .compressor = compressor};
+    return sgp_perform_fold(&performer, &effect, 0, 4 * performer.trainer->parameters);
+}
+
+/* As `absorb` in round 3, of a node that published a weight of 2 * own. The share is folded while it
+ * arrives. */
+static struct sgp_work absorb_folded(
+    uint32_t peer, const float *payload, double fraction, double weight, double own, float *ret_x)
+{
+    uint64_t values = performer.trainer->parameters;
+    struct sgp_effect effect = {.type = SGP_EFFECT_ABSORB, .round = 3, .weight = own + weight};
+    struct sgp_work work;
+    struct sgp_event event;
+    double squares;
+    float *place = sgp_perform_receive(&performer, 1);
+    cr_assert(fold(3, fraction, weight, SGP_COMPRESSOR_NONE));
+    memcpy(place, payload, values * sizeof *payload);
+    for (uint64_t at = 0, run = SGP_KERNELS_RUN; at < values; at += run) {
+        run = values - at < run ? values - at : run;
+        (void)sgp_fold_values(&performer.folding, &squares, place + at, at, run);
+    }
+    effect.absorb.peer = peer;
+    effect.absorb.slot = 1;
+    effect.absorb.round = 3;
+    effect.absorb.folded = true;
+    effect.absorb.fraction = fraction;
+    effect.absorb.weight = weight;
+    effect.absorb.slice = (struct sgp_slice){0, values};
+    sgp_perform_begin(&performer, &effect, &work);
+    cr_assert(work.folded);
+    cr_assert(not(sgp_perform_run(&performer, &work)));
+    cr_assert(sgp_perform_end(&performer, &work, &event));
+    performer.trainer->methods->estimate(performer.trainer, 1, ret_x);
+    return work;
+}
+
+/* Five sources give in turn, and source 2 is far away. The part is 0 at first, then 1, or between. */
+Test(guard, a_folded_share_is_taken_as_an_absorbed_one)
+{
+    static float snapshot[VALUES], payload[VALUES], then[VALUES];
+    static double said[SOURCES][100];
+    uint32_t counts[SOURCES] = {0}, parts[3] = {0};
+    struct sgp_random random;
+    sgp_random_init(&random, 6, 0);
+    begin(VALUES);
+    for (uint32_t r = 0; r < 80; r++) {
+        uint32_t source = (uint32_t)sgp_random_below(&random, SOURCES);
+        double own = 0.3 + sgp_random_double(&random), weight = 0.1 + sgp_random_double(&random);
+        double far = source == 2 ? 1e6 : 1 + 0.1 * source, square = 0;
+        for (uint32_t c = 0; c < VALUES; c++) {
+            double z = sgp_random_normal(&random), v = z + far * 0.1 * sgp_random_normal(&random);
+            snapshot[c] = (float)(2 * own * z);
+            payload[c] = (float)(weight * v / 0.25);
+            double apart = 0.25 * (double)payload[c] / weight - 0.5 * (double)snapshot[c] / own;
+            square += apart * apart;
+        }
+        double bound = slow_bound(said, counts), distance = sqrt(square), apart;
+        double part = distance > bound ? bound / distance : 1;
+        said[source][counts[source]++] = distance;
+        publish(snapshot, 2 * own);
+        struct sgp_work work = absorb_folded(source, payload, 0.25, weight, own, then);
+        cr_assert(epsilon_eq(dbl, work.admission.part, part, 1e-6));
+        cr_assert(sgp_perform_distance(&work, &apart));
+        parts[part <= 0 ? 0 : part < 1 ? 1 : 2]++;
+        for (uint32_t c = 0; c < VALUES; c++) {
+            double x = 0.5 * (double)snapshot[c], z = x / own;
+            double v = 0.25 * (double)payload[c] / weight;
+            double expected = x + weight * (z + (v - z) * part);
+            cr_assert(epsilon_eq(dbl, (double)then[c], expected, 3e-6 * (1 + fabs(expected))));
+        }
+    }
+    cr_assert(gt(u32, parts[0], 0));
+    cr_assert(gt(u32, parts[1], 20));
+    cr_assert(gt(u32, parts[2], 20));
+    finish();
+}
+
+/* Values that leave no finite sum leave x finite: only weight comes with them. */
+Test(guard, of_a_folded_share_that_is_not_finite_only_the_weight_is_taken)
+{
+    static const float snapshot[4] = {1, 2, 3, 4};
+    static const float payload[4] = {INFINITY, -INFINITY, NAN, 3e38F};
+    float then[4];
+    begin(4);
+    publish(snapshot, 2);
+    struct sgp_work work = absorb_folded(2, payload, 0.5, 0.5, 1, then);
+    cr_assert(zero(dbl, work.admission.part));
+    for (int i = 0; i < 4; i++)
+        cr_expect(epsilon_eq(flt, then[i], 1.5F * 0.5F * snapshot[i], 1e-6F));
+    finish();
+}
+
+Test(guard, a_share_is_folded_only_over_the_own_estimate_of_its_round)
+{
+    static const float snapshot[1] = {1};
+    begin(1);
+    cr_assert(not(fold(3, 0.25, 0.5, SGP_COMPRESSOR_NONE)));
+    publish(snapshot, 1);
+    cr_assert(fold(3, 0.25, 0.5, SGP_COMPRESSOR_NONE));
+    cr_assert(not(fold(4, 0.25, 0.5, SGP_COMPRESSOR_NONE)));
+    cr_assert(not(fold(3, 0.25, 0, SGP_COMPRESSOR_NONE))); /* a share without weight */
+    cr_assert(not(fold(3, 0.25, 0.5, SGP_COMPRESSOR_INT8)));
     finish();
 }
