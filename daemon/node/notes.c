@@ -210,13 +210,21 @@ static bool will_not_have_us(const struct sgp_effect *effect)
     return effect->note.what == SGP_NOTE_DOWN && IS_OF(lasting_reasons, effect->note.reason);
 }
 
+/* A share returns because its target went on without it, for instance when it stopped. Nothing is
+ * wrong. */
+static bool returns_usually(const struct sgp_effect *effect)
+{
+    return effect->note.what == SGP_NOTE_REFUSED && effect->note.reason == SGP_REASON_CHANGED;
+}
+
 static enum sgp_level level_of(const struct sgp_effect *effect)
 {
     if (effect->note.what == SGP_NOTE_DIVERGED)
         return SGP_LEVEL_ERROR;
     if (IS_OF(debug_notes, effect->note.what))
         return SGP_LEVEL_DEBUG;
-    bool info = IS_OF(info_notes, effect->note.what) && !will_not_have_us(effect);
+    bool info = (IS_OF(info_notes, effect->note.what) && !will_not_have_us(effect)) ||
+                returns_usually(effect);
     return info ? SGP_LEVEL_INFO : SGP_LEVEL_WARNING;
 }
 
@@ -291,7 +299,8 @@ static void keep_error(
         memcpy(edge->previous, edge->error, sizeof edge->previous);
         edge->error[0] = '\0';
     }
-    if (effect->note.what == SGP_NOTE_REFUSED || will_not_have_us(effect)) {
+    bool refused = effect->note.what == SGP_NOTE_REFUSED && !returns_usually(effect);
+    if (refused || will_not_have_us(effect)) {
         (void)snprintf(edge->error, sizeof edge->error, "%s", why);
         (void)snprintf(daemon->last_error, sizeof daemon->last_error, "%s: %.440s",
             name_of(daemon, effect->note.link.peer), why);
