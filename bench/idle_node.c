@@ -5,6 +5,7 @@
  * absorbing, measuring disagreement. After WARMUP rounds and ROUNDS more it prints one JSON object
  * of what a counted round took, and goes on until it is killed, so that its neighbours are not alone.
  * With BENCH_WITHOUT_ROWS in the environment it publishes and sends no rows of the fleet.
+ * With BENCH_STEP_MS a step sleeps for so many milliseconds, which is no processor time.
  * Thread: the three functions of the trainer are the compute thread's. */
 #include "daemon.h"
 #include "node/fleet_own.h"
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct counts {                       /* of the process, or between two moments of it */
     double bytes_read, bytes_written; /* through system calls, sockets above all */
@@ -25,6 +27,7 @@ struct counts {                       /* of the process, or between two moments 
 static struct sgp_trainer_methods idle;
 static const struct sgp_trainer_methods *real;
 static uint64_t rounds, warmup, trained;
+static struct timespec step; /* the time that a step sleeps */
 static struct stopwatch start;
 static struct counts now, then;
 
@@ -61,7 +64,7 @@ static void print(const struct sgp_trainer *trainer)
     (void)fflush(stdout);
 }
 
-/* Called once a round: a step that takes no time and changes nothing. */
+/* Called once a round: a step that takes no time, or the time of BENCH_STEP_MS, and changes nothing. */
 static int idle_train(struct sgp_trainer *trainer, double weight, uint32_t steps, double pace,
     struct sgp_training *ret_training)
 {
@@ -75,6 +78,7 @@ static int idle_train(struct sgp_trainer *trainer, double weight, uint32_t steps
         print(trainer);
     }
     trained++;
+    (void)nanosleep(&step, NULL);
     *ret_training = (struct sgp_training){.samples = steps};
     return 0;
 }
@@ -112,6 +116,13 @@ void __wrap_fleet_own_open(struct daemon *daemon)
         __real_fleet_own_open(daemon);
 }
 
+static void read_step(void)
+{
+    const char *text = getenv("BENCH_STEP_MS");
+    long milliseconds = text != NULL ? strtol(text, NULL, 10) : 0;
+    step = (struct timespec){milliseconds / 1000, milliseconds % 1000 * 1000000};
+}
+
 static int run(const struct config *config)
 {
     struct sgp_error error = {0};
@@ -125,6 +136,7 @@ static int run(const struct config *config)
         (void)fprintf(stderr, "sgpd_idle: %s\n", error.text);
         return 1;
     }
+    read_step();
     real = prepared.trainer->methods;
     idle = *real;
     idle.train = idle_train;
