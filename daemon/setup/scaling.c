@@ -249,7 +249,7 @@ static int scale_alone(const struct config *config, struct sgp_error *ret_note,
     char *figures = NULL;
     const char *name = config->name;
     int code = tell_alone(config, ret_note, error, &own);
-    if (code < 0)
+    if (code != 0)
         return code;
     note_words(own, config->train, &words);
     code = words.code != 0 ? sgp_fail(error, words.code, "%s", words.text)
