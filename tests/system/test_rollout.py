@@ -209,7 +209,8 @@ class Rollout(SignedTest):
         self.assertNotIn("event=mismatch", said)
         self.assertEqual(self.phases(3), 1)
 
-    def test_a_node_whose_disk_is_full_refuses_with_that_reason_until_it_has_room(self):
+    def fleet_with_a_full_disk(self):
+        """A fleet that trains, and the full disk of its n3."""
         own_mounts()
         f = self.signed_fleet()
         disk = Disk(f.nodes[3])
@@ -218,6 +219,10 @@ class Rollout(SignedTest):
         for i in range(4):
             f.wait_round(i, 3)
         disk.fill()
+        return f, disk
+
+    def test_a_node_whose_disk_is_full_refuses_with_that_reason_until_it_has_room(self):
+        f, disk = self.fleet_with_a_full_disk()
         why = "%s/rollout.new: cannot be written: %s" % (disk.directory, FULL)
         second = self.second()
         for version, index, document in ((2, 0, second), (3, 3, None)):
@@ -260,14 +265,7 @@ class Rollout(SignedTest):
         self.wait_active(2)
 
     def test_a_version_that_cannot_be_stored_strikes_all_the_same(self):
-        own_mounts()
-        f = self.signed_fleet()
-        disk = Disk(f.nodes[3])
-        self.addCleanup(sandbox.call, "umount", "--lazy", disk.directory)
-        f.start()
-        for i in range(4):
-            f.wait_round(i, 3)
-        disk.fill()
+        f, disk = self.fleet_with_a_full_disk()
         struck = self.second(present=[0, 1, 2], phases=[[(0, 1), (1, 2), (2, 0)]])
         self.assertEqual(self.push(1, struck)[0], 200)
         self.wait_active(2, range(3))

@@ -334,13 +334,19 @@ Test(agree, one_that_has_finished_mixes_again_with_a_half_that_comes_back)
     close_desk(&desk);
 }
 
+/* Node 0 and n1 have come to the end of their rounds with the same estimate, and finish. */
+static void finish_together(struct desk *desk)
+{
+    come_to_the_end(desk, 0);
+    sketched(desk, 2);
+    say_end(desk, SGP_NODE_FINISHED, 2, 0);
+    cr_assert(eq(int, status_of(desk).state, SGP_NODE_FINISHED));
+}
+
 Test(agree, a_share_that_comes_late_takes_back_what_was_said)
 {
     struct desk desk;
-    come_to_the_end(&desk, 0);
-    sketched(&desk, 2);
-    say_end(&desk, SGP_NODE_FINISHED, 2, 0);
-    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED));
+    finish_together(&desk);
     struct sgp_pulse pulse = pulse_at(0, 0);
     say_pulse(&desk, 1, SGP_IN, pulse);
     say(&desk, 1, SGP_IN, share_of(1, 0, 1));
@@ -359,10 +365,7 @@ Test(agree, a_share_that_comes_late_takes_back_what_was_said)
  * this node was away. */
 static void finish_and_take_a_late_share(struct desk *desk, bool paused)
 {
-    come_to_the_end(desk, 0);
-    sketched(desk, 2);
-    say_end(desk, SGP_NODE_FINISHED, 2, 0);
-    cr_assert(eq(int, status_of(desk).state, SGP_NODE_FINISHED));
+    finish_together(desk);
     struct sgp_pulse pulse = pulse_at(0, 0);
     pulse.state = SGP_NODE_FINISHED;
     say(desk, 1, SGP_IN,
@@ -440,10 +443,7 @@ Test(agree, a_paused_node_that_had_finished_mixes_with_the_others_when_it_is_res
 Test(agree, one_that_has_finished_finishes_again_when_the_last_to_mix_leaves)
 {
     struct desk desk;
-    come_to_the_end(&desk, 0);
-    sketched(&desk, 2);
-    say_end(&desk, SGP_NODE_FINISHED, 2, 0);
-    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED));
+    finish_together(&desk);
     struct sgp_pulse pulse = pulse_at(0, 3);
     pulse.state = SGP_NODE_SETTLING;
     struct sgp_message asks = {.type = SGP_BEAT, .pulse = pulse, .beat = {.mixes = 6}};
