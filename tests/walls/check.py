@@ -3,6 +3,7 @@
 
 Without a build folder only the source is looked at: sanitizers and fuzzers add calls of their own.
 """
+import os
 import sys
 
 import roles
@@ -30,6 +31,9 @@ OF_BUILD = [
     ("files call only lower layers", walls.check_layers),
 ]
 
+for built in ([*walls.libraries(sys.argv[2]).values(), f"{sys.argv[2]}/lib/libsgp.so"] if len(sys.argv) > 2 else []):
+    if not os.path.exists(built):
+        sys.exit(f"{built} is not there; build the tree first: ninja -C {sys.argv[2]}")
 results = [(name, check(sys.argv[1])) for name, check in OF_SOURCE]
 if len(sys.argv) > 2:
     results += [(name, check(sys.argv[2])) for name, check in OF_BUILD]
