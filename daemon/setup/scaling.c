@@ -5,17 +5,22 @@
 #include "train/atomic_file.h"
 #include "train/names.h"
 #include "train/scaling.h"
+#include "train/statistics.h"
 
+#include "sgp/loss.h"
 #include "sgp/statistics.h"
 
 #include <errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define VERSION_KEY "version"
+/* Bytes of the text of a combination with its version. */
+#define SCALING_TEXT_MAX (SGP_STATISTICS_MAX + sizeof ",\"" VERSION_KEY "\":" + 20)
 
 bool scaling_is_of_fleet(const struct config *config)
 {
@@ -117,7 +122,7 @@ static int add_version(char *text, uint64_t version, struct sgp_error *error, ch
     json_t *root = json_loads(text, 0, NULL);
     free(text);
     const int failed = json_object_set_new(root, VERSION_KEY, json_integer((json_int_t)version));
-    char *whole = failed ? NULL : json_dumps(root, JSON_COMPACT | JSON_ENSURE_ASCII);
+    char *whole = failed ? NULL : sgp_statistics_dump(root);
     json_decref(root);
     if (whole == NULL)
         return sgp_fail(error, -ENOMEM, "out of memory");
@@ -176,6 +181,16 @@ static int stand_in(struct sgp_statistics_column *column)
     return 0;
 }
 
+/* Whether two readings of a table found the same columns. */
+static bool are_alike(const struct sgp_statistics_column *a, uint32_t a_count,
+    const struct sgp_statistics_column *b, uint32_t b_count)
+{
+    uint32_t i = 0;
+    while (a_count == b_count && i < a_count && strcmp(a[i].name, b[i].name) == 0)
+        i++;
+    return a_count == b_count && i == a_count;
+}
+
 /* Take what this node does not tell from `whole`, which has the same columns and tells all values.
  * The first such column is noted. */
 static void fill(struct sgp_statistics_column *own, struct sgp_statistics_column *whole,
@@ -228,6 +243,10 @@ static int tell_alone(const struct config *config, struct sgp_error *ret_note,
     int code = read_statistics(config, config->min_count, error, &own);
     if (code == 0 && !all_told(own))
         code = read_statistics(config, 1, error, &whole);
+    if (code == 0 && whole != NULL &&
+        !(are_alike(own->columns, own->column_count, whole->columns, whole->column_count) &&
+            are_alike(own->labels, own->label_count, whole->labels, whole->label_count)))
+        code = sgp_fail(error, SGP_E_DATA, "%s: it was changed while it was read", config->train);
     if (code == 0 && whole != NULL) {
         fill(own->columns, whole->columns, own->column_count, "column", ret_note);
         fill(own->labels, whole->labels, own->label_count, "label", ret_note);
@@ -285,7 +304,7 @@ static int read_kept(
             path);
     }
     *ret_version = (uint64_t)json_integer_value(version);
-    *ret_text = json_dumps(root, JSON_COMPACT | JSON_ENSURE_ASCII);
+    *ret_text = sgp_statistics_dump(root);
     json_decref(root);
     return *ret_text != NULL ? 1 : sgp_fail(error, -ENOMEM, "%s: out of memory", path);
 }
@@ -381,7 +400,8 @@ static int balance(const json_t *classes, char *const *names, uint32_t count,
             "no node has told how many rows a class has; give class_weights as numbers");
     for (uint32_t i = 0; i < count; i++) {
         const uint64_t rows = rows_of(classes, names[i]);
-        weights[i] = (float)((double)all / ((double)told * (double)(rows > 0 ? rows : fewest)));
+        const double weight = (double)all / ((double)told * (double)(rows > 0 ? rows : fewest));
+        weights[i] = (float)fmin(weight, SGP_CLASS_WEIGHT_MAX);
     }
     return 0;
 }
@@ -407,7 +427,7 @@ static bool is_sound(const char *text, uint64_t version)
 {
     struct sgp_error error = {0};
     struct sgp_scaling *scaling = NULL;
-    const bool is_short = strlen(text) <= SGP_STATISTICS_MAX; /* to parse it costs time */
+    const bool is_short = strlen(text) <= SCALING_TEXT_MAX; /* to parse it costs time */
     json_t *root = is_short ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
     const json_t *told = json_object_get(root, VERSION_KEY);
     const bool same = json_is_integer(told) && json_integer_value(told) >= 0 &&

@@ -51,9 +51,9 @@ int scaling_classes(
     const char *text, struct sgp_error *error, char ***ret_names, uint32_t *ret_count);
 
 /* [model] class_weights = balanced: rows / (classes * rows of the class), by the rows of all nodes
- * in the text of a scaling, of which they are told. A class that no node has told weighs as much as
- * the rarest class that was told. Names are in the order of the outputs. The caller frees
- * *ret_weights. SGP_E_DATA if no class was told, -ENOMEM. */
+ * in the text of a scaling, of which they are told. A class that no node has told weighs as much
+ * as the rarest class that was told, and none more than SGP_CLASS_WEIGHT_MAX. Names are in the
+ * order of the outputs. The caller frees *ret_weights. SGP_E_DATA if no class was told, -ENOMEM. */
 int scaling_balance(const char *text, char *const *names, uint32_t count, struct sgp_error *error,
     float **ret_weights);
 

@@ -153,6 +153,20 @@ class ScaleFleet(FleetTest):
         for i in range(4):
             self.assertNotIn(RARE.encode(), f.scale_bytes(i))
 
+    def test_names_with_a_control_character_are_told(self):
+        """A DEL is no printable character, so a text that travels has it escaped. n2 comes late, and asks for the result."""
+        f = self.sites(3)
+        for i in range(3):
+            f.write_table(i, [{**row, "o\x7fdd": row["near"], "colour": "\x7f"} for row in f.tables[i]])
+        f.start()
+        self.finish(f, range(3))
+        os.remove(os.path.join(f.nodes[2].directory, "scale.json"))
+        f.nodes[2].end()
+        f.nodes[2].start()
+        f.wait("n2 to adopt the scaling", lambda: os.path.exists(os.path.join(f.nodes[2].directory, "scale.json")))
+        self.assertEqual({f.scale_bytes(i) for i in range(3)}, {f.scale_bytes(0)})
+        self.assertIn(b"o\\u007fdd", f.scale_bytes(0))
+
     def test_any_number_of_nodes_on_irregular_digraphs(self):
         """Each node has a number of rows of its own; one fleet has a thousand columns more."""
         for n, more in ((1, 0), (3, 1000), (7, 0), (12, 0)):
