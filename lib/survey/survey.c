@@ -233,17 +233,19 @@ int sgp_survey_freeze(struct sgp_survey *survey, uint64_t version, const char *t
 /* ---- what others have told ---- */
 
 /* An earlier life of this node has told with a later stamp, or somebody tells in its name: the
- * present text is told again. */
+ * present text is told again. For a scaling its stamp is later even if the text is the same: this
+ * life knows nothing of the votes of that one, and must not come back to a set that it gave up. */
 static int hear_of_oneself(struct sgp_survey *survey, const struct sgp_bulletin *bulletin)
 {
     struct sgp_survey_text *own = &survey->self->figures;
     const bool same = own->text == NULL || own->digest == bulletin->digest;
+    const bool anew = !same || survey->subject == SGP_SUBJECT_SCALING;
     if (bulletin->stamp < survey->stamp || (bulletin->stamp == survey->stamp && same))
         return 0;
     survey->stamp = bulletin->stamp;
     if (own->text == NULL)
         return 0;
-    if (!same && survey->stamp < SGP_BULLETIN_STAMP_MAX)
+    if (anew && survey->stamp < SGP_BULLETIN_STAMP_MAX)
         survey->stamp++;
     own->stamp = survey->stamp;
     return 1;

@@ -43,6 +43,17 @@ static uint32_t pull(struct sgp_survey *asker, const struct sgp_survey *source)
     return pieces;
 }
 
+/* The stamp of the figures of that author, as this node has them. */
+static uint64_t stamp_of(const struct sgp_survey *survey, const char *author)
+{
+    struct sgp_survey_cursor cursor = {0};
+    struct sgp_bulletin bulletin;
+    while (sgp_survey_next_head(survey, &cursor, &bulletin))
+        if (bulletin.kind == SGP_BULLETIN_FIGURES && strcmp(bulletin.author, author) == 0)
+            return bulletin.stamp;
+    return 0;
+}
+
 Test(survey, three_members_tell_vote_and_freeze)
 {
     struct sgp_survey *a = survey_of("a", 3, 0), *b = survey_of("b", 3, 0),
@@ -195,6 +206,24 @@ Test(survey, an_author_overtakes_its_earlier_life)
     cr_assert(eq(str, (char *)sgp_survey_figures(later, 1), "new rows"));
     (void)pull(c, later);
     cr_assert(eq(str, (char *)sgp_survey_figures(c, 1), "new rows"));
+    sgp_survey_destroy(earlier);
+    sgp_survey_destroy(later);
+    sgp_survey_destroy(c);
+}
+
+/* Its earlier life may have given up the set of that stamp, and this one knows nothing of it. */
+Test(survey, an_author_that_returns_with_the_same_rows_tells_them_later)
+{
+    struct sgp_survey *earlier = survey_of("a", 2, 0), *c = survey_of("c", 2, 0);
+    (void)sgp_survey_tell(earlier, 100, "rows");
+    (void)pull(c, earlier);
+    struct sgp_survey *later = survey_of("a", 2, 0);
+    (void)sgp_survey_tell(later, 50, "rows"); /* its clock went back */
+    (void)pull(later, c);
+    cr_assert(gt(u32, pull(c, later), 0));
+    cr_assert(eq(u64, stamp_of(c, "a"), 101));
+    (void)pull(later, c);
+    cr_assert(eq(u64, stamp_of(later, "a"), 101), "its own words change nothing");
     sgp_survey_destroy(earlier);
     sgp_survey_destroy(later);
     sgp_survey_destroy(c);
