@@ -134,7 +134,8 @@ static int read_slot(
 static bool has_trained(const char *directory)
 {
     static const char *const names[] = {"ledger", "checkpoint", "checkpoint.1", "model.safetensors",
-        "history.csv", "scale.json", PRIVACY_TOLD_FILE};
+        "history.csv", "scale.json", "best.json", "ledger.left", "checkpoint.left",
+        "checkpoint.1.left", PRIVACY_TOLD_FILE};
     DIR *stream = opendir(directory);
     bool found = stream == NULL && errno != ENOENT; /* then nobody knows */
     struct dirent *entry;

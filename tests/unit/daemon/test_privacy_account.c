@@ -268,3 +268,15 @@ Test(privacy_account, statistics_told_need_a_statement)
     write_over("scale.json", 0, "{}", 2);
     expect_refusal("does not exist");
 }
+
+/* A node that left has renamed what it would continue from. */
+Test(privacy_account, what_a_node_that_left_has_needs_a_statement)
+{
+    static const char *const names[] = {
+        "ledger.left", "checkpoint.left", "checkpoint.1.left", "best.json"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        write_over(names[i], 0, "x", 1);
+        expect_refusal("does not exist");
+        remove_file(names[i]);
+    }
+}
