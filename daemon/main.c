@@ -435,6 +435,16 @@ static int prepare_rows(const struct config *config, bool check, const struct lo
     return prepare(config, check || opened->directory >= 0 ? &cache : NULL, error, prepared);
 }
 
+/* From now until a loop listens, an order to stop ends the process. One that came before does so
+ * here. */
+static void stop_at_once(const struct options *options)
+{
+    if (ends_soon(options))
+        return;
+    early_stop_begin(false);
+    early_stop_release();
+}
+
 static int run_or_check(const struct options *options, struct config *config, char **arguments)
 {
     struct log log;
@@ -450,6 +460,7 @@ static int run_or_check(const struct options *options, struct config *config, ch
         ended = agree_on_scaling(config, &log, &opened);
     if (ended != GO_ON)
         return ended;
+    stop_at_once(options);
     if (prepare_rows(config, brief, &log, &opened, &error, &prepared) < 0) {
         if (opened.socket >= 0)
             (void)unlink(config->socket);
@@ -496,6 +507,7 @@ int main(int count, char **arguments)
     config_finish(&config);
     if (status != DAEMON_AGAIN)
         return status;
+    stop_at_once(&options);
     state_directory_hand_over(true);
     (void)execv("/proc/self/exe", arguments);
     (void)fprintf(stderr, "sgpd: cannot start anew after a reset: %s\n", strerror(errno));

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """[data] scale = fleet: daemons with rows of their own agree on one scaling before they train, without pooling a row."""
+import contextlib
 import csv
 import json
 import math
@@ -56,6 +57,16 @@ def irregular(n, seed):
 
 NO_ROWS = {key: None for key in ("data.train", "data.label", "data.classes", "data.holdout", "data.shards", "data.missing",
                                  "data.categories")}
+
+
+def opens(pid, path):
+    """Whether the process has this file open."""
+    folder = "/proc/%d/fd/" % pid
+    for name in os.listdir(folder):
+        with contextlib.suppress(FileNotFoundError):
+            if os.readlink(folder + name) == path:
+                return True
+    return False
 
 
 class Sites(Fleet):
@@ -557,6 +568,28 @@ class ScaleFleet(FleetTest):
         f.wait_state("awaiting_scaling", [0])
         self.assertEqual(f.nodes[0].end(), 0)
         self.assertFalse(os.path.exists(os.path.join(f.nodes[0].directory, "scale.json")))
+
+
+    def test_an_order_to_stop_ends_the_reading_of_rows(self):
+        """With an agreed scaling, too: a table may take longer than systemd waits."""
+        f = self.sites(2)
+        table = f.tables[0] * 400
+        f.write_table(0, table)
+        f.start()
+        f.wait_state("finished")
+        node = f.nodes[0]
+        for one in f.nodes:
+            one.end()
+        path = os.path.join(f.directory, "rows0.csv")
+        with open(path, "a", encoding="utf-8") as file:
+            for _ in range(40):
+                csv.DictWriter(file, list(table[0])).writerows(table)
+        told = len(node.log())
+        node.start()
+        f.wait("n0 to read its rows", lambda: opens(node.process.pid, path), interval=0.001)
+        node.kill(signal.SIGTERM)
+        self.assertEqual(node.process.wait(fleet.PATIENCE), 0)
+        self.assertNotIn("event=start", node.log()[told:])
 
 
 class Wire(FleetTest):
