@@ -59,7 +59,8 @@ int sgp_csv_read_dataset(FILE *file, const char *name, const struct sgp_csv_opti
 int sgp_csv_too_many(const char *name, uint64_t line, struct sgp_error *error);
 /* Read the same rows in blocks of at most `block_rows`, and of at most 4 MiB of features. `take`
  * receives each block, which it must not keep, and the line of its last row. If `take` returns a
- * negative code with *error filled, the reading ends. */
+ * negative code with *error filled, the reading ends. If a row is wrong, `take` receives the rows
+ * before it first. */
 typedef int sgp_csv_take(
     void *context, const struct sgp_dataset *block, uint64_t line, struct sgp_error *error);
 int sgp_csv_read_blocks(FILE *file, const char *name, const struct sgp_csv_options *options,

@@ -569,20 +569,25 @@ static int block_give(struct reading *reading, struct sgp_error *error)
     return status;
 }
 
-static int rows_read(struct reading *reading, struct sgp_error *error)
+/* Read the fields of the record into the row after the last one. Returns as feature_read. */
+static int row_read(struct reading *reading, struct sgp_error *error)
+{
+    int status = row_reserve(reading, error);
+    if (status < 0)
+        return status;
+    float *features = reading->parts.floats + reading->parts.rows * reading->parts.features;
+    for (uint32_t i = 0; i < reading->label_count && status == 0; i++)
+        status = label_read(reading, i, error);
+    for (uint32_t i = 0; i < reading->binding_count && status == 0; i++)
+        status = feature_read(reading, &reading->bindings[i], features, error);
+    return status;
+}
+
+static int rows_take(struct reading *reading, struct sgp_error *error)
 {
     int status;
-    while ((status = sgp_csv_row(&reading->csv, &reading->header, error)) > 0) {
-        status = row_reserve(reading, error);
-        if (status < 0)
-            return status;
-        float *features = reading->parts.floats + reading->parts.rows * reading->parts.features;
-        for (uint32_t i = 0; i < reading->label_count && status == 0; i++)
-            status = label_read(reading, i, error);
-        for (uint32_t i = 0; i < reading->binding_count && status == 0; i++)
-            status = feature_read(reading, &reading->bindings[i], features, error);
-        if (status < 0)
-            return status;
+    while ((status = sgp_csv_row(&reading->csv, &reading->header, error)) > 0 &&
+           (status = row_read(reading, error)) >= 0) {
         if (status == 0) {
             reading->parts.rows++;
             reading->last_line = reading->csv.line;
@@ -591,13 +596,24 @@ static int rows_read(struct reading *reading, struct sgp_error *error)
         if (status < 0)
             return status;
     }
-    if (status == 0 && reading->block_rows > 0)
-        return block_give(reading, error);
-    if (status == 0 && reading->parts.rows == 0)
+    return status;
+}
+
+/* Rows before a wrong one are given, too. If `take` refuses them, its error comes first. */
+static int rows_read(struct reading *reading, struct sgp_error *error)
+{
+    struct sgp_error wrong = {0};
+    const int status = rows_take(reading, &wrong);
+    const int given = reading->block_rows > 0 ? block_give(reading, error) : 0;
+    if (given < 0)
+        return given;
+    if (status < 0)
+        return sgp_fail(error, status, "%s", wrong.text);
+    if (reading->block_rows == 0 && reading->parts.rows == 0)
         return sgp_fail(error, SGP_E_DATA, "%s:%llu: no rows%s; at least one is needed",
             reading->csv.source.name, (unsigned long long)reading->csv.line,
             reading->options->missing == SGP_MISSING_DROP ? " without missing values" : "");
-    return status;
+    return 0;
 }
 
 static int reading_run(struct reading *reading, struct sgp_error *error)

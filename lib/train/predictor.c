@@ -268,17 +268,59 @@ struct run {
     struct sgp_measures *measures;
 };
 
-static int check_outputs(const struct run *run, const float *outputs, uint64_t rows, uint32_t width,
-    struct sgp_error *error)
+/* Lower *rows to the number before the first output that is not finite, if there is one. */
+static int check_outputs(const struct run *run, const float *outputs, uint32_t width,
+    struct sgp_error *error, uint64_t *rows)
 {
-    for (uint64_t i = 0; i < rows * width; i++)
-        if (!isfinite(outputs[i]))
-            return sgp_fail(error, SGP_E_NOT_FINITE,
-                "%s: row %llu: output %llu of the model is not a finite number; the features are "
-                "too large, or the model has diverged",
-                run->name, (unsigned long long)(run->rows + i / width + 1),
-                (unsigned long long)(i % width + 1));
+    for (uint64_t i = 0; i < *rows * width; i++) {
+        if (isfinite(outputs[i]))
+            continue;
+        *rows = i / width;
+        return sgp_fail(error, SGP_E_NOT_FINITE,
+            "%s: row %llu: output %llu of the model is not a finite number; the features are "
+            "too large, or the model has diverged",
+            run->name, (unsigned long long)(run->rows + i / width + 1),
+            (unsigned long long)(i % width + 1));
+    }
     return 0;
+}
+
+/* Likewise for the first feature that is not in the vocabulary. */
+static int check_vocabulary(
+    const struct run *run, const struct sgp_dataset *block, struct sgp_error *error, uint64_t *rows)
+{
+    const uint32_t vocabulary = sgp_model_vocabulary(&run->predictor->model);
+    float value;
+    if (vocabulary == 0 || sgp_dataset_is_whole(block, vocabulary, rows, &value))
+        return 0;
+    return sgp_fail(error, SGP_E_DATA,
+        "%s: row %llu has the feature %g, and the model takes whole numbers from 0 to %u",
+        run->name, (unsigned long long)(run->rows + *rows + 1), (double)value, vocabulary - 1);
+}
+
+/* Predict the rows before the first wrong one, and return their number. *ret_outputs is what the
+ * network gives, and *wrong the error of that row. */
+static uint64_t predict(const struct run *run, const struct sgp_dataset *block,
+    struct sgp_error *wrong, const float **ret_outputs)
+{
+    struct sgp_predictor *predictor = run->predictor;
+    const struct sgp_model *model = &predictor->model;
+    uint64_t rows = block->rows;
+    (void)check_vocabulary(run, block, wrong, &rows);
+    if (rows == 0)
+        return 0;
+    memcpy(predictor->network.activations[0], block->floats, rows * model->inputs * sizeof(float));
+    *ret_outputs = sgp_network_forward(&predictor->network, predictor->file->values, 1.0, rows);
+    sgp_loss_predict(model->loss, &model->loss_settings, predictor->predictions, *ret_outputs, rows,
+        model->outputs);
+    /* numbers may be far greater in the units of their columns */
+    const float *const checked[] = {*ret_outputs, predictor->predictions};
+    for (size_t i = 0; i < 2; i++) {
+        struct sgp_error earlier = {0};
+        if (check_outputs(run, checked[i], model->outputs, &earlier, &rows) < 0)
+            *wrong = earlier;
+    }
+    return rows;
 }
 
 static int take_block(
@@ -286,36 +328,25 @@ static int take_block(
 {
     (void)line;
     struct run *run = context;
-    struct sgp_predictor *predictor = run->predictor;
+    const struct sgp_predictor *predictor = run->predictor;
     const struct sgp_model *model = &predictor->model;
     if (block->features != model->inputs)
         return sgp_fail(error, SGP_E_DATA,
             "%s:1: %u columns, and the model takes %u; give the features alone", run->name,
             block->features, model->inputs);
-    const uint32_t vocabulary = sgp_model_vocabulary(model);
-    uint64_t row;
-    float value;
-    if (vocabulary > 0 && !sgp_dataset_is_whole(block, vocabulary, &row, &value))
-        return sgp_fail(error, SGP_E_DATA,
-            "%s: row %llu has the feature %g, and the model takes whole numbers from 0 to %u",
-            run->name, (unsigned long long)(run->rows + row + 1), (double)value, vocabulary - 1);
-    memcpy(predictor->network.activations[0], block->floats,
-        block->rows * model->inputs * sizeof(float));
-    const float *outputs =
-        sgp_network_forward(&predictor->network, predictor->file->values, 1.0, block->rows);
-    const struct sgp_loss_settings *settings = &model->loss_settings;
-    sgp_loss_predict(
-        model->loss, settings, predictor->predictions, outputs, block->rows, model->outputs);
-    int code = check_outputs(run, outputs, block->rows, model->outputs, error);
-    if (code == 0) /* numbers may be far greater in the units of their columns */
-        code = check_outputs(run, predictor->predictions, block->rows, model->outputs, error);
-    if (code < 0)
-        return code;
-    sgp_loss_measure(run->measures, settings, outputs, block->labels, block->values, block->rows);
-    const struct sgp_predictions predictions = {
-        .first = run->rows, .rows = block->rows, .outputs = predictor->predictions};
-    run->rows += block->rows;
-    return run->take(run->context, &predictions, error);
+    const float *outputs = NULL;
+    struct sgp_error wrong = {0};
+    const struct sgp_predictions predictions = {.first = run->rows,
+        .rows = predict(run, block, &wrong, &outputs),
+        .outputs = predictor->predictions};
+    int code = 0;
+    if (predictions.rows > 0) {
+        sgp_loss_measure(run->measures, &model->loss_settings, outputs, block->labels,
+            block->values, predictions.rows);
+        run->rows += predictions.rows;
+        code = run->take(run->context, &predictions, error);
+    }
+    return code == 0 && wrong.code < 0 ? sgp_fail(error, wrong.code, "%s", wrong.text) : code;
 }
 
 int sgp_predictor_measures(const struct sgp_predictor *predictor, struct sgp_measures *ret_measures)

@@ -229,11 +229,24 @@ class PredictFile(FleetTest):
                 out, err = sgpctl("predict", "--model", self.model, "-", *more, status=6, data=text.encode())
                 told = json.loads(out.splitlines()[-1])["error"]["message"] if more else err.removeprefix("sgpctl: ").rstrip("\n")
                 self.assertEqual(told, message)
+        self.rows_before_a_wrong_one()
         _, err = sgpctl("-n", "n0", "predict", "--model", self.model, self.path, status=2)
         self.assertTrue(err.startswith("sgpctl: --model asks no daemon; leave it out, or -n and -s; "), err)
         out, err = sgpctl("predict", "--model", self.model, self.path + ".no", status=6)
         self.assertEqual((out, err), ("", f"sgpctl: {self.path}.no: No such file or directory\n"))
         self.assertEqual(sgpctl("predict", "--model", self.model, "-", data=b"colour,high ,width\n"), ("", ""))
+
+    def rows_before_a_wrong_one(self):
+        """As the documents say, they are printed, whether or not they fill a block."""
+        head, *lines = self.unlabelled.splitlines(keepends=True)
+        for count in (1, 199, 300):
+            table = b"".join([head, *lines[:count], b"1,pink,2\n", *lines])
+            whole, _ = sgpctl("predict", "--model", self.model, "-", data=b"".join([head, *lines[:count]]))
+            out, err = sgpctl("predict", "--model", self.model, "-", status=6, data=table)
+            self.assertEqual((out.count("\n"), out), (count + 1, whole))
+            self.assertTrue(err.startswith("sgpctl: standard input:%d: column 'colour': 'pink' " % (count + 2)), err)
+            out, _ = sgpctl("predict", "--model", self.model, "-", "--json", status=6, data=table)
+            self.assertEqual([json.loads(line).get("row") for line in out.splitlines()], [*range(1, count + 1), None])
 
     def wrong_files(self):
         """Files whose digest is right and whose tags are not, and files that are cut and damaged: one line, status 6."""

@@ -47,6 +47,21 @@ Test(csv_dataset, rows_beyond_the_limit_name_the_table_its_line_and_a_remedy)
         "give each node one part"));
 }
 
+Test(csv_dataset, rows_before_a_wrong_row_are_given_first)
+{
+    struct blocks blocks = {.count = 0};
+    cr_assert(eq(int, read_blocks("a,y\n1,1\n2,2\n3,3\nx,4\n", &blocks), SGP_E_DATA));
+    cr_assert(eq(u32, blocks.count, 2));
+    cr_assert(eq(u64, blocks.lines[1], 4));
+    cr_assert(eq(int, strncmp(error.text, "t.csv:5: column 'a': 'x' ", 25), 0), "%s", error.text);
+    blocks = (struct blocks){.count = 0};
+    cr_assert(eq(int, read_blocks("a,y\n1,1\n2\n", &blocks), SGP_E_DATA));
+    cr_assert(eq(u32, blocks.count, 1), "a row that is too short");
+    blocks = (struct blocks){.full_at = 2};
+    cr_assert(eq(int, read_blocks("a,y\n1,1\nx,4\n", &blocks), SGP_E_LIMIT));
+    cr_assert(eq(int, strncmp(error.text, "t.csv:2: more than ", 19), 0), "the first error counts");
+}
+
 Test(csv_dataset, reads_numbers_for_regression)
 {
     struct sgp_dataset *dataset = expect_rows("a,y,b\n1,-2.5,3e2\n 4 ,+5,.5", &plain, 2, 2);

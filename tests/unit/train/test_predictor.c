@@ -239,6 +239,67 @@ Test(predictor, rows_come_in_blocks)
     sgp_predictor_destroy(predictor);
 }
 
+/* `text` of 1 column has a wrong row after `rows` good ones. */
+static void expect_rows_before(
+    struct sgp_predictor *predictor, const char *text, uint64_t rows, int code, const char *message)
+{
+    struct sgp_error error = {0};
+    struct sgp_measures measures = {0};
+    struct seen seen = {0};
+    cr_assert(eq(int, run(predictor, text, &seen, &error, &measures), code));
+    cr_assert(eq(u64, seen.rows, rows), "%s", error.text);
+    cr_assert(eq(int, error.code, code));
+    cr_assert(eq(int, strncmp(error.text, message, strlen(message)), 0), "%s", error.text);
+    for (uint64_t i = 0; i < rows; i++)
+        cr_assert(eq(flt, seen.outputs[2 * i], 2));
+    sgp_measures_finish(&measures);
+}
+
+Test(predictor, rows_before_a_wrong_row_are_handed_over)
+{
+    static const char *const tags[] = {
+        "layers", "dense 2", "loss", "mse", "inputs", "1", NULL, NULL};
+    const float values[] = {2, -2, 0, 0};
+    char text[4096] = "x\n";
+    struct sgp_predictor *predictor = NULL;
+    struct sgp_error error = {0};
+    cr_assert(eq(int, open_model(tags, values, 2, 1, &error, &predictor), 0), "%s", error.text);
+    expect_rows_before(predictor, "x\n1\n1\npink\n1\n", 2, SGP_E_DATA, "t.csv:4: column");
+    expect_rows_before(
+        predictor, "x\n1\n3e38\n1\n", 1, SGP_E_NOT_FINITE, "t.csv: row 2: output 1 ");
+    expect_rows_before(predictor, "x\n3e38\n1\n", 0, SGP_E_NOT_FINITE, "t.csv: row 1: output 1 ");
+    expect_rows_before(predictor, "x\n1\n3e38\npink\n", 1, SGP_E_NOT_FINITE, "t.csv: row 2: ");
+    for (int i = 0; i < 600; i++)
+        (void)strcat(text, "1\n");
+    (void)strcat(text, "pink\n");
+    expect_rows_before(predictor, text, 600, SGP_E_DATA, "t.csv:602: column");
+    sgp_predictor_destroy(predictor);
+}
+
+Test(predictor, rows_before_a_number_outside_the_vocabulary_are_handed_over)
+{
+    /* the vectors (1, 2) and (2, 2) of two numbers; a row of one feature */
+    static const char *const tags[] = {
+        "layers", "embedding 2 x 2", "loss", "mse", "inputs", "1", NULL, NULL};
+    const float values[] = {2, 1, 2, 2};
+    const struct sgp_file_tag list[] = {{tags[0], tags[1]}, {tags[2], tags[3]}, {tags[4], tags[5]}};
+    const struct sgp_file_tensor tensor = {.name = "layers.0.weight", .shape = {2, 2}, .count = 4};
+    const struct sgp_model_contents contents = {
+        .values = values, .tensors = &tensor, .tensor_count = 1, .tags = list, .tag_count = 3};
+    void *bytes;
+    size_t size;
+    struct sgp_model_file *file;
+    struct sgp_predictor *predictor = NULL;
+    struct sgp_error error = {0};
+    cr_assert(eq(int, sgp_safetensors_encode(&contents, NULL, &bytes, &size), 0));
+    cr_assert(eq(int, sgp_safetensors_decode(bytes, size, "m", NULL, &file), 0));
+    free(bytes);
+    cr_assert(eq(int, sgp_predictor_create(file, "m", &error, &predictor), 0), "%s", error.text);
+    expect_rows_before(predictor, "x\n0\n1\n0\n2\n1\n", 3, SGP_E_DATA,
+        "t.csv: row 4 has the feature 2, and the model takes whole numbers from 0 to 1");
+    sgp_predictor_destroy(predictor);
+}
+
 Test(predictor, layers_that_no_build_has_are_refused)
 {
     static const char *const tags[] = {
