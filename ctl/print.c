@@ -10,16 +10,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The word for a status. Those of a shell and of a program, above ours, are failures. */
+static const char *code_of(enum ctl_exit status)
+{
+    static const char *const codes[] = {"done", "failed", "usage", "not_running", "not_permitted",
+        "timed_out", "invalid", "degraded"};
+    return codes[status < sizeof codes / sizeof *codes ? status : CTL_FAILED];
+}
+
 static enum ctl_exit fail(struct ctl *ctl, enum ctl_exit status, const char *text)
 {
     if (!ctl->json) {
         (void)fprintf(stderr, "sgpctl: %s\n", text);
         return status;
     }
-    static const char *const codes[] = {"done", "failed", "usage", "not_running", "not_permitted",
-        "timed_out", "invalid", "degraded"};
     (void)ctl_print_json(json_pack("{s:{s:i, s:s, s:o}}", "error", "exit_status", (int)status,
-        "code", codes[status], "message", ctl_json_text(text)));
+        "code", code_of(status), "message", ctl_json_text(text)));
     return status;
 }
 

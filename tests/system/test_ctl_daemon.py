@@ -236,6 +236,17 @@ def test_refusals_have_the_daemons_words_and_their_status():
         "sgpctl: the daemon's answer is not JSON\n"
 
 
+def test_a_program_that_cannot_be_run_has_the_status_of_a_shell():
+    answers = {"GET /v1/status": {**STATUS, "program": {"socket": "/run/attach.sock"}}}
+    with tempfile.NamedTemporaryFile() as plain:
+        for program, status, why in ((plain.name + ".none", 127, "No such file or directory"), (plain.name, 126, "Permission denied")):
+            message = f"{program}: cannot be run: {why}"
+            assert ask(answers, "run", "--", program, status=status) == ("", f"sgpctl: {message}\n")
+            out, err = ask(answers, "--json", "run", "--", program, status=status)
+            assert (json.loads(out), err) == ({"error": {"exit_status": status, "code": "failed", "message": message}}, ""), out
+    assert ask(answers, "run", "--", "sh", "-c", "echo $SGP_SOCKET; exit 9", status=9) == ("/run/attach.sock\n", "")
+
+
 def test_a_daemon_that_is_not_there_is_status_3():
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "control.sock")
