@@ -25,21 +25,26 @@ static void print_members(const json_t *members)
     (void)printf("\n\n");
 }
 
-static void print_column(const json_t *column)
+/* Values come from the statistics of other nodes, so they are printed as untrusted text. */
+static void print_column(const struct ctl *ctl, const json_t *column)
 {
-    const char *name = json_string_value(json_object_get(column, "name"));
     const json_t *values = json_object_get(column, "values");
+    char text[CTL_CELL_BYTES];
     size_t index;
     json_t *value;
+    ctl_cell(ctl, "name", json_object_get(column, "name"), text);
     if (values == NULL) {
-        (void)printf("%-24s %14.9g %14.9g\n", name,
+        (void)printf("%-24s %14.9g %14.9g\n", text,
             json_number_value(json_object_get(column, "mean")),
             json_number_value(json_object_get(column, "deviation")));
         return;
     }
-    (void)printf("%-24s ", name);
-    json_array_foreach(values, index, value)(void)
-        printf("%s%s", index > 0 ? ", " : "", json_string_value(value));
+    (void)printf("%-24s ", text);
+    json_array_foreach(values, index, value)
+    {
+        ctl_cell(ctl, "value", value, text);
+        (void)printf("%s%s", index > 0 ? ", " : "", text);
+    }
     (void)printf("\n");
 }
 
@@ -62,10 +67,11 @@ static enum ctl_exit show(struct ctl *ctl, int argc, char **argv)
         return ctl_print_json(root);
     print_members(json_object_get(root, "members"));
     (void)printf("%-24s %14s %14s\n", "column", "mean", "deviation");
-    json_array_foreach(json_object_get(root, "columns"), index, column) print_column(column);
+    json_array_foreach(json_object_get(root, "columns"), index, column) print_column(ctl, column);
     if (sgp_scaling_scales_targets(root)) {
         (void)printf("\n%-24s %14s %14s\n", "label", "mean", "deviation");
-        json_array_foreach(json_object_get(root, "targets"), index, column) print_column(column);
+        json_array_foreach(json_object_get(root, "targets"), index, column)
+            print_column(ctl, column);
     }
     json_decref(root);
     return CTL_DONE;

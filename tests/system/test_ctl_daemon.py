@@ -175,6 +175,14 @@ def test_a_hostile_name_cannot_command_the_terminal():
     out, err = ask({"GET /v1/peers": (500, {"error": {"message": "bad\x1b[31m\nline"}})}, "peers",
                    status=1)
     assert (out, err) == ("", "sgpctl: bad?[31m?line\n")
+    scaling = {"members": {"n0": 60}, "columns": [{"name": "a\x1b[2J", "mean": 1, "deviation": 2},
+                                                  {"name": "b\x07", "values": ["red", "\x1b]0;mine\x07\nblue"]}],
+               "targets": [{"name": "y\x1b[1m", "mean": 0, "deviation": 1}]}
+    out, _ = ask({"GET /v1/scaling": scaling}, "scaling", "show")
+    lines = out.splitlines()
+    assert lines[2:4] == ["%-24s %14s %14s" % row for row in (("column", "mean", "deviation"), ("a?[2J", 1, 2))], out
+    assert lines[4] == "%-24s red, ?]0;mine??blue" % "b?" and all(line.isprintable() for line in lines), out
+    assert json.loads(ask({"GET /v1/scaling": scaling}, "scaling", "show", "--json")[0]) == scaling
 
 
 def test_topology_shows_nodes_and_phases():
