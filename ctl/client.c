@@ -24,6 +24,7 @@
 #define OWNER_END ".owner"           /* ends the name and the socket of a colocated owner */
 #define ANSWER_BYTES_MAX (64u << 20) /* of an answer kept in memory */
 #define ANSWER_SECONDS 30.0          /* for an answer that needs no computing */
+#define URL_BYTES 1024u
 
 /* The node's name in RUN_DIRECTORY/NAME/SOCKET_NAME. */
 static void append_name(const char *path, char *names, size_t capacity)
@@ -242,8 +243,10 @@ static CURLcode perform(const struct ctl_request *request, const char *path,
     struct curl_slist *headers, struct answer *answer)
 {
     CURL *curl = answer->curl;
-    char url[256];
-    (void)snprintf(url, sizeof url, "http://sgpd%s", request->path);
+    char url[URL_BYTES];
+    const int length = snprintf(url, sizeof url, "http://sgpd%s", request->path);
+    if (length < 0 || (size_t)length >= sizeof url)
+        return CURLE_URL_MALFORMAT;
     (void)curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, path);
     (void)curl_easy_setopt(curl, CURLOPT_PROXY, "");
     (void)curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);

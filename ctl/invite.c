@@ -2,6 +2,7 @@
 /* `sgpctl invite`: an invitation of the daemon to another machine, or the list of those given. */
 #include "ctl.h"
 
+#include "sgp/invitation.h"
 #include "sgp/topology.h"
 
 #include <string.h>
@@ -72,6 +73,8 @@ static enum ctl_exit invite(struct ctl *ctl, int argc, char **argv)
             sgp_address_split(given[ADDRESS].value, &error, host, &port) < 0))
         return ctl_usage(ctl, "--address: %s",
             error.text[0] != '\0' ? error.text : "a zone means nothing on another machine");
+    if (given[ADDRESS].given && strlen(given[ADDRESS].value) >= SGP_JOIN_ADDRESS_BYTES)
+        return ctl_usage(ctl, "--address is longer than %u bytes", SGP_JOIN_ADDRESS_BYTES - 1);
     return give(ctl, argv[0], seconds, given[ADDRESS].value);
 }
 

@@ -59,6 +59,20 @@ def test_whom_it_does_not_hear_is_named():
     assert any(line.startswith("unheard nnn") and len(line) < 330 for line in many), many
 
 
+def test_an_invitation_tells_the_whole_address_or_none():
+    """255 bytes of an address fit a message."""
+    for extra in (0, 1):
+        address = "h" * (250 + extra - 1) + ":65432"
+        path = f"/v1/invite?name={'n' * 63}&seconds=86400.000&address={address}"
+        with daemon({f"POST {path}": {"invitation": "sgpd,join"}}) as (socket_path, requests):
+            out, err = run("-s", socket_path, "invite", "n" * 63, "--address", address, status=2 if extra else 0)
+        asked = [what for what, _, _ in requests]
+        if extra:
+            assert (out, asked) == ("", []) and err.startswith("sgpctl: --address is longer than 255 bytes; see "), err
+        else:
+            assert (out, asked) == ("sgpd,join\n", [f"POST {path}"]), (out, err, asked)
+
+
 def test_a_full_queue_of_the_daemon_is_waited_for():
     with tempfile.TemporaryDirectory() as directory, socket.socket(socket.AF_UNIX) as listener:
         path = os.path.join(directory, "control.sock")
