@@ -18,6 +18,8 @@
 
 _Static_assert(SGP_CIPHER_BINDING_BYTES == SGP_BINDING_BYTES, "a binding");
 
+#define SILENT_TIME (10 * SGP_SECOND) /* for an address, if there are others */
+
 struct line {
     const struct sgp_invitation *invitation;
     struct sgp_error *error;
@@ -44,17 +46,29 @@ static int fail(const struct line *line, int code, const char *why)
 
 /* ---- bytes ---- */
 
-static int wait_for(const struct line *line, short events)
+static int wait_until(int socket, short events, sgp_time until)
 {
-    struct pollfd poll_for = {.fd = line->socket, .events = events};
-    const sgp_time left = line->until - now();
-    const int count = left > 0 ? poll(&poll_for, 1, (int)(left / SGP_MILLISECOND) + 1) : 0;
-    if (count == 0)
-        return fail(line, -ETIMEDOUT, "the inviter does not answer in time");
-    return count < 0 && errno != EINTR ? fail(line, -errno, strerror(errno)) : 0;
+    struct pollfd poll_for = {.fd = socket, .events = events};
+    int count;
+    do {
+        const sgp_time left = until - now();
+        count = left > 0 ? poll(&poll_for, 1, (int)(left / SGP_MILLISECOND) + 1) : 0;
+    } while (count < 0 && errno == EINTR);
+    return count == 0 ? -ETIMEDOUT : count < 0 ? -errno : 0;
 }
 
-static int connect_to(struct line *line, const struct addrinfo *address)
+static const char *reason(int code)
+{
+    return code == -ETIMEDOUT ? "the inviter does not answer in time" : strerror(-code);
+}
+
+static int wait_for(const struct line *line, short events)
+{
+    const int code = wait_until(line->socket, events, line->until);
+    return code < 0 ? fail(line, code, reason(code)) : 0;
+}
+
+static int connect_to(struct line *line, const struct addrinfo *address, sgp_time until)
 {
     int failed = 0;
     socklen_t bytes = sizeof failed;
@@ -63,9 +77,24 @@ static int connect_to(struct line *line, const struct addrinfo *address)
         return -errno;
     if (connect(line->socket, address->ai_addr, address->ai_addrlen) == 0)
         return 0;
-    int code = errno == EINPROGRESS ? wait_for(line, POLLOUT) : -errno;
+    int code = errno == EINPROGRESS ? wait_until(line->socket, POLLOUT, until) : -errno;
     if (code == 0 && getsockopt(line->socket, SOL_SOCKET, SO_ERROR, &failed, &bytes) == 0)
         code = -failed;
+    return code;
+}
+
+/* Connect to the first address that answers. A silent one leaves time for those after it. */
+static int connect_to_one(struct line *line, const struct addrinfo *found)
+{
+    int code = -EHOSTUNREACH, count = 0;
+    for (const struct addrinfo *it = found; it != NULL; it = it->ai_next)
+        count++;
+    for (const struct addrinfo *it = found; it != NULL && code < 0; it = it->ai_next, count--) {
+        const sgp_time time = now(), part = (line->until - time) / count;
+        if (line->socket >= 0)
+            (void)close(line->socket);
+        code = connect_to(line, it, time + (count > 1 && part > SILENT_TIME ? SILENT_TIME : part));
+    }
     return code;
 }
 
@@ -81,14 +110,9 @@ static int open_socket(struct line *line)
     (void)snprintf(port, sizeof port, "%u", number);
     if ((code = getaddrinfo(host, port, &hints, &found)) != 0)
         return fail(line, -EHOSTUNREACH, gai_strerror(code));
-    code = -EHOSTUNREACH;
-    for (const struct addrinfo *it = found; it != NULL && code < 0; it = it->ai_next) {
-        if (line->socket >= 0)
-            (void)close(line->socket);
-        code = connect_to(line, it);
-    }
+    code = connect_to_one(line, found);
     freeaddrinfo(found);
-    return code < 0 ? fail(line, code, strerror(-code)) : 0;
+    return code < 0 ? fail(line, code, reason(code)) : 0;
 }
 
 /* Send what waits in the cipher. */

@@ -7,7 +7,7 @@
 #include "sgp/invitation.h"
 #include "sgp/key.h"
 
-#define CTL_JOIN_SECONDS 60 /* for the connection and all its messages */
+#define CTL_JOIN_SECONDS 60 /* for the connection, over all addresses, and all its messages */
 
 /* Join with this key, as the invitation says, and receive the two texts, unescaped, which the
  * caller frees. Returns 0; SGP_E_CLOSED: the inviter refuses, with the reason in *error; or another

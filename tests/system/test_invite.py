@@ -253,6 +253,45 @@ class Verdicts(Refusing):
         os.rmdir(self.path("n2.conf.part"))
         self.join(invitation)
 
+    def test_a_silent_address_of_the_inviter(self):
+        """A host name has two addresses. One takes no connection and refuses none, as a firewall that drops packets; the other is
+        the inviter's."""
+        hosts = self.path("hosts")
+        with open(hosts, "w", encoding="ascii") as file:
+            file.write("::1 inviter\n127.0.0.1 inviter\n")
+        machine = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"', hosts]
+        if subprocess.run([*machine, "true"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+            self.skipTest("no mount name-space may be made here")
+        found = subprocess.run([*machine, "getent", "ahostsv6", "inviter"], stdout=subprocess.PIPE, text=True, check=False).stdout
+        parts = self.invite().split(",")
+        parts[3] = "inviter:%d" % self.node.listen
+        with socket.socket(socket.AF_INET6) as silent:
+            try:
+                silent.bind(("::1", self.node.listen))
+            except OSError:
+                self.skipTest("there is no IPv6 here")
+            self.assertTrue(found.startswith("::1 "), found)
+            silent.listen(0)
+            crowd = self.fill(("::1", self.node.listen))
+            said = subprocess.run([*machine, tls.SGPCTL, "join", ",".join(parts), "--address", "127.0.0.1:%d" % self.f.ports[2],
+                                   "--output", self.path("n2.conf"), "--topology", self.path("n2.dot"), "--key", self.path("n2.key")],
+                                  text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=fleet.PATIENCE, check=False)
+            for caller in crowd:
+                caller.close()
+        self.assertEqual((said.returncode, said.stderr), (0, ""))
+        self.assertIn("n2 is pending", said.stdout)
+
+    def fill(self, address):
+        """Callers that fill the queue of a listener which takes none of them, so that the next one waits."""
+        crowd = []
+        for _ in range(64):
+            crowd.append(socket.socket(socket.AF_INET6))
+            crowd[-1].setblocking(False)
+            crowd[-1].connect_ex(address)
+            if not select.select([], crowd[-1:], [], 1)[1]:
+                return crowd
+        self.skipTest("a full queue takes more here")
+
     def test_used_twice(self):
         invitation = self.invite()
         self.join(invitation)
