@@ -2,6 +2,7 @@
 /* sgpctl config new: writes the configuration of one node from its rows and the topology file; see
  * config_new.h. */
 #include "config_new.h"
+#include "line.h"
 
 #include "sgp/best.h"
 #include "sgp/method.h"
@@ -118,6 +119,23 @@ static enum ctl_exit take_best(struct ctl_draft *draft)
     return status;
 }
 
+/* The configuration must hold what it is to say. */
+static enum ctl_exit check_lines(const struct ctl_draft *draft)
+{
+    const struct ctl_given *given = draft->given;
+    const struct {
+        const char *option, *key, *value;
+    } lines[] = {{"--topology", "file", draft->topology_path}, {"--scale", "scale", draft->scale},
+        {"--listen", "listen", draft->listen},
+        {"--state-directory", "state_directory", given[NEW_STATE].value},
+        {"--socket", "socket", given[NEW_SOCKET].value}};
+    enum ctl_exit status = CTL_DONE;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines && status == CTL_DONE; i++)
+        if (lines[i].value != NULL)
+            status = ctl_line_check(draft->ctl, lines[i].option, lines[i].key, lines[i].value);
+    return status;
+}
+
 static enum ctl_exit config_new(struct ctl *ctl, int argc, char **argv)
 {
     struct ctl_draft draft = {.ctl = ctl};
@@ -137,6 +155,8 @@ static enum ctl_exit config_new(struct ctl *ctl, int argc, char **argv)
         status = take_best(&draft);
     if (status == CTL_DONE)
         status = ctl_draft_find_scale(&draft);
+    if (status == CTL_DONE)
+        status = check_lines(&draft);
     if (status == CTL_DONE) {
         ctl_draft_choose_rule(&draft, ctl_draft_scales_all(&draft));
         status = ctl_draft_write(&draft);

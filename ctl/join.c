@@ -4,6 +4,7 @@
  * was asked, since the invitation may then be used by that key alone. */
 #include "ctl.h"
 #include "join_line.h"
+#include "line.h"
 
 #include "../daemon/setup/config.h"
 
@@ -134,6 +135,22 @@ static enum ctl_exit refuse_existing(const struct joining *joining, const char *
         path);
 }
 
+/* The configuration must hold what it is to say. */
+static enum ctl_exit check_lines(const struct joining *joining)
+{
+    const struct {
+        size_t option;
+        const char *key, *value;
+    } lines[] = {{KEY, "key", joining->key}, {TOPOLOGY, "file", joining->topology},
+        {LISTEN, "listen", joining->listen}, {TRAIN, "train", joining->train}};
+    enum ctl_exit status = CTL_DONE;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines && status == CTL_DONE; i++)
+        if (lines[i].value[0] != '\0')
+            status = ctl_line_check(
+                joining->ctl, options[lines[i].option].name, lines[i].key, lines[i].value);
+    return status;
+}
+
 /* What can be known before the invitation is used. */
 static enum ctl_exit check_paths(const struct joining *joining)
 {
@@ -148,7 +165,9 @@ static enum ctl_exit check_paths(const struct joining *joining)
                 "%s is there, and is no file; give another name", i == 0 ? conf : topology);
     if (!joining->given[FORCE].given && access(conf, F_OK) == 0)
         return refuse_existing(joining, conf);
-    const enum ctl_exit status = check_directory(joining, conf);
+    enum ctl_exit status = check_lines(joining);
+    if (status == CTL_DONE)
+        status = check_directory(joining, conf);
     return status == CTL_DONE ? check_directory(joining, topology) : status;
 }
 

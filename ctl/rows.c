@@ -2,6 +2,8 @@
 /* The rows of a node and their section [data]; see rows.h. */
 #include "rows.h"
 
+#include "line.h"
+
 #include "train/names.h"
 
 #include "sgp/statistics.h"
@@ -146,18 +148,10 @@ int ctl_rows_name_classes(struct ctl_rows *rows, const char *names, struct sgp_e
     return 0;
 }
 
-/* Whether a value survives the reader of configurations in one line, which cuts comments. */
+/* Whether it fits also beside a key, and in quotes. */
 static bool fits_a_line(const char *value)
 {
-    const size_t length = strlen(value);
-    bool fits = length > 0 && length <= VALUE_BYTES_MAX && value[0] != ' ' && value[0] != '#' &&
-                value[0] != ';' && value[length - 1] != ' ';
-    for (size_t i = 0; i < length; i++) {
-        const bool blank = value[i] == ' ' || value[i] == '\t';
-        fits = fits && (unsigned char)value[i] >= ' ' && value[i] != 0x7f &&
-               !(blank && (value[i + 1] == '#' || value[i + 1] == ';'));
-    }
-    return fits;
+    return strlen(value) <= VALUE_BYTES_MAX && ctl_line_holds("", value);
 }
 
 static bool refuse_label(const struct ctl_rows *rows, struct sgp_error *why)
@@ -200,7 +194,7 @@ static bool refuse_stray(
 bool ctl_rows_refuse(const struct ctl_rows *rows, struct sgp_error *ret_why)
 {
     uint32_t features = 0;
-    if (!fits_a_line(rows->path))
+    if (!ctl_line_holds("train", rows->path))
         return sgp_fail(ret_why, SGP_E_DATA,
             "%s: this path cannot be written into a configuration; rename it", rows->path);
     if (refuse_label(rows, ret_why) || refuse_stray(rows, rows->label, ret_why))

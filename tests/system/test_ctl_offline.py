@@ -657,6 +657,51 @@ def plan(*arguments):
     return json.loads(ctl("--json", "plan-privacy", *arguments)[0])
 
 
+def test_what_no_line_of_a_configuration_holds_is_refused_by_its_option():
+    """A daemon would read another path, without a word."""
+    cut = ": '%s' cannot be written into a configuration, where a line ends at a blank before # or ; and has no control " \
+          "character; use another; see sgpctl "
+    with tempfile.TemporaryDirectory() as directory:
+        rows, fleet, conf = (os.path.join(directory, name) for name in ("rows.csv", "fleet.dot", "n0.conf"))
+        odd = os.path.join(directory, "lab #3")
+        os.mkdir(odd)
+        with open(rows, "w", encoding="ascii") as file:
+            file.write("a,y\n" + "1,no\n2,yes\n" * 20)
+        for path in (fleet, os.path.join(odd, "fleet.dot")):
+            with open(path, "w", encoding="ascii") as file:
+                file.write(generate("ring", 2, "--address", "127.0.0.1:9000+"))
+
+        def new(*more, topology=fleet, status=0):
+            return ctl("-n", "n0", "config", "new", conf, "--data", rows, "--label", "y", "--topology", topology, *more, status=status)
+        before = sorted(os.listdir(directory))
+        for option in ("--topology", "--scale", "--state-directory", "--socket"):
+            path = os.path.join(odd, "fleet.dot" if option == "--topology" else "file")
+            err = new(option, path, status=2)[1]
+            assert err.startswith(f"sgpctl: {option}" + cut % path + "config new"), err
+        err = new("--listen", "127.0.0.1:9000 ;1", status=2)[1]
+        assert err.startswith("sgpctl: --listen" + cut % "127.0.0.1:9000 ;1"), err
+        line = len("state_directory = ")
+        err = new("--state-directory", "/" + 197 * "s", status=2)[1]
+        assert "too long for a configuration, which takes %d bytes there" % (197 - line) in err, err
+        assert sorted(os.listdir(directory)) == before and os.listdir(odd) == ["fleet.dot"]
+        longest = "/#" + (197 - line - 2) * "s"
+        new("--state-directory", longest, "--scale", "none")
+        with open(conf, encoding="ascii") as file:
+            assert f"state_directory = {longest}\n" in file.read()
+
+        # it is told before the inviter is asked, and before a key is made
+        invitation = f"sgp1,mill,n2,127.0.0.1:9,SHA256:{'A' * 43},{'0' * 32}"
+        usual = ["join", invitation, "--address", "127.0.0.1:9", "--output", os.path.join(directory, "n2.conf")]
+        before = sorted(os.listdir(directory))
+        for option in ("--train", "--key", "--topology"):
+            path = os.path.join(odd, "file")
+            err = ctl(*usual, option, path, status=2)[1]
+            assert err.startswith(f"sgpctl: {option}" + cut % path + "join --help"), err
+        err = ctl(*usual, "--train", "/" + 197 * "t", status=2)[1]
+        assert "too long for a configuration, which takes %d bytes there" % (197 - len("train = ")) in err, err
+        assert sorted(os.listdir(directory)) == before and os.listdir(odd) == ["fleet.dot"]
+
+
 def test_epsilon_of_noisy_steps_is_a_known_number():
     rows = ["--rows", 1000, "--batch", 32]
     told = plan(*rows, "--epochs", 20, "--noise", 1.5)
