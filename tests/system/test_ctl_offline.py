@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sgpctl without a daemon: test_ctl_offline.py SGPCTL. Topology commands, help, errors, statuses."""
+"""sgpctl without a daemon: test_ctl_offline.py SGPCTL [NO_LINKS]. Topology commands, help, errors, statuses."""
 import base64
 import hashlib
 import json
@@ -15,6 +15,7 @@ import xml.etree.ElementTree
 import tap
 
 SGPCTL = sys.argv[1]
+NO_LINKS = sys.argv[2] if len(sys.argv) > 2 else None  # no_links.c; none with a sanitizer
 
 # Rounds after which Base-(m+1) averages exactly (Takezawa et al. 2023).
 BASE_ROUNDS = {
@@ -700,6 +701,67 @@ def test_what_no_line_of_a_configuration_holds_is_refused_by_its_option():
         err = ctl(*usual, "--train", "/" + 197 * "t", status=2)[1]
         assert "too long for a configuration, which takes %d bytes there" % (197 - len("train = ")) in err, err
         assert sorted(os.listdir(directory)) == before and os.listdir(odd) == ["fleet.dot"]
+
+
+def test_a_file_is_written_beside_its_name_and_nothing_else_is_touched():
+    def mode(path):
+        return oct(os.stat(path).st_mode & 0o7777)
+
+    def new(*more, umask, status=0):
+        done = subprocess.run([SGPCTL, "-n", "n0", "config", "new", conf, "--data", rows, "--label", "y", "--topology", fleet, *more],
+                              text=True, timeout=60, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, umask=umask)
+        assert done.returncode == status, (done.returncode, done.stdout, done.stderr)
+    with tempfile.TemporaryDirectory() as directory:
+        rows, fleet, conf, other = (os.path.join(directory, name) for name in ("rows.csv", "fleet.dot", "n0.conf", "other"))
+        for path, text in ((rows, "a,y\n" + "1,no\n2,yes\n" * 20), (other, "other"), (conf + ".part", "mine"),
+                           (fleet, generate("ring", 2, "--address", "127.0.0.1:9000+"))):
+            with open(path, "w", encoding="ascii") as file:
+                file.write(text)
+
+        def check_rest():
+            assert sorted(os.listdir(directory)) == ["fleet.dot", "n0.conf", "n0.conf.part", "other", "rows.csv", "scale.json"]
+            with open(conf + ".part", encoding="ascii") as mine, open(other, encoding="ascii") as file:
+                assert (mine.read(), file.read()) == ("mine" if not os.path.islink(conf + ".part") else "other", "other")
+        new(umask=0o027)
+        check_rest()
+        assert mode(conf) == "0o640", mode(conf)
+        new(umask=0o022, status=1)  # it is there
+        check_rest()
+        # what is replaced keeps mode and owner, as a daemon may need them
+        os.chmod(conf, 0o660)
+        if os.geteuid() == 0:
+            os.chown(conf, 0, 12345)
+        os.remove(conf + ".part")
+        os.symlink(other, conf + ".part")
+        new("--force", umask=0o077)
+        check_rest()
+        assert mode(conf) == "0o660", mode(conf)
+        assert os.geteuid() != 0 or os.stat(conf).st_gid == 12345
+
+
+def test_a_file_system_without_hard_links_will_do():
+    """Also there no file is replaced that came after the command had looked: a link to nowhere looks like none."""
+    if NO_LINKS is None:
+        raise tap.Skip("a sanitizer wants to be loaded first")
+    key = "SHA256:" + "A" * 43
+    with tempfile.TemporaryDirectory() as directory:
+        fleet, output = os.path.join(directory, "fleet.dot"), os.path.join(directory, "new.dot")
+        with open(fleet, "w", encoding="ascii") as file:
+            file.write(generate("ring", 2, "--address", "127.0.0.1:9000+"))
+        line = ["admit", "n2", "--file", fleet, "--key", key, "--address", "127.0.0.1:9", "--output", output]
+
+        def admit(status):
+            done = subprocess.run([SGPCTL, *line], text=True, timeout=60, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
+                                  env={**os.environ, "LD_PRELOAD": NO_LINKS})
+            assert done.returncode == status, done
+            return done.stderr
+        admit(0)
+        with open(output, encoding="ascii") as file:
+            assert f'n2 [address="127.0.0.1:9", key="{key}"];' in file.read()
+        os.remove(output)
+        os.symlink("nowhere", output)
+        assert admit(1) == f"sgpctl: {output} is there already; --force replaces it, another name keeps it\n"
+        assert sorted(os.listdir(directory)) == ["fleet.dot", "new.dot"] and os.readlink(output) == "nowhere"
 
 
 def test_epsilon_of_noisy_steps_is_a_known_number():

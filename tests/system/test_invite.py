@@ -247,10 +247,13 @@ class Verdicts(Refusing):
         self.assertIn("three files", self.ctl("join", invitation, "--address", "127.0.0.1:9", "--output", one, "--key", one,
                                               status=2))
         self.assertEqual(self.states(), {"n2": "open"})
-        os.mkdir(self.path("n2.conf.part"))  # in the way, also for root
-        self.refused(invitation, "n2.conf: Is a directory", suffix="")
+        long = self.path("n2.conf" + 245 * "x")  # its temporary name is too long, also for root
+        usual = ["join", invitation, "--address", "127.0.0.1:%d" % self.f.ports[2], "--train", self.f.rows, "--output", long,
+                 "--topology", self.path("n2.dot"), "--key", self.path("n2.key")]
+        before = set(os.listdir(self.f.directory)) | {"n2.key"}
+        self.assertIn("n2.conf" + 245 * "x" + ": File name too long", self.ctl(*usual, status=1))
         self.assertEqual(self.states(), {"n2": "pending"})
-        os.rmdir(self.path("n2.conf.part"))
+        self.assertEqual(set(os.listdir(self.f.directory)), before)
         self.join(invitation)
 
     def test_a_silent_address_of_the_inviter(self):
