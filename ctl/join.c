@@ -5,6 +5,7 @@
 #include "ctl.h"
 #include "join_line.h"
 #include "line.h"
+#include "new_file.h"
 
 #include "../daemon/setup/config.h"
 
@@ -190,6 +191,13 @@ static enum ctl_exit take_key(struct joining *joining)
 
 /* ---- the files ---- */
 
+struct file {
+    const char *path, *text;
+    size_t bytes;
+    char part[PATH_MAX]; /* its temporary name */
+    bool made;           /* by this run: no file was there */
+};
+
 static void put_configuration(const struct joining *joining, const char *settings, FILE *file)
 {
     char usual[SGP_NAME_BYTES + 32];
@@ -246,15 +254,37 @@ static bool holds(const char *path, const char *text)
     return same && *text == '\0';
 }
 
-static enum ctl_exit write_one(
-    const struct joining *joining, const char *path, const char *text, size_t bytes)
+static enum ctl_exit fail_file(const struct joining *joining, const char *path, int code)
 {
-    const int code = ctl_file_write(path, text, bytes, joining->given[FORCE].given);
     if (code == -EEXIST)
         return refuse_existing(joining, path);
-    return code < 0 ? ctl_fail(joining->ctl, code == -EACCES ? CTL_NOT_PERMITTED : CTL_FAILED,
-                          "%s: %s", path, sgp_strerror(code))
-                    : CTL_DONE;
+    return ctl_fail(joining->ctl, code == -EACCES ? CTL_NOT_PERMITTED : CTL_FAILED, "%s: %s", path,
+        sgp_strerror(code));
+}
+
+/* Write all files, then give each its name; so nothing is replaced if one cannot be written. */
+static enum ctl_exit write_all(const struct joining *joining, struct file *files, size_t count)
+{
+    const bool force = joining->given[FORCE].given;
+    size_t written = 0, placed = 0;
+    int code = 0;
+    for (; written < count && code == 0; written += code == 0)
+        code = ctl_file_prepare(files[written].path, files[written].text, files[written].bytes,
+            force, files[written].part);
+    const char *failed = code < 0 ? files[written].path : NULL;
+    for (; placed < count && code == 0; placed += code == 0) {
+        files[placed].made = access(files[placed].path, F_OK) != 0;
+        code = ctl_file_place(files[placed].part, files[placed].path, force);
+        failed = files[placed].path;
+    }
+    if (code == 0)
+        return CTL_DONE;
+    for (size_t i = 0; i < written; i++)
+        if (i >= placed)
+            (void)unlink(files[i].part);
+        else if (files[i].made)
+            (void)unlink(files[i].path);
+    return fail_file(joining, failed, code);
 }
 
 static enum ctl_exit write_files(
@@ -268,14 +298,10 @@ static enum ctl_exit write_files(
         return ctl_fail(joining->ctl, CTL_INVALID, "%s", error.text);
     sgp_topology_destroy(read);
     enum ctl_exit status = make_configuration(joining, settings, &conf, &bytes);
-    const bool there = access(joining->topology, F_OK) == 0;
-    if (status == CTL_DONE && !holds(joining->topology, topology))
-        status = write_one(joining, joining->topology, topology, strlen(topology));
-    const bool made = status == CTL_DONE && !there;
+    struct file files[] = {{.path = joining->conf, .text = conf, .bytes = bytes},
+        {.path = joining->topology, .text = topology, .bytes = strlen(topology)}};
     if (status == CTL_DONE)
-        status = write_one(joining, joining->conf, conf, bytes);
-    if (status != CTL_DONE && made)
-        (void)unlink(joining->topology);
+        status = write_all(joining, files, holds(joining->topology, topology) ? 1 : 2);
     free(conf);
     return status;
 }
@@ -349,7 +375,8 @@ const struct ctl_command ctl_join_command = {.words = "join",
         "topology file, and the settings that all nodes share; the configuration is read as a\n"
         "daemon would before it is written. The node is then pending: start its daemon when the\n"
         "topology file that `sgpctl admit` proposes has taken the place of the one written here.\n"
-        "If it fails, neither of these files is left. Once the inviter was asked, the key stays,\n"
-        "and a second line says where: the invitation may be used by this key alone, so join\n"
-        "again with it. No daemon is needed here.\n",
+        "If it fails, neither of these files is left, and with --force those that were there "
+        "stay.\n"
+        "Once the inviter was asked, the key stays, and a second line says where: the invitation\n"
+        "may be used by this key alone, so join again with it. No daemon is needed here.\n",
     .run = join};

@@ -254,6 +254,13 @@ class Verdicts(Refusing):
         self.assertIn("n2.conf" + 245 * "x" + ": File name too long", self.ctl(*usual, status=1))
         self.assertEqual(self.states(), {"n2": "pending"})
         self.assertEqual(set(os.listdir(self.f.directory)), before)
+        with open(self.path("n2.dot"), "w", encoding="ascii") as file:
+            file.write("kept")
+        self.assertIn("File name too long", self.ctl(*usual, "--force", status=1))
+        with open(self.path("n2.dot"), encoding="ascii") as file:
+            self.assertEqual(file.read(), "kept", "with --force, both files are replaced or none")
+        self.assertEqual(set(os.listdir(self.f.directory)), before | {"n2.dot"})
+        os.remove(self.path("n2.dot"))
         self.join(invitation)
 
     def test_a_silent_address_of_the_inviter(self):
