@@ -144,12 +144,16 @@ static enum ctl_exit check_text(const struct ctl_draft *draft, const char *text,
     return CTL_DONE;
 }
 
-enum ctl_exit ctl_draft_refuse_existing(const struct ctl_draft *draft)
+static enum ctl_exit fail_existing(const struct ctl_draft *draft)
 {
-    if (draft->given[NEW_FORCE].given || access(draft->file, F_OK) != 0)
-        return CTL_DONE;
     return ctl_fail(draft->ctl, CTL_FAILED,
         "%s is there already; --force replaces it, another name keeps it", draft->file);
+}
+
+enum ctl_exit ctl_draft_refuse_existing(const struct ctl_draft *draft)
+{
+    const bool taken = !draft->given[NEW_FORCE].given && access(draft->file, F_OK) == 0;
+    return taken ? fail_existing(draft) : CTL_DONE;
 }
 
 enum ctl_exit ctl_draft_write(struct ctl_draft *draft)
@@ -171,7 +175,7 @@ enum ctl_exit ctl_draft_write(struct ctl_draft *draft)
                    : 0;
     free(text);
     if (code == -EEXIST)
-        return ctl_draft_refuse_existing(draft);
+        return fail_existing(draft);
     if (code < 0)
         return ctl_fail(draft->ctl, CTL_FAILED, "%s: %s", draft->file, sgp_strerror(code));
     return status;

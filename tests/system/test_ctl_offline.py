@@ -737,6 +737,11 @@ def test_a_file_is_written_beside_its_name_and_nothing_else_is_touched():
         check_rest()
         assert mode(conf) == "0o660", mode(conf)
         assert os.geteuid() != 0 or os.stat(conf).st_gid == 12345
+        os.remove(conf)
+        os.symlink("nowhere", conf)  # looks as if no file were there
+        new(umask=0o022, status=1)
+        assert os.readlink(conf) == "nowhere"
+        check_rest()
 
 
 def test_a_file_system_without_hard_links_will_do():
