@@ -120,6 +120,13 @@ static void on_grace(uv_timer_t *timer)
     step(all);
 }
 
+/* From now on: a reader of the output may have blocked the loop since its time was taken. */
+static void wait_for_ends(struct hosts *all)
+{
+    uv_update_time(&all->loop);
+    (void)uv_timer_start(&all->grace, on_grace, GRACE_MS, 0);
+}
+
 static void end_all(struct hosts *all, char order)
 {
     if (all->stage == GREETING || all->stage == RUNNING) {
@@ -130,7 +137,7 @@ static void end_all(struct hosts *all, char order)
         for (size_t i = 0; i < all->list->count; i++)
             launch_writer_byte(&all->host[i].input, order);
     }
-    (void)uv_timer_start(&all->grace, on_grace, GRACE_MS, 0);
+    wait_for_ends(all);
 }
 
 static void fail(struct host *host, int status)
@@ -412,7 +419,7 @@ static void step(struct hosts *all)
         all->stage = RELEASED;
         for (size_t i = 0; i < count; i++)
             launch_writer_byte(&all->host[i].input, LAUNCH_RELEASE);
-        (void)uv_timer_start(&all->grace, on_grace, GRACE_MS, 0);
+        wait_for_ends(all);
     }
     if (count_of(all, is_gone) == count)
         close_all(all);

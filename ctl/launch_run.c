@@ -95,13 +95,14 @@ static void signal_programs(struct launch *launch, int number)
 static void on_grace(uv_timer_t *timer)
 {
     struct launch *launch = timer->data;
-    if (launch->stage == ENDING)
+    const enum stage stage = launch->stage; /* the last stream that is closed ends DRAINING */
+    if (stage == ENDING)
         signal_programs(launch, SIGKILL);
     for (uint32_t i = 0; i < launch->count; i++) {
         struct launch_node *node = &launch->nodes[i];
-        if (launch->stage == STOPPING)
+        if (stage == STOPPING)
             launch_signal(node->daemon, SIGKILL);
-        if (launch->stage == DRAINING) {
+        if (stage == DRAINING) {
             launch_stream_close(&node->output);
             launch_stream_close(&node->error);
         }
@@ -109,8 +110,10 @@ static void on_grace(uv_timer_t *timer)
     step(launch);
 }
 
+/* From now on: a reader of the output may have blocked the loop since its time was taken. */
 static void wait_at_most(struct launch *launch, unsigned milliseconds)
 {
+    uv_update_time(&launch->loop);
     (void)uv_timer_start(&launch->grace, on_grace, milliseconds, 0);
 }
 

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sgpctl launch` with real daemons and programs: they train and agree, and whatever happens, nothing keeps running and no
 file stays. test_launch.py SGPCTL."""
+import fcntl
 import importlib.util
 import json
 import os
 import pty
 import re
 import signal
+import socket
 import subprocess
 import sys
 
@@ -295,6 +297,62 @@ os.write(1, b"no end")
         """In their group, or in a session of its own, with the output still open."""
         output, _ = self.launch("-n", "2", "--", "sh", "-c", "sleep 1000 & setsid sleep 1000 & echo done")
         self.assertEqual(sorted(output.splitlines()), ["n0| done", "n1| done"])
+
+    # ---- what daemons leave
+
+    def expect_kept(self, keep, *names):
+        """Each daemon has ended by itself, and has written its model."""
+        for name in names:
+            with open(os.path.join(keep, name + ".log"), encoding="utf-8") as file:
+                self.assertIn("event=end status=0", file.read().splitlines()[-1], name)
+            self.assertTrue(os.path.exists(os.path.join(keep, name, "model.safetensors")), name)
+
+    def test_an_output_that_stays_open(self):
+        """A process that launch cannot kill holds it: here the test itself. The daemons still have their time to end."""
+        keep, path = os.path.join(self.folder, "keep"), os.path.join(self.folder, "socket")
+        script = self.script(TRAIN + f"""
+if node.name == "n0":
+    import socket
+    with socket.socket(socket.AF_UNIX) as link:
+        link.connect({path!r})
+        socket.send_fds(link, [b"stdout"], [1])
+""")
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(path)
+            server.listen()
+            server.settimeout(PATIENCE)
+            process = self.start("-n", "2", "--keep", keep, "--", PYTHON, script, "5", "0")
+            link, _ = server.accept()
+            with link:
+                _, (output,), *_ = socket.recv_fds(link, 16, 1)
+            said = process.communicate(timeout=PATIENCE)
+            os.close(output)
+        self.assertEqual(process.returncode, 0, said)
+        self.expect_kept(keep, "n0", "n1")
+        self.expect_nothing_left()
+
+    def test_a_reader_that_stalls_at_the_end(self):
+        """It takes longer than the daemons may: their time begins when they are told to end. Launch stands still while the program
+        ends, so that all of it, the last output included, arrives together."""
+        keep = os.path.join(self.folder, "keep")
+        os.mkfifo(os.path.join(self.folder, "go"))
+        process = self.start("-n", "1", "--keep", keep, "--", PYTHON, self.script(TRAIN.replace(
+            'print("model"', f"open({self.folder!r} + '/go').close()\nprint('x' * 50000)\nprint(\"model\"")), "5", "0")
+        self.assertIn(b"begins", process.stdout.readline())
+        fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4096)
+        program, = self.programs("train.py")
+        process.send_signal(signal.SIGSTOP)
+        with open(os.path.join(self.folder, "go"), "wb"):
+            pass
+        self.until("the program to end", lambda: processes(self.marker).get(program) is None)
+        process.send_signal(signal.SIGCONT)
+        with self.assertRaises(subprocess.TimeoutExpired):
+            process.wait(11)
+        output, error = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 0, error)
+        self.assertRegex(output, rb"\An0\| x{50000}\nn0\| model .*\n\Z")
+        self.expect_kept(keep, "n0")
+        self.expect_nothing_left()
 
     # ---- the command line
 
