@@ -107,11 +107,20 @@ pid_t launch_reap(int *ret_status);
 /* Send a signal to a group. If the group is gone, nothing happens. */
 void launch_signal(pid_t leader, int number);
 
-/* From now on processes whose parents have ended become children of this one. */
-void launch_adopt(void);
-/* Kill the children that are not among `known`, which programs left behind. Returns their
- * number. */
-unsigned launch_kill_adopted(const pid_t *known, size_t count);
+/* The children that a process has. */
+struct launch_children {
+    pid_t *list; /* owned */
+    size_t count;
+};
+
+/* From now on processes whose parents have ended become children of this one. `own` are those that
+ * it has before, some perhaps of a shell that became this process. Returns whether there was
+ * memory. */
+bool launch_adopt(struct launch_children *ret_own);
+void launch_children_free(struct launch_children *children);
+/* Kill the children that are neither `own` nor among known[0..count), which programs left
+ * behind. */
+void launch_kill_adopted(const struct launch_children *own, const pid_t *known, size_t count);
 
 /* ---- launch_watch.c ---- */
 
@@ -154,6 +163,7 @@ struct launch_stream {
     bool returned; /* the last byte was '\r': a '\n' after it ends no further line */
     bool open;
     void (*ended)(void *context);
+    void (*unread)(void *context); /* nobody reads what is printed to `to`; or NULL */
     void *context;
 };
 
@@ -168,9 +178,8 @@ bool launch_lines_fit(unsigned count);
 void launch_lines_print(struct launch_lines *lines, const char *name, uint32_t index, FILE *to,
     const char *text, size_t bytes);
 
-/* Read from a descriptor until its end; then call `ended(context)`. `line`, `ended` and `context`
- * are set before. The stream takes over the
- * descriptor. Whole lines go to `to`, with the prefix. A '\r' ends a line, too, as in a progress
+/* Read from a descriptor until its end; then call `ended(context)`. `line`, `ended`, `unread`
+ * and `context` are set before. The stream takes over the descriptor. Whole lines go to `to`, with the prefix. A '\r' ends a line, too, as in a progress
  * bar. Returns 0 or a code of libuv. */
 int launch_stream_open(struct launch_stream *stream, struct launch_lines *lines, uv_loop_t *loop,
     int descriptor, const char *name, uint32_t index, FILE *to);

@@ -80,9 +80,37 @@ void launch_signal(pid_t leader, int number)
         (void)kill(-leader, number);
 }
 
-void launch_adopt(void)
+/* An older kernel has no such file, and NULL is returned. */
+static FILE *open_children(void)
 {
+    char path[64];
+    (void)snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    return fopen(path, "re");
+}
+
+bool launch_adopt(struct launch_children *ret_own)
+{
+    struct launch_children own = {.count = 0};
+    bool complete = true;
+    int pid;
+    FILE *file = open_children();
+    while (complete && file && fscanf(file, "%d", &pid) == 1) {
+        pid_t *longer = realloc(own.list, (own.count + 1) * sizeof *longer);
+        complete = longer != NULL;
+        own.list = complete ? longer : own.list;
+        if (complete)
+            own.list[own.count++] = pid;
+    }
+    if (file)
+        (void)fclose(file);
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+    *ret_own = own;
+    return complete;
+}
+
+void launch_children_free(struct launch_children *children)
+{
+    free(children->list);
 }
 
 static bool is_known(pid_t pid, const pid_t *known, size_t count)
@@ -93,17 +121,13 @@ static bool is_known(pid_t pid, const pid_t *known, size_t count)
     return false;
 }
 
-unsigned launch_kill_adopted(const pid_t *known, size_t count)
+void launch_kill_adopted(const struct launch_children *own, const pid_t *known, size_t count)
 {
-    char path[64];
-    unsigned killed = 0;
     int pid;
-    (void)snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
-    FILE *file = fopen(path, "re"); /* an older kernel has no such file: then none is found */
+    FILE *file = open_children();
     while (file && fscanf(file, "%d", &pid) == 1)
-        if (!is_known(pid, known, count))
-            killed += kill(pid, SIGKILL) == 0;
+        if (!is_known(pid, own->list, own->count) && !is_known(pid, known, count))
+            (void)kill(pid, SIGKILL);
     if (file)
         (void)fclose(file);
-    return killed;
 }

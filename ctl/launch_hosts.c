@@ -254,8 +254,12 @@ static void on_output(struct launch_stream *stream, const char *text, size_t byt
     } else if (!print_line(stream, text, bytes)) { /* what a shell prints at its start */
         launch_lines_print(stream->lines, host->is->host, host->is->first, stderr, text, bytes);
     }
-    (void)fflush(stdout);
-    if (ferror(stdout) && host->all->interrupted == 0) /* its reader is gone */
+}
+
+static void on_unread(void *context)
+{
+    const struct host *host = context;
+    if (host->all->interrupted == 0)
         interrupt(host->all, SIGPIPE);
 }
 
@@ -284,6 +288,7 @@ static int open_stream(struct host *host, struct launch_stream *stream, int desc
 {
     stream->line = line;
     stream->ended = on_stream_ended;
+    stream->unread = on_unread;
     stream->context = host;
     int code = launch_stream_open(stream, &host->all->lines, &host->all->loop, descriptor,
         host->is->host, host->is->first, to);

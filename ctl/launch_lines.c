@@ -5,6 +5,7 @@
  * programs. */
 #include "launch.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -129,6 +130,13 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buffer
         uv_buf_init(stream->text + stream->used, (unsigned)(capacity_of(stream) - stream->used));
 }
 
+/* A disk that is full is an error, too. */
+static bool is_unread(FILE *to)
+{
+    struct pollfd end = {.fd = fileno(to)};
+    return ferror(to) && poll(&end, 1, 0) > 0 && (end.revents & (POLLERR | POLLHUP)) != 0;
+}
+
 static void on_read(uv_stream_t *pipe, ssize_t count, const uv_buf_t *buffer)
 {
     struct launch_stream *stream = pipe->data;
@@ -141,6 +149,8 @@ static void on_read(uv_stream_t *pipe, ssize_t count, const uv_buf_t *buffer)
     stream->used += (size_t)count;
     print_lines(stream, from);
     draw(stream->lines);
+    if (stream->unread && is_unread(stream->to))
+        stream->unread(stream->context);
 }
 
 int launch_stream_open(struct launch_stream *stream, struct launch_lines *lines, uv_loop_t *loop,

@@ -160,6 +160,12 @@ static void on_stream_ended(void *context)
     node->shared->changed(node->shared->context);
 }
 
+static void on_unread(void *context)
+{
+    const struct launch_node *node = context;
+    node->shared->unread(node->shared->context);
+}
+
 /* A pipe whose other end a stream reads. Returns the descriptor for writing, or a negative code. */
 static int open_stream(struct launch_node *node, struct launch_stream *stream, FILE *to)
 {
@@ -167,6 +173,7 @@ static int open_stream(struct launch_node *node, struct launch_stream *stream, F
     if (pipe2(ends, O_CLOEXEC) < 0)
         return -errno;
     stream->ended = on_stream_ended;
+    stream->unread = on_unread;
     stream->context = node;
     int code = launch_stream_open(
         stream, node->shared->lines, node->shared->loop, ends[0], node->name, node->index, to);

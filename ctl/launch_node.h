@@ -15,6 +15,7 @@ struct launch_shared {
     struct launch_lines *lines;
     uv_loop_t *loop;
     void (*changed)(void *context); /* after a message of a daemon, and the end of an output */
+    void (*unread)(void *context);  /* nobody reads what is printed */
     void *context;
 };
 

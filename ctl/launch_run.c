@@ -34,10 +34,11 @@ struct launch {
     struct launch_shared shared;
     struct launch_node *nodes;
     uint32_t count;
-    struct launch_reader orders; /* of a launcher, on standard input */
-    bool drained;                /* DRAINING: no output is awaited any more */
-    bool released;               /* the daemons may be stopped */
-    int interrupted;             /* the number of a signal; 0: none */
+    struct launch_children before; /* of this process, before it started daemons and programs */
+    struct launch_reader orders;   /* of a launcher, on standard input */
+    bool drained;                  /* DRAINING: no output is awaited any more */
+    bool released;                 /* the daemons may be stopped */
+    int interrupted;               /* the number of a signal; 0: none */
     int worst;
     uint64_t began; /* uv_hrtime */
 };
@@ -278,13 +279,12 @@ static bool prints(const struct launch_node *node)
 /* Kill processes that programs have left behind, because they may hold a stream open. */
 static void end_orphans(struct launch *launch)
 {
-    pid_t known[LAUNCH_NODES_MAX + 1];
+    pid_t known[LAUNCH_NODES_MAX];
     size_t count = 0;
-    known[count++] = launch->shared.watch->pid;
     for (uint32_t i = 0; i < launch->count; i++)
         if (launch->nodes[i].daemon > 0)
             known[count++] = launch->nodes[i].daemon;
-    (void)launch_kill_adopted(known, count);
+    launch_kill_adopted(&launch->before, known, count);
 }
 
 static void stop_daemons(struct launch *launch)
@@ -349,6 +349,14 @@ static void on_changed(void *context)
     step(context);
 }
 
+/* A program that writes on would be ended. A supervisor is told of it by its standard input. */
+static void on_unread(void *context)
+{
+    struct launch *launch = context;
+    if (launch->interrupted == 0 && !launch->plan->supervised)
+        interrupt(launch, SIGPIPE);
+}
+
 static void init(struct launch *launch)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
@@ -367,7 +375,7 @@ static void init(struct launch *launch)
     launch_lines_init(launch->ctl, &launch->lines);
     if (launch->lines.progress || launch->plan->supervised)
         (void)uv_timer_start(&launch->show, on_show, 0, SHOW_MS);
-    launch_adopt();
+    (void)signal(SIGPIPE, SIG_IGN); /* the daemons write their models without a reader, too */
 }
 
 static void finish(struct launch *launch)
@@ -376,6 +384,7 @@ static void finish(struct launch *launch)
         launch_node_finish(&launch->nodes[i]);
     sgp_assert(uv_loop_close(&launch->loop) == 0);
     free(launch->nodes);
+    launch_children_free(&launch->before);
 }
 
 static enum ctl_exit run_loop(
@@ -391,10 +400,14 @@ static enum ctl_exit run_loop(
             .lines = &launch.lines,
             .loop = &launch.loop,
             .changed = on_changed,
+            .unread = on_unread,
             .context = &launch},
         .began = uv_hrtime()};
-    if (launch.nodes == NULL)
+    if (!launch_adopt(&launch.before) || launch.nodes == NULL) {
+        launch_children_free(&launch.before);
+        free(launch.nodes);
         return ctl_fail(ctl, CTL_FAILED, "%s", sgp_strerror(-ENOMEM));
+    }
     init(&launch);
     int code = plan->supervised ? launch_reader_open(&launch.orders, &launch.loop) : 0;
     if (code < 0) {

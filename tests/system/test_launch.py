@@ -285,18 +285,53 @@ os.write(1, b"no end")
             self.until("all to be gone", lambda: processes(self.marker) == {} and self.left() == [])
 
     def test_the_reader_goes_away(self):
-        """As `head` does: the launcher ends as any program that writes on, and leaves nothing."""
-        process = self.start("-n", "2", "--", "sh", "-c", "while :; do echo line; sleep 0.05; done")
-        self.assertIn(b"line", process.stdout.readline())
-        process.stdout.close()
-        self.assertEqual(process.wait(PATIENCE), -signal.SIGPIPE)
-        process.stderr.close()
-        self.until("all to be gone", lambda: processes(self.marker) == {} and self.left() == [])
+        """As `head` does: launch ends the programs, and the daemons write their models. Its status is that of a program that
+        writes on, as a shell shows it."""
+        keep = os.path.join(self.folder, "keep")
+        for stream in "stdout", "stderr":
+            with self.subTest(stream=stream):
+                process = self.start("-n", "2", "--keep", keep, "--", PYTHON, self.script(TRAIN.replace(
+                    "            done += 1\n", f"            print('line', file=sys.{stream})\n            done += 1\n")),
+                    "100000", "0.01")
+                reader = getattr(process, stream)
+                while b"line" not in reader.readline():
+                    pass
+                reader.close()
+                self.assertEqual(process.wait(PATIENCE), 128 + signal.SIGPIPE)
+                for file in process.stdout, process.stderr:
+                    file.close()
+                self.expect_nothing_left()
+                self.expect_kept(keep, "n0", "n1")
+
+    def test_a_full_log(self):
+        """Its disk has no room: the programs train on all the same, and launch tells it."""
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([SGPCTL, "launch", "-n", "2", "--", PYTHON, self.train, "5", "0"], stdout=full,
+                                  stderr=subprocess.PIPE, env=self.environment, timeout=PATIENCE, check=False)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr, rb"\Asgpctl: 2 nodes, [\d.]+ s\nsgpctl: standard output cannot be written\n\Z")
+        self.expect_nothing_left()
 
     def test_what_programs_leave_running(self):
         """In their group, or in a session of its own, with the output still open."""
         output, _ = self.launch("-n", "2", "--", "sh", "-c", "sleep 1000 & setsid sleep 1000 & echo done")
         self.assertEqual(sorted(output.splitlines()), ["n0| done", "n1| done"])
+
+    def test_children_of_before(self):
+        """Those that the shell gave to launch are not of its programs, and see the end of the output: here `tee`."""
+        log, keep = (os.path.join(self.folder, name) for name in ("log", "keep"))
+        script = self.script(TRAIN + "print('last')\n")
+        done = subprocess.run(["bash", "-c", 'sleep 1000 > /dev/null 2>&1 & echo $! >&2; exec "$@" > >(tee "$0")', log, SGPCTL, "launch", "-n", "2",
+                               "--keep", keep, "--", PYTHON, script, "5", "0"], capture_output=True, timeout=PATIENCE,
+                              env=self.environment, check=False)
+        sleeps = int(done.stderr.split()[0])
+        self.assertIn(sleeps, processes(self.marker))
+        os.kill(sleeps, signal.SIGKILL)
+        self.assertEqual(done.returncode, 0, done)
+        self.assertEqual(done.stdout.count(b"| last\n"), 2, done)
+        with open(log, "rb") as file:
+            self.assertEqual(file.read(), done.stdout)
+        self.expect_kept(keep, "n0", "n1")
 
     # ---- what daemons leave
 
