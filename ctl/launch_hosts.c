@@ -11,7 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A supervisor takes at most 17 s to end its programs and daemons. */
+/* A supervisor takes at most 17 s to end its programs and daemons, or reports that it is busy:
+ * daemons that write large models get the time for it. */
 #define GRACE_MS 25000u
 #define SHOW_MS 500u
 #define TABLE_ROWS 24u  /* of a greater fleet only the sum is shown */
@@ -191,6 +192,8 @@ static void on_progress(struct host *host, const json_t *object)
         node->loss = json_is_number(loss) ? json_number_value(loss) : node->loss;
     }
     host->ran = true;
+    if (host->all->stage == RELEASED)
+        wait_for_ends(host->all);
     host->over = host->over || json_is_true(json_object_get(object, "over"));
     int worst = (int)json_integer_value(json_object_get(object, "worst"));
     if (worst > 0)

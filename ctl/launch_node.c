@@ -15,6 +15,9 @@
 #include <unistd.h>
 
 #define WORD_BYTES 1024 /* of a daemon's message */
+#define EXTEND "EXTEND_TIMEOUT_USEC="
+/* A daemon that ends asks for more time at each quarter of it, as long as it is alive. */
+#define WATCHDOG_US 20000000u
 
 void launch_node_init(struct launch_node *node, const struct launch_shared *shared, uint32_t index)
 {
@@ -57,6 +60,10 @@ static void on_words(uv_poll_t *poll, int status, int events)
         (void)sscanf(loss, ", loss %lf", &node->loss);
     if (strstr(text, "READY=1"))
         node->ready = true;
+    const char *more = strstr(text, EXTEND);
+    if (more)
+        node->shared->extend(
+            node->shared->context, strtoull(more + sizeof EXTEND - 1, NULL, 10) / 1000);
     node->shared->changed(node->shared->context);
 }
 
@@ -80,13 +87,16 @@ void launch_node_last_line(const struct launch_node *node, char text[SGP_TEXT_BY
 {
     const struct launch_plan *plan = node->shared->plan;
     char path[PATH_MAX], line[SGP_TEXT_BYTES];
+    bool found = false;
     launch_plan_path(plan->place.files, launch_plan_node(plan, node->index), ".log", path);
     FILE *file = fopen(path, "re");
     (void)snprintf(text, SGP_TEXT_BYTES, "its log is empty");
     while (file && fgets(line, sizeof line, file))
-        if (line[0] != '\n')
+        if (line[0] != '\n' && (!found || strstr(line, " event=error "))) {
+            found = strstr(line, " event=error ") != NULL;
             (void)snprintf(text, SGP_TEXT_BYTES, "%.*s", (int)strcspn(line, "\n"),
                 line[0] == '<' && line[1] != '\0' && line[2] == '>' ? line + 3 : line);
+        }
     if (file)
         (void)fclose(file);
 }
@@ -133,6 +143,8 @@ int launch_node_start_daemon(struct launch_node *node)
     int code = open_words(node, words);
     int output = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     launch_environment_set(&environment, "NOTIFY_SOCKET", words);
+    launch_environment_set_number(&environment, "WATCHDOG_USEC", WATCHDOG_US);
+    (void)unsetenv("WATCHDOG_PID"); /* if this process is a service with a watchdog of its own */
     if (code == 0 && output < 0)
         code = -errno;
     if (code == 0 && !launch_environment_inherit(&environment))

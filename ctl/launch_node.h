@@ -16,6 +16,8 @@ struct launch_shared {
     uv_loop_t *loop;
     void (*changed)(void *context); /* after a message of a daemon, and the end of an output */
     void (*unread)(void *context);  /* nobody reads what is printed */
+    /* a daemon that has been told to end asks for so much time from now on */
+    void (*extend)(void *context, uint64_t milliseconds);
     void *context;
 };
 
@@ -25,7 +27,8 @@ struct launch_node {
     uint32_t index;
     pid_t daemon, program; /* 0: not started, or ended */
     bool ready;            /* the daemon */
-    bool started, failed;  /* the program */
+    bool started;          /* the program */
+    bool failed;           /* program or daemon, and that has been told */
     bool told;             /* told to end, so its status has no meaning */
     int status;            /* the program's, once it has ended */
     int words;             /* a socket */
@@ -42,7 +45,7 @@ void launch_node_init(struct launch_node *node, const struct launch_shared *shar
 int launch_node_start_daemon(struct launch_node *node);
 /* Start its program, which finds in its environment where to attach. Likewise. */
 int launch_node_start_program(struct launch_node *node);
-/* The last line of its daemon's log, without its level. */
+/* The last error in its daemon's log, or else the last line, without its level. */
 void launch_node_last_line(const struct launch_node *node, char text[SGP_TEXT_BYTES]);
 /* Read no more messages; and after the loop has ended, close the socket. */
 void launch_node_close(struct launch_node *node);

@@ -93,6 +93,17 @@ static void signal_programs(struct launch *launch, int number)
     }
 }
 
+/* After its time, or for an impatient user. */
+static void kill_daemon(struct launch *launch, struct launch_node *node)
+{
+    if (node->daemon > 0 && launch->plan->keep) {
+        tell(launch, "%s: sgpd does not end, so it is killed", node->name);
+        worsen(launch, CTL_FAILED);
+    }
+    node->failed = node->failed || node->daemon > 0;
+    launch_signal(node->daemon, SIGKILL);
+}
+
 static void on_grace(uv_timer_t *timer)
 {
     struct launch *launch = timer->data;
@@ -102,7 +113,7 @@ static void on_grace(uv_timer_t *timer)
     for (uint32_t i = 0; i < launch->count; i++) {
         struct launch_node *node = &launch->nodes[i];
         if (stage == STOPPING)
-            launch_signal(node->daemon, SIGKILL);
+            kill_daemon(launch, node);
         if (stage == DRAINING) {
             launch_stream_close(&node->output);
             launch_stream_close(&node->error);
@@ -112,7 +123,7 @@ static void on_grace(uv_timer_t *timer)
 }
 
 /* From now on: a reader of the output may have blocked the loop since its time was taken. */
-static void wait_at_most(struct launch *launch, unsigned milliseconds)
+static void wait_at_most(struct launch *launch, uint64_t milliseconds)
 {
     uv_update_time(&launch->loop);
     (void)uv_timer_start(&launch->grace, on_grace, milliseconds, 0);
@@ -148,7 +159,7 @@ static void interrupt(struct launch *launch, int number)
     if (again) { /* a second signal: the user is impatient */
         signal_programs(launch, SIGKILL);
         for (uint32_t i = 0; i < launch->count && launch->stage == STOPPING; i++)
-            launch_signal(launch->nodes[i].daemon, SIGKILL);
+            kill_daemon(launch, &launch->nodes[i]);
     }
     end_programs(launch, number == SIGINT ? SIGINT : SIGTERM);
     step(launch);
@@ -213,11 +224,15 @@ static void on_program_ended(struct launch *launch, struct launch_node *node, in
     fail(launch, node, status);
 }
 
+/* While programs run, they need it. Afterwards it may end, but not fail: hosts of a fleet still need
+ * it, and --keep keeps its model. Files that are not kept are of no use to anybody. */
 static void on_daemon_ended(struct launch *launch, struct launch_node *node, int status)
 {
     char text[SGP_TEXT_BYTES];
+    bool done = launch->stage >= DRAINING && status == 0;
+    bool useless = launch->stage >= STOPPING && launch->plan->keep == NULL;
     node->daemon = 0;
-    if (launch->stage >= DRAINING || node->failed)
+    if (done || useless || node->failed)
         return;
     node->failed = true;
     launch_node_last_line(node, text);
@@ -357,6 +372,18 @@ static void on_unread(void *context)
         interrupt(launch, SIGPIPE);
 }
 
+/* Only for files that are kept: other daemons have nothing to write. */
+static void on_extend(void *context, uint64_t milliseconds)
+{
+    struct launch *launch = context;
+    if (launch->stage != STOPPING || launch->plan->keep == NULL ||
+        uv_timer_get_due_in(&launch->grace) >= milliseconds)
+        return;
+    wait_at_most(launch, milliseconds);
+    if (launch->plan->supervised)
+        launch_expect_launcher(); /* which may be gone, and the daemons still write */
+}
+
 static void init(struct launch *launch)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
@@ -401,6 +428,7 @@ static enum ctl_exit run_loop(
             .loop = &launch.loop,
             .changed = on_changed,
             .unread = on_unread,
+            .extend = on_extend,
             .context = &launch},
         .began = uv_hrtime()};
     if (!launch_adopt(&launch.before) || launch.nodes == NULL) {

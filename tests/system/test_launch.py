@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -387,6 +388,66 @@ if node.name == "n0":
         self.assertEqual(process.returncode, 0, error)
         self.assertRegex(output, rb"\An0\| x{50000}\nn0\| model .*\n\Z")
         self.expect_kept(keep, "n0")
+        self.expect_nothing_left()
+
+    def test_a_model_that_is_not_saved(self):
+        """It is told at the end, and the status is 1. Without --keep nobody would miss it."""
+        keep = os.path.join(self.folder, "keep")
+        os.makedirs(os.path.join(keep, "n1", "model.safetensors", "in the way"))
+        _, error = self.launch("-n", "2", "--keep", keep, "--", PYTHON, self.train, "5", "0", status=1)
+        self.assertRegex(error, "sgpctl: n1: sgpd ended with status 1: .*the model was not saved: .*model.safetensors.*\n")
+        self.expect_kept(keep, "n0")
+
+    def stand_in(self, text):
+        """A copy of sgpctl that takes this program for sgpd. The real one is in $SGPD."""
+        folder = os.path.join(self.folder, "bin")
+        os.mkdir(folder)
+        self.environment["SGPD"] = os.path.join(os.path.dirname(SGPCTL), "../daemon/sgpd")
+        self.environment["PYTHONPATH"] = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../python")
+        os.chmod(self.script(text, "bin/sgpd"), 0o700)
+        return shutil.copy(SGPCTL, folder)
+
+    def test_a_daemon_that_writes_for_long(self):
+        """It asks for more time, as it asks systemd, and gets it: here its own end begins 12 s after it was told to end. The real
+        one repeats that every 5 s."""
+        keep = os.path.join(self.folder, "keep")
+        sgpctl = self.stand_in(f"""#!{PYTHON}
+import os, signal, socket, subprocess, sys, time
+def end(*_):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as link:
+        link.sendto(b"EXTEND_TIMEOUT_USEC=30000000", os.environ["NOTIFY_SOCKET"])
+    time.sleep(12)
+    daemon.send_signal(signal.SIGINT)
+if "--check" in sys.argv:
+    os.execv(os.environ["SGPD"], sys.argv)
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])  # in the real one, which is of the same group
+daemon = subprocess.Popen([os.environ["SGPD"], *sys.argv[1:]])
+signal.signal(signal.SIGTERM, end)
+signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+sys.exit(daemon.wait())
+""")
+        self.environment["WATCHDOG_PID"] = "1"  # of a service around
+        done = subprocess.run([sgpctl, "launch", "-n", "1", "--keep", keep, "--", "sh", "-c", f"""
+            for pid in $(pgrep -f "sgpd -c {keep}/n0.conf$"); do tr '\\0' '\\n' < /proc/$pid/environ | grep ^WATCHDOG; done
+            {PYTHON} {self.train} 5 0"""], env=self.environment, capture_output=True, timeout=PATIENCE, check=False)
+        self.assertEqual(done.returncode, 0, done)
+        self.expect_kept(keep, "n0")
+        self.expect_nothing_left()
+        self.assertEqual(set(re.findall(rb"WATCHDOG.*", done.stdout)), {b"WATCHDOG_USEC=20000000"}, done.stdout)
+
+    def test_a_daemon_that_does_not_end(self):
+        """Its model is missing, and launch says why."""
+        keep = os.path.join(self.folder, "keep")
+        sgpctl = self.stand_in(f"""#!{PYTHON}
+import os, signal, sys
+if "--check" not in sys.argv:
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+os.execv(os.environ["SGPD"], sys.argv)
+""")
+        done = subprocess.run([sgpctl, "launch", "-n", "1", "--keep", keep, "--", PYTHON, self.train, "5", "0"],
+                              env=self.environment, capture_output=True, timeout=PATIENCE, check=False)
+        self.assertEqual(done.returncode, 1, done)
+        self.assertRegex(done.stderr, rb"\Asgpctl: n0: sgpd does not end, so it is killed\nsgpctl: 1 node, .*\n\Z")
         self.expect_nothing_left()
 
     # ---- the command line
