@@ -101,8 +101,9 @@ struct launch_command {
 pid_t launch_start(const struct launch_command *command);
 
 /* A child that has ended, without waiting; 0: none. The remaining processes of its group are killed
- * first. Its exit status is as in a shell: 128 + N if signal N ended it. */
-pid_t launch_reap(int *ret_status);
+ * first. Its exit status is as in a shell: 128 + N if signal N ended it. The signal is 0 if none
+ * did. */
+pid_t launch_reap(int *ret_status, int *ret_signal);
 
 /* Send a signal to a group. If the group is gone, nothing happens. */
 void launch_signal(pid_t leader, int number);

@@ -62,7 +62,7 @@ pid_t launch_start(const struct launch_command *command)
     return pid;
 }
 
-pid_t launch_reap(int *ret_status)
+pid_t launch_reap(int *ret_status, int *ret_signal)
 {
     siginfo_t ended = {.si_pid = 0};
     if (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) < 0 || ended.si_pid == 0)
@@ -70,7 +70,8 @@ pid_t launch_reap(int *ret_status)
     /* Until the process is waited for, no other process gets its number. */
     launch_signal(ended.si_pid, SIGKILL);
     (void)waitpid(ended.si_pid, NULL, 0);
-    *ret_status = ended.si_code == CLD_EXITED ? ended.si_status : 128 + ended.si_status;
+    *ret_signal = ended.si_code == CLD_EXITED ? 0 : ended.si_status;
+    *ret_status = *ret_signal == 0 ? ended.si_status : 128 + *ret_signal;
     return ended.si_pid;
 }
 

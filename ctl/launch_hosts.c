@@ -362,10 +362,10 @@ static void judge(struct host *host)
 static void on_child(uv_signal_t *handle, int number)
 {
     struct hosts *all = handle->data;
-    int status;
+    int status, ended_by;
     pid_t pid;
     (void)number;
-    while ((pid = launch_reap(&status)) > 0)
+    while ((pid = launch_reap(&status, &ended_by)) > 0)
         for (size_t i = 0; i < all->list->count; i++)
             if (all->host[i].pid == pid)
                 on_ended(&all->host[i], status);

@@ -208,16 +208,17 @@ static void start_all(struct launch *launch, int (*start)(struct launch_node *),
 
 /* ---- children that have ended ---- */
 
-static void on_program_ended(struct launch *launch, struct launch_node *node, int status)
+static void on_program_ended(
+    struct launch *launch, struct launch_node *node, int status, int number)
 {
     node->program = 0;
     node->status = status;
     if (status == 0 || node->told)
         return;
     node->failed = true;
-    if (status > 128)
-        tell(launch, "%s: the program was ended by signal %d (%s)%s", node->name, status - 128,
-            strsignal(status - 128), launch->plan->keep_going ? "" : "; so all are ended");
+    if (number != 0)
+        tell(launch, "%s: the program was ended by signal %d (%s)%s", node->name, number,
+            strsignal(number), launch->plan->keep_going ? "" : "; so all are ended");
     else
         tell(launch, "%s: the program ended with status %d%s", node->name, status,
             launch->plan->keep_going ? "" : "; so all are ended");
@@ -243,17 +244,17 @@ static void on_daemon_ended(struct launch *launch, struct launch_node *node, int
 static void on_child(uv_signal_t *handle, int number)
 {
     struct launch *launch = handle->data;
-    int status;
+    int status, ended_by;
     pid_t pid;
     (void)number;
-    while ((pid = launch_reap(&status)) > 0) {
+    while ((pid = launch_reap(&status, &ended_by)) > 0) {
         for (uint32_t i = 0; i < launch->count; i++) {
             struct launch_node *node = &launch->nodes[i];
             if (pid != node->daemon && pid != node->program)
                 continue;
             launch_watch_drop(launch->shared.watch, pid);
             if (pid == node->program)
-                on_program_ended(launch, node, status);
+                on_program_ended(launch, node, status, ended_by);
             else
                 on_daemon_ended(launch, node, status);
         }

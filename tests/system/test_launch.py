@@ -213,6 +213,14 @@ os.write(1, b"no end")
         self.assertRegex(error, "n1: the program ended with status 2\n")
         self.assertRegex(error, "n2: the program ended with status 4\n")
 
+    def test_a_status_beyond_the_signals(self):
+        """One above 128 of a program that ended by itself is no signal."""
+        for program, said in (([PYTHON, "-c", "import sys; sys.exit(-1)"], "ended with status 255"),
+                              (["sh", "-c", "exit 143"], "ended with status 143"),
+                              (["sh", "-c", "kill -TERM $$"], r"was ended by signal 15 \(Terminated\)")):
+            _, error = self.launch("-n", "1", "--keep-going", "--", *program, status=143 if "143" in said or "15" in said else 255)
+            self.assertRegex(error, rf"\Asgpctl: n0: the program {said}\n")
+
     def test_keep_going(self):
         """The others train to the end, and agree."""
         output, error = self.launch("-n", "4", "--keep-going", "--", PYTHON, self.train, "40", "0.01", "n2", status=3)
