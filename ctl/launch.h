@@ -179,9 +179,9 @@ bool launch_lines_fit(unsigned count);
 void launch_lines_print(struct launch_lines *lines, const char *name, uint32_t index, FILE *to,
     const char *text, size_t bytes);
 
-/* Read from a descriptor until its end; then call `ended(context)`. `line`, `ended`, `unread`
- * and `context` are set before. The stream takes over the descriptor. Whole lines go to `to`, with the prefix. A '\r' ends a line, too, as in a progress
- * bar. Returns 0 or a code of libuv. */
+/* Read from a descriptor until its end; then call `ended(context)`. `line`, `ended`, `unread` and
+ * `context` are set before. The stream takes over the descriptor. Whole lines go to `to`, with the
+ * prefix. A '\r' ends a line, too, as in a progress bar. Returns 0 or a code of libuv. */
 int launch_stream_open(struct launch_stream *stream, struct launch_lines *lines, uv_loop_t *loop,
     int descriptor, const char *name, uint32_t index, FILE *to);
 /* Print the remaining bytes, and stop reading. */

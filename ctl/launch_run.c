@@ -225,8 +225,8 @@ static void on_program_ended(
     fail(launch, node, status);
 }
 
-/* While programs run, they need it. Afterwards it may end, but not fail: hosts of a fleet still need
- * it, and --keep keeps its model. Files that are not kept are of no use to anybody. */
+/* While programs run, they need it. Afterwards it may end, but not fail: hosts of a fleet still
+ * need it, and --keep keeps its model. Files that are not kept are of no use to anybody. */
 static void on_daemon_ended(struct launch *launch, struct launch_node *node, int status)
 {
     char text[SGP_TEXT_BYTES];

@@ -435,8 +435,8 @@ static int prepare_rows(const struct config *config, bool check, const struct lo
     return prepare(config, check || opened->directory >= 0 ? &cache : NULL, error, prepared);
 }
 
-/* From now until a loop listens, an order to stop ends the process. One that came before does so
- * here. */
+/* From now until a loop listens, an order to stop ends the process. An order that came before does
+ * so here. */
 static void stop_at_once(const struct options *options)
 {
     if (ends_soon(options))
