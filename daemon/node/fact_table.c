@@ -21,6 +21,24 @@ uint64_t fact_members(const struct sgp_topology *topology)
     return digest;
 }
 
+bool fact_is_near(uint64_t agreed, uint64_t number)
+{
+    return number >= agreed && number <= FACT_NUMBER_MAX &&
+           number - agreed <= FACT_NUMBER_AHEAD_MAX;
+}
+
+bool fact_is_sound(
+    const struct sgp_topology *topology, uint64_t agreed, const struct sgp_fact *word)
+{
+    if (!fact_is_near(agreed, word->number))
+        return false;
+    if (word->kind != SGP_FACT_AGREED)
+        return true;
+    bool ours = word->members == fact_members(topology);
+    return word->count > 0 && (!ours || word->count == sgp_topology_trainers(topology)) &&
+           sgp_topology_find(topology, word->author) >= 0;
+}
+
 const struct fact *fact_table_find(
     const struct fact_table *table, const char *author, uint64_t number, uint64_t members)
 {

@@ -26,6 +26,18 @@ struct fact_table {
 /* The digest of the names of the nodes that train. */
 uint64_t fact_members(const struct sgp_topology *topology);
 
+/* Whether a word may be of decision `number` at a node that has agreed on decision `agreed`. A
+ * fleet never makes FACT_NUMBER_MAX decisions, and a node that joins it lacks at most
+ * FACT_NUMBER_AHEAD_MAX. */
+#define FACT_NUMBER_MAX ((uint64_t)1 << 62)
+#define FACT_NUMBER_AHEAD_MAX ((uint64_t)1 << 40)
+bool fact_is_near(uint64_t agreed, uint64_t number);
+
+/* Whether a word that came may be true: it is near, and an agreement has the number of members that
+ * the file says. Nobody can judge the number of members of another file. */
+bool fact_is_sound(
+    const struct sgp_topology *topology, uint64_t agreed, const struct sgp_fact *word);
+
 /* NULL: there is none. The result is valid until the table changes. */
 const struct fact *fact_table_find(
     const struct fact_table *table, const char *author, uint64_t number, uint64_t members);

@@ -133,6 +133,8 @@ static int tell_own(struct daemon *daemon, const char *text)
         .members = fact_members(daemon->prepared->topology),
         .author = self_name(daemon),
         .text = text};
+    if (!fact_is_near(facts->agreed, own.number))
+        return -ERANGE;
     if (fact_table_find(&facts->table, own.author, own.number, own.members) != NULL)
         return 0;
     if (!fact_table_add(&facts->table, daemon->prepared->topology, &own))
@@ -188,12 +190,10 @@ static void settle(struct daemon *daemon)
 void facts_take(struct daemon *daemon, const struct link *link, const struct sgp_fact *came)
 {
     struct facts *facts = &daemon->facts;
-    if (came->number < facts->agreed)
+    if (!fact_is_sound(daemon->prepared->topology, facts->agreed, came))
         return;
     if (came->kind == SGP_FACT_AGREED) {
-        bool known = came->number <= facts->agreed || came->number <= facts->heard.number ||
-                     came->count == 0;
-        if (known || sgp_topology_find(daemon->prepared->topology, came->author) < 0)
+        if (came->number <= facts->agreed || came->number <= facts->heard.number)
             return;
         facts->heard = *came;
         facts->heard.author = facts->heard.text = NULL; /* the strings were borrowed */
@@ -248,6 +248,11 @@ int facts_tell(struct daemon *daemon, const char *text, bool first, struct sgp_e
     }
     int code = tell_own(daemon, text);
     daemon->facts.told = daemon->facts.agreed + 1;
+    if (code == -ERANGE)
+        return sgp_fail(error, SGP_E_STATE,
+            "a node has said that decision %" PRIu64
+            " is made, which no fleet can reach; stop all daemons, and start them again",
+            daemon->facts.agreed);
     if (code < 0)
         return sgp_fail(error, code, "out of memory");
     settle(daemon);

@@ -37,13 +37,13 @@ void facts_finish(struct daemon *daemon);
 /* The program's word in the next decision, unless it has given one. facts.decided is called later,
  * perhaps at once. With `first` the word counts only in the first decision that the members make
  * since their daemons came up. If this node or a neighbour knows of an earlier decision,
- * facts.missed is called instead. Returns 0, SGP_E_STATE with *error if no link reaches a member,
- * or -ENOMEM. */
+ * facts.missed is called instead. Returns 0, or with *error: SGP_E_STATE if no link reaches a
+ * member, or if liars have used up the numbers of decisions; -ENOMEM. */
 int facts_tell(struct daemon *daemon, const char *text, bool first, struct sgp_error *error);
 /* Whether the program waits for a decision, and the names of the members whose word is missing. */
 bool facts_missing(const struct daemon *daemon, char *ret_names, size_t bytes);
 
-/* A word arrived on a neighbour's link. */
+/* A word arrived on a neighbour's link. It is dropped unless it may be true (fact_is_sound). */
 void facts_take(struct daemon *daemon, const struct link *link, const struct sgp_fact *came);
 /* A link is up: send all words to it. */
 void facts_greet(struct daemon *daemon, struct link *link);

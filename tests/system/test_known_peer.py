@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A neighbour that is who it says it is, and lies: what it may do at worst (docs/SECURITY.md). n2 is played by the
 test; n0 and n1 are daemons."""
+import signal
 import struct
 
 import fleet
@@ -8,6 +9,7 @@ import peer
 from trio import Trio
 
 OUTSIZED, RANGE = 18, 3
+TOLD, AGREED = 1, 2  # kinds of words
 
 
 class Known(Trio):
@@ -53,6 +55,64 @@ class Known(Trio):
             status = node.status()
             self.assertLess(status["round"], n2.round)
             self.assertEqual(status["state"], "training")
+
+
+class Words(Trio):
+    """n0 and n1 decide on the best model with n2, which says what it likes."""
+    OPTIONS = {"train.keep_best": "log_loss", "train.evaluate_every": "10", "log.level": "debug"}
+    OTHERS = 7  # a digest of members whom the file does not name
+
+    def setUp(self):
+        super().setUp()
+        self.members = 0
+        for name in "n0", "n1", "n2":
+            self.members = peer.checksum(name.encode() + b"\0", self.members)
+        for node in self.fleet_.nodes[:2]:
+            self.fleet_.wait("a word of its own", lambda node=node: node.status()["best_waits"] == "n2")
+        self.n2 = self.retire()
+
+    def tell(self, number, members, author="n2", text="1"):
+        self.n2.send(peer.FACT, TOLD, number, members, 0, author, text)
+
+    def agree(self, number, members, count=1):
+        self.n2.send(peer.FACT, AGREED, number, members, count, "n2", "")
+
+    def wait_decided(self, number, count, times=1):
+        for node in self.fleet_.nodes[:2]:
+            self.fleet_.wait("a decision", lambda node=node: node.log().count(
+                "event=decided number=%d members=%d\n" % (number, count)) >= times)
+
+    def decided(self):
+        return [int(line.split("number=")[1].split()[0]) for node in self.fleet_.nodes[:2]
+                for line in node.log().splitlines() if "event=decided" in line]
+
+    def test_words_far_ahead_end_nobody(self):
+        for number in (2 ** 64 - 1, 2 ** 64 - 2, 2 ** 62 + 1, 2 ** 62, 2 ** 40 + 1):
+            for members in self.OTHERS, self.members:
+                self.tell(number, members, "n2")
+                self.tell(number, members, "x")
+                self.agree(number, members)
+        self.tell(3, self.OTHERS, "x")
+        self.agree(3, self.OTHERS)
+        self.wait_decided(3, 1)
+        self.fleet_.nodes[1].end(signal.SIGKILL)
+        self.fleet_.nodes[1].start()
+        self.fleet_.wait("n1 to hear of it again", lambda: self.fleet_.nodes[1].log().count("event=decided number=3 ") == 2)
+        self.fleet_.wait_round(0, self.node.status()["round"] + 20)
+        self.assert_alive(self.fleet_, [0, 1])
+        self.assertEqual(self.decided(), [3] * 3)
+
+    def test_a_decision_of_the_members_of_the_file_has_as_many_words(self):
+        """Whatever somebody says of their number."""
+        for count in 0, 1, 2, 4, 2 ** 32 - 1:
+            self.agree(1, self.members, count)
+        self.agree(2, self.members, 1)
+        self.tell(2, self.members)
+        self.tell(1, self.members)
+        self.wait_decided(1, 3)
+        self.wait_decided(2, 3)
+        self.assertEqual(self.decided(), [1, 2] * 2)
+        self.assert_goes_on()
 
 
 if __name__ == "__main__":

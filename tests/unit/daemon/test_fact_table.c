@@ -81,3 +81,43 @@ Test(fact_table, words_that_are_made_up_are_bounded_and_take_no_place)
     fact_table_finish(&table);
     sgp_topology_destroy(topology);
 }
+
+Test(fact_table, words_of_decisions_far_ahead_are_not_taken)
+{
+    static const uint64_t gap = (uint64_t)1 << 40, last = (uint64_t)1 << 62;
+    static const struct {
+        uint64_t agreed, number;
+        bool near;
+    } cases[] = {{0, 1, true}, {1, 0, false}, {5, 4, false}, {5, 5, true}, {5, 6, true},
+        {0, gap, true}, {0, gap + 1, false}, {5, gap + 5, true}, {5, gap + 6, false},
+        {0, UINT64_MAX, false}, {last - 1, last, true}, {last, last, true}, {last, last + 1, false},
+        {last, UINT64_MAX, false}};
+    struct sgp_topology *topology = ring();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sgp_fact told = word("x", cases[i].number, 7), agreed = word("a", told.number, 7);
+        agreed.kind = SGP_FACT_AGREED;
+        agreed.count = 1;
+        cr_assert(eq(int, fact_is_near(cases[i].agreed, told.number), cases[i].near), "%zu", i);
+        cr_assert(eq(int, fact_is_sound(topology, cases[i].agreed, &told), cases[i].near));
+        cr_assert(eq(int, fact_is_sound(topology, cases[i].agreed, &agreed), cases[i].near));
+    }
+    sgp_topology_destroy(topology);
+}
+
+/* Of the members of the file; the members of another file may be as many as they like. */
+Test(fact_table, an_agreement_has_the_words_of_all_members)
+{
+    struct sgp_topology *topology = ring();
+    const uint32_t counts[] = {0, 1, 3, 4, 5, UINT32_MAX};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        struct sgp_fact agreed = word("a", 1, fact_members(topology));
+        agreed.kind = SGP_FACT_AGREED;
+        agreed.count = counts[i];
+        cr_assert(eq(int, fact_is_sound(topology, 0, &agreed), counts[i] == 4));
+        agreed.members++;
+        cr_assert(eq(int, fact_is_sound(topology, 0, &agreed), counts[i] > 0));
+        agreed.author = "x"; /* whom the file does not name */
+        cr_assert(zero(int, fact_is_sound(topology, 0, &agreed)));
+    }
+    sgp_topology_destroy(topology);
+}
