@@ -405,6 +405,7 @@ int daemon_run(const struct config *config, struct prepared *prepared, struct lo
         .changed = true,
         .started = events_now(),
         .settled = on_settled,
+        .turned = facts_send,
     };
     struct sgp_error error = {0};
     int code = uv_loop_init(&daemon.loop);

@@ -41,6 +41,8 @@
     (126u * SGP_BLOCK_VALUES)   /* of a coded payload in one write: small, with its header */
 #define LINK_SMALL_BYTES 65536u /* a write of at most so many bytes is tried at once */
 #define LINK_QUEUE_BYTES 16384u /* of messages waiting to be written */
+/* Rows and words leave so many bytes of that to the core. */
+#define LINK_ROOM_LEAST (LINK_QUEUE_BYTES / 2)
 #define LINK_HEARD_NS (100 * SGP_MILLISECOND)
 #define LINK_KEEPALIVE_SECONDS 30u
 
@@ -115,6 +117,8 @@ struct link {
     struct link_held held;       /* of a peer that called */
     bool takes_rows;             /* the peer, of the fleet */
     struct sgp_fleet_link *rows; /* the exchange of rows; NULL: none */
+    uint64_t facts_sent;         /* the order of the word that was sent last; 0: none */
+    uint64_t facts_agreed;       /* the agreement that was sent last; 0: none */
 
     /* For reading by the owner. */
     uint64_t bytes_sent;

@@ -97,6 +97,8 @@ static void on_turn(uv_prepare_t *turn)
     do {
         worker_turn(&daemon->worker);
         edges_flush(daemon); /* a failure may lead to more */
+        if (!daemon->ending)
+            daemon->turned(daemon);
     } while (!daemon->ending &&
              (daemon->unsent != NULL || (!STAILQ_EMPTY(&worker->ready) &&
                                             !uv_is_active((const uv_handle_t *)&worker->idle))));

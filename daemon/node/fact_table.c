@@ -50,6 +50,19 @@ const struct fact *fact_table_find(
     return NULL;
 }
 
+const struct fact *fact_table_after(const struct fact_table *table, uint64_t order)
+{
+    uint32_t low = 0;
+    for (uint32_t high = table->count; low < high;) {
+        uint32_t middle = low + (high - low) / 2;
+        if (table->held[middle].order <= order)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < table->count ? &table->held[low] : NULL;
+}
+
 uint32_t fact_table_count(const struct fact_table *table, uint64_t number, uint64_t members)
 {
     uint32_t count = 0;
@@ -114,8 +127,16 @@ static bool grow(struct fact_table *table, uint32_t most)
     return true;
 }
 
-bool fact_table_add(
-    struct fact_table *table, const struct sgp_topology *topology, const struct sgp_fact *word)
+/* Take a word out, and return the place behind the last one. */
+static struct fact *move_last(struct fact_table *table, struct fact *place)
+{
+    struct fact *last = &table->held[table->count - 1];
+    memmove(place, place + 1, (size_t)(last - place) * sizeof *place);
+    return last;
+}
+
+bool fact_table_add(struct fact_table *table, const struct sgp_topology *topology,
+    const struct sgp_fact *word, uint64_t from)
 {
     uint32_t most = WORDS_OF_A_NODE * topology->node_count;
     struct fact *place = NULL;
@@ -128,7 +149,9 @@ bool fact_table_add(
         place = &table->held[table->count++];
     if (place == NULL)
         return false;
-    *place = (struct fact){.number = word->number, .members = word->members};
+    place = move_last(table, place);
+    *place = (struct fact){
+        .number = word->number, .members = word->members, .order = ++table->last, .from = from};
     (void)snprintf(place->author, sizeof place->author, "%s", word->author);
     (void)snprintf(place->text, sizeof place->text, "%s", word->text);
     return true;
@@ -141,6 +164,31 @@ void fact_table_drop_before(struct fact_table *table, uint64_t number)
         if (table->held[i].number >= number)
             table->held[kept++] = table->held[i];
     table->count = kept;
+}
+
+/* ---- order ---- */
+
+static int compare_authors(const void *a, const void *b)
+{
+    return strcmp(((const struct fact *)a)->author, ((const struct fact *)b)->author);
+}
+
+static int compare_arrivals(const void *a, const void *b)
+{
+    uint64_t first = ((const struct fact *)a)->order, second = ((const struct fact *)b)->order;
+    return (first > second) - (first < second);
+}
+
+void fact_table_by_author(struct fact_table *table)
+{
+    if (table->count > 0)
+        qsort(table->held, table->count, sizeof *table->held, compare_authors);
+}
+
+void fact_table_by_arrival(struct fact_table *table)
+{
+    if (table->count > 0)
+        qsort(table->held, table->count, sizeof *table->held, compare_arrivals);
 }
 
 void fact_table_finish(struct fact_table *table)

@@ -57,52 +57,56 @@ static void send_to(struct daemon *daemon, struct link *link, const struct sgp_f
     link_send(link, &message);
 }
 
-static void relay(struct daemon *daemon, const struct link *from, const struct sgp_fact *fact)
+static bool has_room(const struct link *link)
 {
-    for (uint32_t i = 0; i < daemon->edge_count; i++) {
-        struct link *link = edges_present(&daemon->edges[i]);
-        if (link != NULL && link != from && daemon_peer(daemon, i).state == SGP_LINK_UP)
-            send_to(daemon, link, fact);
-    }
+    return link_stands(link) && link_room(link) >= LINK_ROOM_LEAST;
 }
 
-static struct sgp_fact message_of(const struct fact *fact)
-{
-    return (struct sgp_fact){.kind = SGP_FACT_TOLD,
-        .number = fact->number,
-        .members = fact->members,
-        .author = fact->author,
-        .text = fact->text};
-}
-
-static struct sgp_fact agreed_of(const struct daemon *daemon)
+static void send_agreed(struct daemon *daemon, struct link *link)
 {
     const struct facts *facts = &daemon->facts;
-    return (struct sgp_fact){.kind = SGP_FACT_AGREED,
+    const struct sgp_fact agreed = {.kind = SGP_FACT_AGREED,
         .number = facts->agreed,
         .members = facts->agreed_members,
         .count = facts->agreed_count,
         .author = self_name(daemon),
         .text = ""};
+    link->facts_agreed = facts->agreed;
+    send_to(daemon, link, &agreed);
 }
 
-void facts_greet(struct daemon *daemon, struct link *link)
+/* The agreement first: with it the words count at a node that comes late. */
+static void pump(struct daemon *daemon, struct link *link)
 {
-    struct sgp_fact agreed = agreed_of(daemon);
-    if (agreed.number > 0)
-        send_to(daemon, link, &agreed);
-    for (uint32_t i = 0; i < daemon->facts.table.count; i++) {
-        struct sgp_fact fact = message_of(&daemon->facts.table.held[i]);
-        send_to(daemon, link, &fact);
+    const struct facts *facts = &daemon->facts;
+    const struct fact *fact = NULL;
+    if (facts->agreed > link->facts_agreed && has_room(link))
+        send_agreed(daemon, link);
+    while (has_room(link) && (fact = fact_table_after(&facts->table, link->facts_sent)) != NULL) {
+        const struct sgp_fact told = {.kind = SGP_FACT_TOLD,
+            .number = fact->number,
+            .members = fact->members,
+            .author = fact->author,
+            .text = fact->text};
+        link->facts_sent = fact->order;
+        if (fact->from != link->id.connection)
+            send_to(daemon, link, &told);
+    }
+}
+
+void facts_send(struct daemon *daemon)
+{
+    const struct facts *facts = &daemon->facts;
+    for (uint32_t i = 0; i < daemon->edge_count; i++) {
+        struct link *link = edges_present(&daemon->edges[i]);
+        if (link != NULL &&
+            (link->facts_sent < facts->table.last || link->facts_agreed < facts->agreed) &&
+            daemon_peer(daemon, i).state == SGP_LINK_UP)
+            pump(daemon, link);
     }
 }
 
 /* ---- agreement ---- */
-
-static int by_author(const void *a, const void *b)
-{
-    return strcmp(((const struct fact *)a)->author, ((const struct fact *)b)->author);
-}
 
 /* Send the words of the agreed decision to the program, in the order of names, which is the same on
  * all nodes. */
@@ -111,12 +115,13 @@ static void deliver(struct daemon *daemon)
     struct facts *facts = &daemon->facts;
     uint32_t index = 0;
     facts->asks = facts->unfetched = false;
-    qsort(facts->table.held, facts->table.count, sizeof *facts->table.held, by_author);
+    fact_table_by_author(&facts->table);
     for (uint32_t i = 0; i < facts->table.count; i++) {
         const struct fact *fact = &facts->table.held[i];
         if (fact->number == facts->agreed && fact->members == facts->agreed_members)
             facts->decided(daemon, fact->author, fact->text, index++, facts->agreed_count);
     }
+    fact_table_by_arrival(&facts->table);
 }
 
 static void miss(struct daemon *daemon)
@@ -137,10 +142,8 @@ static int tell_own(struct daemon *daemon, const char *text)
         return -ERANGE;
     if (fact_table_find(&facts->table, own.author, own.number, own.members) != NULL)
         return 0;
-    if (!fact_table_add(&facts->table, daemon->prepared->topology, &own))
-        return -ENOMEM;
-    relay(daemon, NULL, &own);
-    return 0;
+    bool added = fact_table_add(&facts->table, daemon->prepared->topology, &own, 0);
+    return added ? 0 : -ENOMEM;
 }
 
 static void freeze(struct daemon *daemon, uint64_t number, uint64_t members, uint32_t count)
@@ -162,8 +165,6 @@ static void freeze(struct daemon *daemon, uint64_t number, uint64_t members, uin
     const enum sgp_level level = facts->listens ? SGP_LEVEL_DEBUG : SGP_LEVEL_INFO;
     sgp_log(&daemon->log->sink, level, "event=decided number=%" PRIu64 " members=%" PRIu32, number,
         count);
-    struct sgp_fact agreed = agreed_of(daemon);
-    relay(daemon, NULL, &agreed);
     if ((facts->asks || facts->listens) && part)
         deliver(daemon);
     else if (facts->asks && facts->first)
@@ -199,10 +200,9 @@ void facts_take(struct daemon *daemon, const struct link *link, const struct sgp
         facts->heard.author = facts->heard.text = NULL; /* the strings were borrowed */
     } else {
         if (fact_table_find(&facts->table, came->author, came->number, came->members) != NULL ||
-            !fact_table_add(&facts->table, daemon->prepared->topology, came))
+            !fact_table_add(&facts->table, daemon->prepared->topology, came, link->id.connection))
             return;
     }
-    relay(daemon, link, came);
     settle(daemon);
 }
 

@@ -45,8 +45,9 @@ bool facts_missing(const struct daemon *daemon, char *ret_names, size_t bytes);
 
 /* A word arrived on a neighbour's link. It is dropped unless it may be true (fact_is_sound). */
 void facts_take(struct daemon *daemon, const struct link *link, const struct sgp_fact *came);
-/* A link is up: send all words to it. */
-void facts_greet(struct daemon *daemon, struct link *link);
+/* Queue the latest agreement and the words that each link has not been sent, while it has room.
+ * Called after each turn of the loop. */
+void facts_send(struct daemon *daemon);
 /* Another file has other members. */
 void facts_reloaded(struct daemon *daemon);
 

@@ -13,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LINK_ROOM_LEAST (LINK_QUEUE_BYTES / 2) /* messages of the core have the rest */
-
 static uint64_t clock_seconds(void)
 {
     return pulls_stamp() / 1000;

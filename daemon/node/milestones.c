@@ -8,7 +8,6 @@
 #include "kept.h"
 #include "notes.h"
 #include "program.h"
-#include "facts.h"
 #include "fleet_rows.h"
 #include "statements.h"
 #include "survive.h"
@@ -79,7 +78,6 @@ static void on_up(struct daemon *daemon, const struct sgp_effect *effect)
     if (link == NULL)
         return;
     statements_tell(daemon, link);
-    facts_greet(daemon, link);
     fleet_rows_greet(daemon, link);
 }
 

@@ -154,6 +154,7 @@ struct daemon {
     uv_prepare_t turn;                      /* before the loop waits */
     struct spin spin;                       /* while it waits */
     void (*settled)(struct daemon *daemon); /* called after each event, to decide whether to end */
+    void (*turned)(struct daemon *daemon); /* called after each turn, to fill the queues of links */
 
     /* edges.c */
     /* in the order of sgp_node_link_status: out-edges by peer, then in-edges by peer */

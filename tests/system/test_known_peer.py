@@ -2,11 +2,14 @@
 """A neighbour that is who it says it is, and lies: what it may do at worst (docs/SECURITY.md). n2 is played by the
 test; n0 and n1 are daemons."""
 import signal
+import socket
 import struct
 
 import fleet
 import peer
-from trio import Trio
+from fleet import FleetTest
+from peer import Peer
+from trio import PHASES, Trio
 
 OUTSIZED, RANGE = 18, 3
 TOLD, AGREED = 1, 2  # kinds of words
@@ -113,6 +116,70 @@ class Words(Trio):
         self.wait_decided(2, 3)
         self.assertEqual(self.decided(), [1, 2] * 2)
         self.assert_goes_on()
+
+
+class Large(fleet.Fleet):
+    """n0, n1 and n2, and many others who are not there."""
+    OTHERS = ["x%d" % i for i in range(400)]
+
+    def says(self):
+        return "".join('  %s [address="192.0.2.1:%d"];\n' % (name, 7311 + i) for i, name in enumerate(self.OTHERS))
+
+
+class Slow(FleetTest):
+    """n0 is a daemon in a large fleet; its neighbours are played by the test, and n1 reads late."""
+
+    def setUp(self):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(self.listener.close)
+        self.listener.settimeout(fleet.PATIENCE)
+        self.fleet_ = Large(3, phases=PHASES, dial={(0, 2): self.listener.getsockname()[1]},
+                            options={"train.start": "now", "train.epochs": "100000", "data.shards": "none"})
+        self.addCleanup(self.fleet_.close)
+        self.fleet_.start([0])
+        self.node = self.fleet_.nodes[0]
+        self.parameters, self.fingerprint = peer.overhear(self.listener)
+
+    def neighbour(self, name, slow=False):
+        """It has a connection that takes some kilobytes before it is read."""
+        sock = socket.socket()
+        if slow:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
+        sock.settimeout(fleet.PATIENCE)
+        sock.connect(("127.0.0.1", self.node.listen))
+        one = Peer(sock=sock)
+        self.addCleanup(one.close)
+        one.state = peer.PAUSED
+        one.hello(name, "n0", self.parameters, self.fingerprint)
+        one.receive(peer.WELCOME)
+        return one
+
+    def words_of(self, one, count):
+        """So many words that come to it, and how often an agreement came before the last of them."""
+        words, agreed = [], 0
+        while len(words) < count:
+            _, [kind, number, _, _, author, text] = one.receive(peer.FACT)
+            words += [(number, author, text)] if kind == TOLD else []
+            agreed += kind == AGREED
+        return sorted(words), agreed
+
+    def test_words_wait_for_a_neighbour_that_reads_late(self):
+        """They are many times what the queue of a link takes. Those that come while it is up, and those of its greeting."""
+        names = ["n0", "n1", "n2", *Large.OTHERS]
+        words = sorted((number, name, name + 190 * "x") for number in range(1, 5) for name in names)
+        late, teller = self.neighbour("n1", slow=True), self.neighbour("n2")
+        for number, author, text in words:
+            teller.send(peer.FACT, TOLD, number, 7, 0, author, text)
+        teller.send(peer.FACT, AGREED, 1, 7, len(names), "n2", "")
+        self.fleet_.wait_log(0, "event=decided number=1 members=%d" % len(names))
+        self.assertNotIn("does not read", self.node.log())
+        self.assertEqual(self.words_of(late, len(words))[0], words)
+        late.close()
+        self.fleet_.wait_log(0, "event=down peer=n1 direction=in")
+        late = self.neighbour("n1", slow=True)
+        self.assertEqual(self.words_of(late, len(words)), (words, 1))
+        self.assertNotIn("does not read", self.node.log())
 
 
 if __name__ == "__main__":

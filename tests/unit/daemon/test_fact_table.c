@@ -34,7 +34,7 @@ Test(fact_table, words_are_found_counted_and_forgotten)
     for (uint64_t number = 1; number <= 2; number++)
         for (const char *author = "abc"; *author != '\0'; author++) {
             struct sgp_fact told = word((char[]){*author, '\0'}, number, 7);
-            cr_assert(fact_table_add(&table, topology, &told));
+            cr_assert(fact_table_add(&table, topology, &told, 0));
         }
     cr_assert(eq(u32, fact_table_count(&table, 1, 7), 3));
     cr_assert(eq(u32, fact_table_count(&table, 2, 8), 0));
@@ -57,7 +57,7 @@ static void flood(struct fact_table *table, const struct sgp_topology *topology)
         bool of_member = i % 3 == 0, of_others = i % 3 == 1;
         struct sgp_fact made_up = word(
             of_member || of_others ? "d" : name, of_member ? 1000 + i : 1, of_others ? i : members);
-        (void)fact_table_add(table, topology, &made_up);
+        (void)fact_table_add(table, topology, &made_up, 0);
     }
 }
 
@@ -67,13 +67,13 @@ Test(fact_table, words_that_are_made_up_are_bounded_and_take_no_place)
     uint64_t members = fact_members(topology);
     struct fact_table table = {.held = NULL};
     struct sgp_fact first = word("a", 1, members);
-    cr_assert(fact_table_add(&table, topology, &first));
+    cr_assert(fact_table_add(&table, topology, &first, 0));
     flood(&table, topology);
     cr_assert(eq(u32, table.count, 16));
     cr_assert(le(u32, table.capacity, 16));
     for (const char *author = "bcd"; *author != '\0'; author++) {
         struct sgp_fact told = word((char[]){*author, '\0'}, 1, members);
-        cr_assert(fact_table_add(&table, topology, &told));
+        cr_assert(fact_table_add(&table, topology, &told, 0));
     }
     flood(&table, topology);
     cr_assert(eq(u32, fact_table_count(&table, 1, members), 4));
@@ -119,5 +119,41 @@ Test(fact_table, an_agreement_has_the_words_of_all_members)
         agreed.author = "x"; /* whom the file does not name */
         cr_assert(zero(int, fact_is_sound(topology, 0, &agreed)));
     }
+    sgp_topology_destroy(topology);
+}
+
+/* A reader that has read up to an order gets each later word once, whatever is replaced, dropped or sorted meanwhile. */
+Test(fact_table, words_are_read_in_the_order_of_arrival)
+{
+    struct sgp_topology *topology = ring();
+    struct fact_table table = {.held = NULL};
+    uint64_t members = fact_members(topology), read = 0;
+    for (uint64_t number = 1; number <= 4; number++) /* the table is full */
+        for (const char *author = "dbca"; *author != '\0'; author++) {
+            struct sgp_fact told = word((char[]){*author, '\0'}, number, 7);
+            cr_assert(fact_table_add(&table, topology, &told, number));
+        }
+    for (uint32_t i = 0; i < 16; i++) {
+        const struct fact *fact = fact_table_after(&table, read);
+        cr_assert(eq(u64, fact->order, i + 1));
+        cr_assert(eq(u64, fact->from, i / 4 + 1));
+        cr_assert(eq(int, fact->author[0], "dbca"[i % 4]));
+        read = fact->order;
+    }
+    cr_assert(fact_table_after(&table, read) == NULL);
+    struct sgp_fact ours = word("c", 1, members);
+    cr_assert(
+        fact_table_add(&table, topology, &ours, 9)); /* in the place of the first of decision 4 */
+    cr_assert(eq(u32, table.count, 16));
+    fact_table_by_author(&table);
+    cr_assert(eq(int, table.held[0].author[0], 'a'));
+    fact_table_by_arrival(&table);
+    cr_assert(eq(u64, fact_table_after(&table, read)->from, 9));
+    cr_assert(eq(u64, fact_table_after(&table, 12)->order, 14), "13 was replaced");
+    fact_table_drop_before(&table, 2);
+    cr_assert(eq(u64, fact_table_after(&table, 0)->order, 5));
+    cr_assert(fact_table_after(&table, read) == NULL, "ours was of decision 1");
+    cr_assert(eq(u64, table.last, 17));
+    fact_table_finish(&table);
     sgp_topology_destroy(topology);
 }
