@@ -68,10 +68,20 @@ static void ask(struct daemon *daemon, struct link *link)
     say(daemon, link, link->held.low + (link->held.end - link->held.low) / 2);
 }
 
+/* Whether this is the one connection of its edge, and the core has not accepted its greeting yet.
+ * The core ends such a connection in time. */
+static bool is_greeting(struct daemon *daemon, const struct link *link)
+{
+    const struct edge *edge = edges_find(daemon, link->id.peer, link->id.direction);
+    return edges_present(edge) == link &&
+           daemon_peer(daemon, (uint32_t)(edge - daemon->edges)).state == SGP_LINK_CONNECTING;
+}
+
 bool layouts_hold(struct daemon *daemon, struct link *link, const struct sgp_message *hello)
 {
     const struct prepared *prepared = daemon->prepared;
-    if (prepared->layout == NULL || hello->hello.fingerprint.shape == prepared->fingerprint.shape)
+    if (prepared->layout == NULL || hello->hello.fingerprint.shape == prepared->fingerprint.shape ||
+        !is_greeting(daemon, link))
         return false;
     link->held =
         (struct link_held){.holds = true, .hello = *hello, .low = 0, .end = SGP_LAYOUT_ENTRIES};
@@ -103,9 +113,8 @@ static void narrow(struct daemon *daemon, struct link *link, const struct sgp_la
 /* A target asks, and includes its own entry. */
 static void answer(struct daemon *daemon, struct link *link, const struct sgp_layout_entry *came)
 {
-    const struct edge *edge = edges_find(daemon, link->id.peer, SGP_OUT);
     char own[SGP_LAYOUT_BYTES];
-    if (daemon_peer(daemon, (uint32_t)(edge - daemon->edges)).state != SGP_LINK_CONNECTING)
+    if (!is_greeting(daemon, link))
         return;
     say(daemon, link, came->index);
     shared_entry(daemon->prepared->layout, came->index, own);

@@ -11,11 +11,11 @@ import struct
 
 MAGIC = b"\x9dSGP"
 HELLO, WELCOME, BEAT, CREDIT, SHARE, ACK, GOODBYE, ESTIMATE, CHUNK = 1, 2, 3, 4, 5, 6, 7, 9, 255
-BEQUEATH, INQUIRE, ANSWER, CALL, STATEMENT, FACT, BULLETIN, PULL, SUMMARY, ROW = 10, 11, 12, 13, 14, 15, 17, 18, 19, 20
+BEQUEATH, INQUIRE, ANSWER, CALL, STATEMENT, FACT, LAYOUT, BULLETIN, PULL, SUMMARY, ROW = 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20
 JOIN, JOINED = 21, 22
 PRINT = "iiiiiiriii" # of a fingerprint: t text, i integer, b boolean, r float64
 FIELDS = {HELLO: "ttii" + PRINT + "ii", WELCOME: "tii" + PRINT + "iiiiib", BEAT: "ibb" + 16 * "r", CREDIT: "i", SHARE: "iirriiibririii", ACK: "ii",
-          ESTIMATE: "iriii", BEQUEATH: "ititiir", ANSWER: "bii", FACT: "iiiitt",
+          ESTIMATE: "iriii", BEQUEATH: "ititiir", ANSWER: "bii", FACT: "iiiitt", LAYOUT: "iit",
           BULLETIN: "itiiiit", PULL: "ttiiii", SUMMARY: "b" + 48 * "i", ROW: "tittti", JOIN: "tttiti", JOINED: "iiiit"} # of a type's own
 ZEROS = {"t": "", "i": 0, "b": False, "r": 0.0}
 PULSE = 6 # fields of it, in front

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs of one fleet that bring unlike models: attach says what differs, and a wait for other nodes says for whom, and ends."""
 import logging
+import os
+import socket
 import threading
 import unittest
 
 import fleet
-from attached import AttachTest, nn, sgp, torch
+import peer
+from attached import ATTACHED, AttachTest, nn, sgp, torch
+from raw_program import Program
 
 PAIR = [[(0, 1), (1, 0)]]
 RING = [[(0, 1), (1, 2), (2, 0)]]
+SHAPE = 4  # the reason of a GOODBYE
 
 
 def layers(*widths, bias=True):
@@ -132,6 +137,71 @@ class Layouts(AttachTest):
         with self.assertLogs("sgp", logging.WARNING) as told, self.assertRaises(TimeoutError):
             self.attach(f, 0, layers(6, 2), timeout=6)
         self.assertRegex(told.output[0], r"n0: waits for n1\b")
+
+
+class Beside(fleet.FleetTest):
+    """A program is attached to n0. The test plays n1, and greets n0 with the program's shape and with another one; n2 never comes."""
+
+    def setUp(self):
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+        listener.settimeout(fleet.PATIENCE)
+        self.f = self.fleet(3, phases=[[(0, 1), (1, 0), (0, 2), (2, 0)]], dial={(0, 1): listener.getsockname()[1]},
+                            options={**ATTACHED, "train.start": "now"}, own={0: {"control.attach": "n0.attach"}})
+        self.f.start([0])
+        self.addCleanup(Program(os.path.join(self.f.directory, "n0.attach"), [1.0, 2.0]).close)
+        self.node = self.f.nodes[0]
+        self.parameters, self.fingerprint = peer.overhear(listener)
+
+    def greet(self, other=False):
+        n1 = peer.Peer(self.node.listen)
+        self.addCleanup(n1.close)
+        n1.hello("n1", "n0", self.parameters, [self.fingerprint[0] ^ other, *self.fingerprint[1:]])
+        return n1
+
+    def greeted(self):
+        n1 = self.greet()
+        n1.receive(peer.WELCOME)
+        return n1
+
+    def descriptors(self):
+        return len(os.listdir("/proc/%d/fd" % self.node.process.pid))
+
+    def test_beside_a_connection_another_shape_is_refused_at_once(self):
+        n1 = self.greeted()
+        before = self.descriptors()
+        for _ in range(20):
+            kind, fields = self.greet(other=True).receive(peer.LAYOUT, peer.GOODBYE)
+            self.assertEqual((kind, fields[0]), (peer.GOODBYE, SHAPE))
+            n1.send(peer.BEAT)
+        self.f.wait("the connections to be closed", lambda: self.descriptors() <= before)
+        self.assertEqual(self.node.peer("n1", "in")["state"], "up")
+
+    def strike(self, other, index, before):
+        """The file names n1 no more. Its other connection says all the same that its model differs."""
+        self.f.rewire([0, 2], [[(0, 2), (2, 0)]])
+        self.assertEqual(self.node.get("/v1/reload", "POST")[0], 200, self.f.logs())
+        try:
+            other.send(peer.LAYOUT, index, before, "of another model")
+        except peer.Closed:
+            pass
+        other.until_closed()
+        self.assert_alive(self.f, [0])
+        self.assertNotIn("event=unlike", self.node.log())
+
+    def test_whom_a_file_strikes_while_its_layout_is_asked_for(self):
+        other = self.greet(other=True)
+        _, [index, before, _] = other.receive(peer.LAYOUT)
+        self.strike(other, index, before)
+
+    def test_the_same_beside_a_connection(self):
+        first = self.greet(other=True)
+        _, [index, before, _] = first.receive(peer.LAYOUT)
+        first.close()
+        self.greeted()
+        other = self.greet(other=True)
+        other.receive(peer.LAYOUT, peer.GOODBYE)
+        self.strike(other, index, before)
 
 
 fleet.main()
