@@ -703,6 +703,8 @@ sgp_time sgp_core_answered_by(const struct sgp_node *node); /* when the next sou
 void sgp_core_seek(struct sgp_node *node);
 
 /* pending_connection.c */
+/* A connection of a link begins. True: it is a second one, and is pending. It must greet first. */
+bool sgp_core_call(struct sgp_node *node, const struct sgp_link *id);
 /* an event of a connection that no link has */
 void sgp_core_pending(struct sgp_node *node, const struct sgp_event *event);
 void sgp_core_let_in(struct sgp_node *node, struct sgp_core_link *link); /* if the time has come */

@@ -75,8 +75,8 @@ static uint32_t effects_most(uint32_t links, uint32_t receives, uint32_t slices)
 {
     uint32_t parts = slices > 1 ? 2 * slices : 0; /* PUBLISH and SCALE for each part */
     uint32_t node = OF_ROUND + OF_MASS + OF_REST + SGP_CORE_WINDOW + parts;
-    /* twice, because a link may have a pending second connection */
-    uint32_t link = 2 * OF_AN_END + OF_A_RETURN + OF_MESSAGES;
+    /* three times, because a link may have two pending connections */
+    uint32_t link = 3 * OF_AN_END + OF_A_RETURN + OF_MESSAGES;
     uint32_t receive = 2; /* ABSORB, and a new CREDIT */
     return node + link * links + receive * receives;
 }

@@ -137,11 +137,6 @@ void sgp_core_up(struct sgp_node *node, const struct sgp_link *id)
     struct sgp_core_link *link = sgp_core_find(node, id->peer, id->direction);
     sgp_assert(link != NULL && id->connection != 0);
     sgp_core_mark_dirty(node, link);
-    /* the new connection must say hello first */
-    if (link->connection.id != 0 && link->direction == SGP_IN) {
-        link->pending.caller = id->connection;
-        return;
-    }
     if (link->connection.id != 0)
         sgp_core_hang_up(node, link, SGP_E_REPLACED, SGP_REASON_REPLACED);
     link->connection.id = id->connection;

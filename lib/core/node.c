@@ -150,7 +150,8 @@ static struct sgp_core_link *link_of(struct sgp_node *node, const struct sgp_lin
 static void on_link_event(struct sgp_node *node, const struct sgp_event *event)
 {
     if (event->type == SGP_EVENT_UP) {
-        sgp_core_up(node, &event->link);
+        if (!sgp_core_call(node, &event->link))
+            sgp_core_up(node, &event->link);
         return;
     }
     struct sgp_core_link *link = link_of(node, &event->link);

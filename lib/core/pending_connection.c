@@ -6,7 +6,8 @@
  * check. Then it is replaced in two cases: it has ended, or it has been silent for two beats and
  * the new connection has the incarnation on record. Until then both connections exist, and the new
  * one gets no answer. A link has at most one such connection, for as long as a source waits for its
- * WELCOME.
+ * WELCOME. Beside it at most one further connection may exist. That one has not greeted yet, and
+ * has as long for it as a first connection has.
  *
  * If the connection of an honest source broke at the source's end only, the source is let in after
  * two beats. If it also lost its incarnation, it is let in once the old connection is given up.
@@ -31,11 +32,32 @@ static void turn_away(
     sgp_core_say_goodbye(node, &id, SGP_E_REPLACED, reason);
 }
 
+/* The same for one of its two pending connections, if there is one. */
+static void end(
+    struct sgp_node *node, struct sgp_core_link *link, uint64_t *connection, enum sgp_reason reason)
+{
+    if (*connection != 0)
+        turn_away(node, link, *connection, reason);
+    *connection = 0;
+}
+
 void sgp_core_end_pending(struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason)
 {
-    if (link->pending.connection != 0)
-        turn_away(node, link, link->pending.connection, reason);
-    link->pending = (struct sgp_pending){.caller = 0};
+    end(node, link, &link->pending.caller, reason);
+    end(node, link, &link->pending.connection, reason);
+}
+
+bool sgp_core_call(struct sgp_node *node, const struct sgp_link *id)
+{
+    struct sgp_core_link *link = sgp_core_find(node, id->peer, id->direction);
+    sgp_assert(link != NULL && id->connection != 0);
+    if (link->connection.id == 0 || link->direction == SGP_OUT)
+        return false;
+    sgp_core_mark_dirty(node, link);
+    end(node, link, &link->pending.caller, SGP_REASON_REPLACED);
+    link->pending.caller = id->connection;
+    link->pending.called = node->now;
+    return true;
 }
 
 /* A second connection has greeted. Of two such connections the last is kept, unless only the other
@@ -51,7 +73,7 @@ static void keep(struct sgp_node *node, struct sgp_core_link *link, uint64_t con
         turn_away(node, link, connection, better ? SGP_REASON_REPLACED : reason);
         return;
     }
-    sgp_core_end_pending(node, link, SGP_REASON_REPLACED);
+    end(node, link, &pending->connection, SGP_REASON_REPLACED);
     *pending = (struct sgp_pending){.connection = connection,
         .since = node->now,
         .pulse = message->pulse,
@@ -70,14 +92,13 @@ void sgp_core_pending(struct sgp_node *node, const struct sgp_event *event)
     if (!calls && !waits)
         return;
     sgp_core_mark_dirty(node, link);
-    if (event->type == SGP_EVENT_DOWN) {
-        *(calls ? &link->pending.caller : &link->pending.connection) = 0;
-    } else if (calls && event->type == SGP_EVENT_MESSAGE && event->message->type == SGP_HELLO) {
-        link->pending.caller = 0;
+    *(calls ? &link->pending.caller : &link->pending.connection) = 0;
+    if (event->type == SGP_EVENT_DOWN)
+        return;
+    if (calls && event->type == SGP_EVENT_MESSAGE && event->message->type == SGP_HELLO) {
         keep(node, link, id->connection, event->message);
     } else { /* before its WELCOME the source can only say goodbye */
         bool farewell = event->type == SGP_EVENT_MESSAGE && event->message->type == SGP_GOODBYE;
-        *(calls ? &link->pending.caller : &link->pending.connection) = 0;
         turn_away(node, link, id->connection, farewell ? SGP_REASON_LEAVING : SGP_REASON_PROTOCOL);
     }
 }
@@ -90,8 +111,16 @@ static sgp_time quiet_at(const struct sgp_core_link *link)
     return (heard ? link->liveness.heard : link->connection.since) + SGP_QUIET_BEATS * SGP_BEAT_NS;
 }
 
+/* By then a caller has greeted. */
+static sgp_time greeting_end(const struct sgp_core_link *link)
+{
+    return link->pending.caller != 0 ? link->pending.called + SGP_SILENCE_MIN_NS : SGP_TIME_NEVER;
+}
+
 void sgp_core_let_in(struct sgp_node *node, struct sgp_core_link *link)
 {
+    if (greeting_end(link) <= node->now)
+        end(node, link, &link->pending.caller, SGP_REASON_ABSENT);
     struct sgp_pending pending = link->pending;
     if (pending.connection == 0)
         return;
@@ -99,10 +128,10 @@ void sgp_core_let_in(struct sgp_node *node, struct sgp_core_link *link)
         sgp_core_hang_up(node, link, SGP_E_REPLACED, SGP_REASON_REPLACED);
     if (link->connection.id != 0) {
         if (pending.since + SGP_SILENCE_MIN_NS <= node->now)
-            sgp_core_end_pending(node, link, SGP_REASON_REPLACED);
+            end(node, link, &link->pending.connection, SGP_REASON_REPLACED);
         return;
     }
-    link->pending = (struct sgp_pending){.caller = 0};
+    link->pending.connection = 0;
     struct sgp_message message = {
         .type = SGP_HELLO, .pulse = pending.pulse, .hello = pending.hello};
     message.hello.source = node->config.topology->nodes[link->peer].name;
@@ -113,11 +142,13 @@ void sgp_core_let_in(struct sgp_node *node, struct sgp_core_link *link)
 
 sgp_time sgp_core_pending_deadline(const struct sgp_core_link *link)
 {
+    sgp_time least = greeting_end(link);
     if (link->pending.connection == 0)
-        return SGP_TIME_NEVER;
+        return least;
     if (link->connection.id == 0)
         return link->connection.since;
-    sgp_time end = link->pending.since + SGP_SILENCE_MIN_NS;
+    sgp_time given_up = link->pending.since + SGP_SILENCE_MIN_NS;
     sgp_time quiet = is_known(link, &link->pending.hello) ? quiet_at(link) : SGP_TIME_NEVER;
-    return quiet < end ? quiet : end;
+    least = given_up < least ? given_up : least;
+    return quiet < least ? quiet : least;
 }

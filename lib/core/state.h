@@ -41,6 +41,7 @@ struct sgp_owed {
 /* IN: a second connection of the source, which arrived while the first one exists. */
 struct sgp_pending {
     uint64_t caller;     /* a connection whose hello has not arrived; 0: none */
+    sgp_time called;     /* since when it is there */
     uint64_t connection; /* a connection whose hello arrived and has no answer yet; 0: none */
     sgp_time since;
     struct sgp_pulse pulse; /* the pulse of its hello */
@@ -258,7 +259,7 @@ struct sgp_core_link {
         sgp_round heavy, light; /* those counts; SGP_ROUND_NONE: never told */
     } news;
 
-    struct sgp_pending pending; /* IN: pending_connection.c; link.c: the caller */
+    struct sgp_pending pending; /* IN: pending_connection.c */
 };
 
 /* The share for one neighbour in this turn. */

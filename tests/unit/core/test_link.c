@@ -167,6 +167,69 @@ Test(link, a_pending_one_may_go)
     }
 }
 
+/* However many there are, and whatever becomes of the others, a connection that has not greeted is
+ * turned away in time. */
+Test(link, one_that_does_not_greet_is_turned_away)
+{
+    struct desk desk;
+    open_pair(&desk);
+    uint64_t old = desk.link_of[1][SGP_IN], callers[3];
+    for (int i = 0; i < 3; i++) {
+        come_up(&desk, 1, SGP_IN);
+        callers[i] = desk.link_of[1][SGP_IN];
+        if (i > 0) {
+            const struct sgp_effect *end = find_end(&desk, callers[i - 1]);
+            cr_assert_not_null(end, "%d", i);
+            cr_assert(eq(int, end->hang_up.reason, SGP_REASON_REPLACED));
+        }
+        cr_assert_null(find_end(&desk, callers[i]));
+        assert_stands(&desk, old);
+    }
+    for (sgp_time end = desk.now + SGP_SILENCE_MIN_NS; desk.now < end;) {
+        cr_assert_null(find_end(&desk, callers[2]));
+        cr_assert(le(i64, sgp_node_deadline(desk.node), end));
+        desk.now += SGP_BEAT_NS;
+        beat_in(&desk, old);
+        assert_stands(&desk, old);
+    }
+    cr_assert(eq(int, find_end(&desk, callers[2])->hang_up.reason, SGP_REASON_ABSENT));
+    close_desk(&desk);
+}
+
+/* The other one is let in, or has waited for too long. */
+Test(link, one_that_has_not_greeted_may_greet_when_the_other_is_gone)
+{
+    for (int i = 0; i < 2; i++) {
+        struct desk desk;
+        open_pair(&desk);
+        uint64_t old = desk.link_of[1][SGP_IN];
+        greet_in(&desk, 1, pulse_at(0, 0), 88);
+        uint64_t pending = desk.link_of[1][SGP_IN];
+        for (uint32_t beats = 0; i == 1 && beats < SGP_SILENCE_MIN_NS / SGP_BEAT_NS - 1; beats++) {
+            desk.now += SGP_BEAT_NS;
+            beat_in(&desk, old);
+        }
+        come_up(&desk, 1, SGP_IN);
+        uint64_t caller = desk.link_of[1][SGP_IN];
+        if (i == 0)
+            post(&desk,
+                (struct sgp_event){.type = SGP_EVENT_DOWN, .link = {1, SGP_IN, old}, .code = -1});
+        desk.now += i * SGP_BEAT_NS;
+        beat_in(&desk, i == 0 ? pending : old);
+        cr_assert(eq(int, find_end(&desk, pending) != NULL, i == 1));
+        say(&desk, 1, SGP_IN,
+            (struct sgp_message){.type = SGP_HELLO,
+                .pulse = pulse_at(0, 0),
+                .hello = {.source = "n1",
+                    .target = "n2",
+                    .incarnation = 88,
+                    .parameters = PARAMETERS,
+                    .fingerprint = prints}});
+        cr_assert_not_null(find_end(&desk, caller), "it is judged");
+        close_desk(&desk);
+    }
+}
+
 /* Another process of our name: taking turns in replacing each other at full pace helps nobody. */
 Test(link, one_who_was_replaced_dials_again_slowly)
 {

@@ -494,6 +494,29 @@ Test(reload, what_a_peer_that_is_gone_gave_is_absorbed)
     close_desk(&desk);
 }
 
+/* Of its three connections one takes part, one has greeted, and one has not. */
+Test(reload, no_connection_of_a_peer_that_is_gone_stands)
+{
+    struct desk desk;
+    open_triangle(&desk);
+    uint64_t connections[3] = {desk.connection['b'][SGP_IN]};
+    greet_in(&desk, 'b', 0, 0);
+    connections[1] = desk.connection['b'][SGP_IN];
+    come_up(&desk, 'b', SGP_IN);
+    connections[2] = desk.connection['b'][SGP_IN];
+    struct sgp_topology *topology = TOPOLOGY("ac", "ac ca");
+    reload(&desk, topology);
+    for (int i = 0; i < 3; i++) {
+        uint32_t ended = 0;
+        for (uint32_t e = 0; e < desk.effects.count; e++)
+            ended += desk.items[e].type == SGP_EFFECT_HANG_UP &&
+                     desk.items[e].hang_up.link.connection == connections[i];
+        cr_assert(eq(u32, ended, 1), "%d", i);
+    }
+    finish_reload(&desk, topology);
+    close_desk(&desk);
+}
+
 Test(reload, a_new_peer_is_dialled_at_once_and_nobody_waits_for_it)
 {
     struct desk desk;
