@@ -179,6 +179,17 @@ void notes_unlike(struct daemon *daemon, const struct link *link, const char *te
             view_direction(link->id.direction), text);
 }
 
+void notes_statement_refused(struct daemon *daemon, const struct link *link,
+    const struct sgp_statement *statement, const char *kind, const char *hash)
+{
+    struct edge *edge = edges_find(daemon, link->id.peer, link->id.direction);
+    if (is_due(daemon, edge, SGP_LEVEL_WARNING, "statement"))
+        sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
+            "event=statement_refused author=%s kind=%s round=%" PRId64
+            " key=%s from=%s reason=\"the topology file does not give it this key\"",
+            statement->author, kind, statement->round, hash, name_of(daemon, link->id.peer));
+}
+
 void notes_plain(struct daemon *daemon, struct edge *edge, const struct link *link)
 {
     if (is_due(daemon, edge, SGP_LEVEL_WARNING, "plain"))

@@ -22,6 +22,10 @@ void notes_farewell(struct daemon *daemon, const struct link *link, const char *
 /* The peer's model differs, as the text says. It remains the reason of refusals until the link is
  * up. */
 void notes_unlike(struct daemon *daemon, const struct link *link, const char *text);
+/* A peer relays a statement whose author does not have this key in the file. `kind` is the name of
+ * its kind, and `hash` is of the key. */
+void notes_statement_refused(struct daemon *daemon, const struct link *link,
+    const struct sgp_statement *statement, const char *kind, const char *hash);
 /* The guard has clipped nearly all of the latest shares of this source. */
 void notes_clipped(struct daemon *daemon, uint32_t peer);
 /* One of several neighbours' models was adopted. It is a warning if another is far from it. */

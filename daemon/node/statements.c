@@ -5,6 +5,7 @@
 #include "edges.h"
 #include "events.h"
 #include "inquiry.h"
+#include "notes.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -162,20 +163,19 @@ void statements_take(struct daemon *daemon, struct link *link, const struct sgp_
     char text[TEXT_BYTES];
     if (!are_wanted(daemon) || place_for(daemon, came->kind, came->round, came->author) == NULL)
         return;
+    /* Looking up the key is cheap, so it comes first. */
+    if (sgp_key_hash_public(came->key, statement.hash) &&
+        !is_named(daemon, came->author, statement.hash)) {
+        daemon->statements_refused++;
+        notes_statement_refused(daemon, link, came, name_of_kind(came->kind), statement.hash);
+        return;
+    }
     size_t bytes = text_of(daemon, came->kind, came->round, came->author, text);
     if (!sgp_key_verify(came->key, came->signature, text, bytes, statement.hash)) {
         daemon->statements_refused++;
         link_end(link, SGP_E_PROTOCOL,
             "it relays a word on the end of training whose signature is wrong, or is of another "
             "topology or model");
-        return;
-    }
-    if (!is_named(daemon, came->author, statement.hash)) {
-        daemon->statements_refused++;
-        sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
-            "event=statement_refused author=%s kind=%s round=%" PRId64
-            " key=%s reason=\"the topology file does not give it this key\"",
-            came->author, name_of_kind(came->kind), came->round, statement.hash);
         return;
     }
     copy_text(statement.author, sizeof statement.author, came->author);

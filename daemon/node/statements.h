@@ -3,8 +3,9 @@
  * stop. They are relayed unchanged. If the file says tls=require, a statement that `stops` nodes
  * have signed is proved, and passed to the core. The unsigned statement of one neighbour is not.
  *
- * Fails: a wrong signature ends its connection. A statement with a key that this node's file does
- * not have is dropped. Thread: the loop thread. */
+ * Fails: a statement with a key that this node's file does not give its author is dropped, and
+ * its signature is not verified. Otherwise a wrong signature ends its connection. Thread: the loop
+ * thread. */
 #ifndef SGPD_STATEMENTS_H
 #define SGPD_STATEMENTS_H
 

@@ -11,6 +11,7 @@ import tls
 from tls_peer import CipheredPeer, Datum, PEM, _tls, call
 
 ENDS, STOP = 1, 2
+LINES_MOST = 5  # of one kind about one link within 10 s
 PHASES = [[(0, 1), (1, 0), (0, 2), (2, 0)]]
 FOREVER = {"train.start": "now", "train.epochs": "100000"}
 
@@ -94,13 +95,15 @@ class Statements(tls.TlsTest):
         n2.receive(peer.WELCOME)
         return n2
 
+    def text(self, kind, round_, name):
+        return ("sgpd statement\n%s\n%016x\n%016x\n%d\n%s\n" % (
+            {ENDS: "ends", STOP: "stop"}[kind], self.fingerprint[5], self.fingerprint[0], round_, name)).encode()
+
     def say(self, n2, kind, round_, author, key=None, of=""):
         """n2 brings a word of n`author`, signed with the key of n`key`."""
         name = "n%d%s" % (author, of)
         signer = Author(self.f.key_path(author if key is None else key))
-        text = "sgpd statement\n%s\n%016x\n%016x\n%d\n%s\n" % (
-            {ENDS: "ends", STOP: "stop"}[kind], self.fingerprint[5], self.fingerprint[0], round_, name)
-        n2.send(peer.STATEMENT, kind, round_, name, signer.public, signer.sign(text.encode()))
+        n2.send(peer.STATEMENT, kind, round_, name, signer.public, signer.sign(self.text(kind, round_, name)))
 
     def assert_goes_on(self, indices=(0, 1)):
         for i in indices:
@@ -143,6 +146,27 @@ class Statements(tls.TlsTest):
         self.assert_goes_on()
         self.assertNotIn("event=statement author", self.node.log())
 
+    def test_of_a_key_that_the_file_does_not_name_no_signature_is_verified(self):
+        """However often the same is said: each time counts, and few are logged."""
+        n2 = self.neighbour()
+        self.f.make_key(2, ".fresh")
+        fresh = Author(self.f.key_path(2) + ".fresh")
+        genuine = fresh.sign(self.text(STOP, 1, "n2"))
+        for _ in range(200):
+            n2.send(peer.STATEMENT, STOP, 1, "n2", fresh.public, genuine)
+        self.wait_refused(n2, 200)
+        self.assertLessEqual(self.node.log().count("event=statement_refused"), LINES_MOST)
+        n2.send(peer.STATEMENT, STOP, 1, "n2", fresh.public, base64.b64encode(bytes(64)).decode())
+        self.wait_refused(n2, 201)
+        self.say(n2, STOP, 1, 1)
+        self.f.wait_log(0, "event=statement author=n1 kind=stop round=1 from=n2")
+
+    def wait_refused(self, n2, count):
+        def refused():
+            n2.send(peer.BEAT)  # its connection stands
+            return self.node.status()["statements_refused"] == count
+        self.f.wait("%d statements to be refused" % count, refused)
+
     def test_the_word_of_one_whose_key_was_struck_counts_no_more(self):
         n2 = self.neighbour()
         round_ = self.node.status()["round"]
@@ -175,6 +199,7 @@ class OneKey(Statements):
         self.f.wait_state("finished", [0, 1])
 
     test_a_wrong_signature_ends_its_connection_and_a_wrong_key_counts_for_nothing = None
+    test_of_a_key_that_the_file_does_not_name_no_signature_is_verified = None
     test_the_word_of_one_whose_key_was_struck_counts_no_more = None
 
 
