@@ -116,7 +116,8 @@ static void deliver(struct daemon *daemon)
     uint32_t index = 0;
     facts->asks = facts->unfetched = false;
     fact_table_by_author(&facts->table);
-    for (uint32_t i = 0; i < facts->table.count; i++) {
+    /* of words that are no member's there may be more */
+    for (uint32_t i = 0; i < facts->table.count && index < facts->agreed_count; i++) {
         const struct fact *fact = &facts->table.held[i];
         if (fact->number == facts->agreed && fact->members == facts->agreed_members)
             facts->decided(daemon, fact->author, fact->text, index++, facts->agreed_count);

@@ -27,7 +27,11 @@ def common(own: str, words: List[str]) -> Dict[str, List[float]]:
         if call != mine[0] or len(values) != len(mine) - 1:
             raise Error(f"{name} is at {call}() with {len(values)} numbers where this program is at {mine[0]}() with "
                         f"{len(mine) - 1}; all programs must come to the same calls in the same order")
-        rows[name] = [struct.unpack(">d", bytes.fromhex(value))[0] for value in values]
+        try:
+            rows[name] = [struct.unpack(">d", bytes.fromhex(value))[0] for value in values]
+        except (ValueError, struct.error):
+            raise Error(f"{name} says {' '.join(values)!r} in {call}(), which are no numbers; a member runs another program, or "
+                        "lies") from None
     return rows
 
 
