@@ -429,7 +429,8 @@ def test_wrong_options_have_one_line_and_write_nothing():
             f"{home}/rows.csv: column 'unit' cannot be the label, because it is of kind constant; name another with --label")
         assert refused(*base, *rows, *fleet, "--epochs", "0", status=2).startswith("--epochs is a whole number from 1 to")
         assert "[data] shards" in refused(*base, *rows, *fleet, "--shards", "some")
-        assert "[train] algorithm" in refused(*base, *rows, *fleet, "--listen", "127.0.0.1:1\n[train]\nalgorithm = x")
+        said = refused(*base, *rows, *fleet, "--listen", "127.0.0.1:1\n[train]\nalgorithm = x", status=2)
+        assert "--listen: '127.0.0.1:1?[train]?algorithm = x' cannot be written into a configuration" in said
         assert sorted(os.listdir(home)) == ["fleet.dot", "rows.csv"]
 
 
