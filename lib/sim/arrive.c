@@ -67,7 +67,7 @@ static void dialled(struct sgp_sim *sim, struct sgp_sim_connection *connection)
         open = SGP_TIME_NEVER;
     struct sgp_event event = {
         .type = SGP_EVENT_UP, .link = link_at(sim, connection, SGP_SIM_SOURCE)};
-    if (open <= sim->now && (sim->hosts[target].dead || sgp_sim_has_ended(&sim->hosts[target]))) {
+    if (open <= sim->now && (sim->hosts[target].dead || sim->hosts[target].drained)) {
         event.type = SGP_EVENT_DOWN;
         event.link.connection = 0;
         event.code = -ECONNREFUSED;
@@ -154,7 +154,7 @@ static void deliver(struct sgp_sim *sim, struct sgp_sim_connection *connection, 
     const struct sgp_message *message = &flight->message;
     struct sgp_event event = {.link = link_at(sim, connection, side), .message = message};
     if (message->type == SGP_HELLO && connection->ends[side] == SGP_SIM_END_NONE) {
-        if (sgp_sim_has_ended(host)) { /* the kernel accepted the connection while it ran */
+        if (host->drained) { /* the kernel accepted the connection while it ran */
             sgp_sim_tear(sim, connection);
             return;
         }

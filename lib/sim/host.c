@@ -15,13 +15,6 @@ const struct sgp_node *sgp_sim_node(const struct sgp_sim *sim, uint32_t node)
     return sim->hosts[node].node;
 }
 
-bool sgp_sim_has_ended(const struct sgp_sim_host *host)
-{
-    struct sgp_node_status status;
-    sgp_node_status(host->node, &status);
-    return status.left && host->drained;
-}
-
 float *sgp_sim_snapshot(const struct sgp_sim_host *host, uint32_t slot)
 {
     return *sgp_pool_place(&host->performer.snapshots, slot);

@@ -260,7 +260,10 @@ struct sgp_sim_host {
     sgp_time busy_until;            /* until then its network card is busy */
     struct sgp_sim_question question;
 
-    bool gone, diverged, drained, done;
+    bool gone, diverged, done;
+    /* Its process has left or was stopped, and has ended. No process accepts a connection at its
+     * address, until one is started there again. */
+    bool drained;
     bool mortal;  /* it will crash; only then is its record ever read */
     bool dead;    /* between a crash and its restart, or not started yet */
     uint8_t life; /* number of its life: jobs of an earlier life are not done */
@@ -512,9 +515,6 @@ void sgp_sim_check_one_token(struct sgp_sim *sim);
 /* host.c */
 const char *sgp_sim_name(const struct sgp_sim *sim, uint32_t host);
 bool sgp_sim_is_owner(const struct sgp_sim_host *host);
-/* Whether the host's process has left for good and has ended. No process accepts a connection at
- * its address, until a new member is started there. */
-bool sgp_sim_has_ended(const struct sgp_sim_host *host);
 float *sgp_sim_snapshot(const struct sgp_sim_host *host, uint32_t slot);
 /* The values that were given of the snapshot: what its coding represents. Valid until the next
  * call. */

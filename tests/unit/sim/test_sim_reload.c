@@ -245,6 +245,46 @@ Test(sim_reload, a_process_begins_with_the_latest_file)
     sgp_topology_destroy(ring);
 }
 
+/* n0 is stopped while it has a ring, and all others get a star around it. n2 begins again without a
+ * ledger, and n0 is its only neighbour. No process of n0 is there to answer that it does not know
+ * n2. So n2 waits for it as long as for any dead one, looks for an estimate, and begins. */
+Test(sim_reload, a_node_that_was_stopped_answers_no_greeting)
+{
+    struct fleet *fleet = fleet_generate("bidirectional-ring", NODES, 0);
+    struct sgp_topology *star = generate("star", NODES);
+    struct sgp_sim_reload reloads[2 * NODES - 1];
+    const struct sgp_sim_crash crash = {2, 3 * SGP_SECOND, 4 * SGP_SECOND, true};
+    for (uint32_t i = 0; i < NODES; i++)
+        reloads[i] = (struct sgp_sim_reload){i, 0, fleet->topology};
+    for (uint32_t i = 1; i < NODES; i++)
+        reloads[NODES - 1 + i] = (struct sgp_sim_reload){i, 2 * SGP_SECOND, star};
+    fleet->options.method = sgp_method_find("adpsgd");
+    fleet->options.start = 1;
+    fleet->options.rounds = 1000;
+    fleet->options.reloads = reloads;
+    fleet->options.reload_count = 2 * NODES - 1;
+    fleet->options.crashes = &crash;
+    fleet->options.crash_count = 1;
+    fleet_open(fleet);
+    cr_assert(zero(int, sgp_sim_command(fleet->sim, SGP_SECOND, 0, SGP_EVENT_STOP)));
+    sgp_time begins = crash.back + SGP_SILENCE_MAX_NS + SGP_SEEK_NS;
+    const struct {
+        sgp_time until;
+        enum sgp_node_state state;
+    } steps[] = {{begins - 1, SGP_NODE_JOINING}, {begins + SGP_DIAL_MAX_NS, SGP_NODE_TRAINING},
+        {SGP_TIME_NEVER, SGP_NODE_FINISHED}};
+    for (uint32_t i = 0; i < 3; i++) {
+        struct sgp_node_status status;
+        cr_assert(zero(int, sgp_sim_run(fleet->sim, steps[i].until, &fleet->error)), "%s",
+            fleet->error.text);
+        sgp_node_status(sgp_sim_node(fleet->sim, 2), &status);
+        cr_assert(eq(int, status.state, steps[i].state), "step %u", i);
+    }
+    cr_assert(eq(u32, fleet_summary(fleet).finished, NODES - 1));
+    fleet_destroy(fleet);
+    sgp_topology_destroy(star);
+}
+
 Test(sim_reload, equal_seeds_reload_alike)
 {
     uint64_t digests[2];
