@@ -246,7 +246,9 @@ static int tell_alone(const struct config *config, struct sgp_error *ret_note,
     if (code == 0 && whole != NULL &&
         !(are_alike(own->columns, own->column_count, whole->columns, whole->column_count) &&
             are_alike(own->labels, own->label_count, whole->labels, whole->label_count)))
-        code = sgp_fail(error, SGP_E_DATA, "%s: it was changed while it was read", config->train);
+        code = sgp_fail(error, SGP_E_DATA,
+            "%s: the table was changed while it was read; try again when nothing writes to it",
+            config->train);
     if (code == 0 && whole != NULL) {
         fill(own->columns, whole->columns, own->column_count, "column", ret_note);
         fill(own->labels, whole->labels, own->label_count, "label", ret_note);

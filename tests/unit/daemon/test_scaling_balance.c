@@ -25,7 +25,7 @@ Test(scaling_balance, a_weight_is_the_rows_over_classes_times_rows_of_the_class)
     free(weights);
 }
 
-/* Nobody has given a number that could be corrected. */
+/* The user wrote `balanced`, so there is no number to correct. */
 Test(scaling_balance, a_class_of_few_rows_among_millions_has_the_greatest_weight)
 {
     float *weights = balance("{\"classes\": {\"ill\": 10, \"well\": 30000000}}", "ill", "well");
