@@ -151,12 +151,20 @@ static void follow(struct sgp_node *node, struct sgp_core_link *link)
     node->unrecorded = true;
 }
 
+/* Whether the token has been made again since the source's copy. */
+static bool is_former(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    bool below = sgp_core_epoch_is_below(&link->pulse.epoch, &node->exact.epoch);
+    return node->role->unique && (link->question.incoming.former || below);
+}
+
 /* Other sources may take somewhat longer than this one. */
 #define TIMES_AS_LONG 4
 
 /* The time for one more candidate is that of a question, or longer, as this answer took. */
 static void add(struct sgp_node *node, struct sgp_core_link *link)
 {
+    link->question.incoming.former = is_former(node, link);
     if (sgp_core_mints(node)) /* other nodes have or had the token */
         sgp_core_forgo_token(node);
     if (sgp_core_has_left(node, link))

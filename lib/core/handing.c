@@ -162,7 +162,9 @@ static void copy_out(struct sgp_node *node, const struct sgp_core_link *link, ui
     handing->publishing = !entered;
     handing->estimate = (struct sgp_estimate){.round = label_of(node, link),
         .weight = sgp_core_weight_of_estimate(node),
-        .payload_bytes = sgp_coding_bytes_most(SGP_CODING_NONE, values.count)};
+        .payload_bytes = sgp_coding_bytes_most(SGP_CODING_NONE, values.count),
+        .former = node->role->unique && node->copy.former};
+    handing->epoch = node->exact.epoch;
     if (values.count < all.count)
         handing->estimate.slice = values;
     if (entered)
@@ -204,6 +206,12 @@ static void serve(struct sgp_node *node, struct sgp_core_link *link, uint32_t sl
     node->layout.snapshot_users[slot]++;
 }
 
+/* Whether the token was made again after the snapshot. */
+static bool was_renewed(const struct sgp_node *node)
+{
+    return node->role->unique && sgp_core_epoch_is_below(&node->handing.epoch, &node->exact.epoch);
+}
+
 static void send(struct sgp_node *node)
 {
     const struct sgp_handing *handing = &node->handing;
@@ -216,8 +224,9 @@ static void send(struct sgp_node *node)
             continue;
         link->estimate.sent = true;
         sgp_core_keep_base(node, link);
-        sgp_core_send_payload(node, link, SGP_ESTIMATE, slot)->estimate =
-            slot == handing->change ? handing->changed : handing->estimate;
+        struct sgp_message *message = sgp_core_send_payload(node, link, SGP_ESTIMATE, slot);
+        message->estimate = slot == handing->change ? handing->changed : handing->estimate;
+        message->estimate.former = message->estimate.former || was_renewed(node);
     }
 }
 

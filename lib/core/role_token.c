@@ -215,7 +215,7 @@ static void receive_token(struct sgp_node *node, struct sgp_receive *receive)
     node->copy.since = node->now;
     node->round = label + node->copy.updates;
     node->token.offered = 0;
-    node->token.renewed = false;
+    node->copy.former = false;
     node->unrecorded = true;
     sgp_core_mark_all_dirty(node);
 }
@@ -239,7 +239,7 @@ static void absorb(struct sgp_node *node, struct sgp_receive *receive)
  * and the token goes to each of these nodes once. */
 void sgp_core_circulate_again(struct sgp_node *node)
 {
-    node->token.renewed = !is_here(node);
+    node->copy.former = !is_here(node);
     if (!is_here(node))
         return;
     node->copy.label++;
@@ -268,7 +268,7 @@ bool sgp_core_may_grant_token(const struct sgp_node *node, const struct sgp_core
         (state == SGP_NODE_TRAINING || state == SGP_NODE_SETTLING || state == SGP_NODE_FINISHED) &&
         !node->leaving.wanted;
     bool lacks = node->stage == SGP_STAGE_END &&
-                 (node->token.renewed || link->receiving.promise[0] > node->copy.label);
+                 (node->copy.former || link->receiving.promise[0] > node->copy.label);
     return takes && (is_here(node) || node->token.offered > 0 || lacks);
 }
 
@@ -291,7 +291,7 @@ bool sgp_core_may_have_passed(const struct sgp_node *node)
  * the token is here, and another node has a later copy, then the token has left this node since. */
 bool sgp_core_has_left(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    return node->token.of_record && link->pulse.epoch.number == node->exact.epoch.number &&
+    return node->token.of_record && !link->question.incoming.former &&
            link->question.incoming.round > node->round;
 }
 
@@ -471,7 +471,7 @@ static void take_epoch(struct sgp_node *node)
     sgp_core_void_former(node);
     if (is_here(node))
         sgp_core_forgo_token(node);
-    node->token.renewed = true;
+    node->copy.former = true;
     node->exact.renewed++;
     sgp_core_note(node, SGP_NOTE_RENEWED, node->config.self)->until = node->round;
     node->changed = node->unrecorded = node->again = true;
@@ -507,7 +507,7 @@ void sgp_core_remake_token(struct sgp_node *node)
     node->exact.heard.start = (sgp_round)node->config.self;
     take_epoch(node);
     sgp_mass_set(node, 1);
-    node->token.renewed = false;
+    node->copy.former = false;
     forget_offered(node);
     if (node->copy.exists)
         node->copy.label = newest_label(node, sgp_core_is_up);

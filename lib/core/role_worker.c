@@ -82,6 +82,7 @@ void sgp_core_take_copy(
     struct sgp_core_link *out = sgp_core_find(node, in->peer, SGP_OUT);
     in->work.copy = label;
     in->work.held = node->role->unique ? SGP_ROUND_NONE : label;
+    node->copy.former = in->question.incoming.former;
     node->copy.since = node->now;
     node->copy.updates = 0;
     sum_up_copies(node, label);

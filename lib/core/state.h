@@ -358,6 +358,7 @@ struct sgp_handing {
     uint32_t slot;   /* the slot of the snapshot */
     bool publishing; /* its PUBLISH job is not done */
     struct sgp_estimate estimate;
+    struct sgp_epoch epoch; /* of this node when it made the snapshot */
     /* For an owner whose copies are coded: `label` is the version of the copy that the performer
      * keeps, NONE if there is none, and `values` are those that it has. `change` is the snapshot of
      * the difference that led to that copy, NONE if the copy is x itself. */
@@ -372,8 +373,11 @@ struct sgp_handing {
 struct sgp_copy {
     bool exists;     /* the copy is complete in all parts */
     sgp_round label; /* the least version of the parts */
-    sgp_time since;  /* when a part was last replaced */
-    sgp_round turn;  /* one past the last turn that the worker took */
+    /* The label cannot be compared with the token's: it is of a former epoch, or was used twice. The
+     * token has not been here since. */
+    bool former;
+    sgp_time since; /* when a part was last replaced */
+    sgp_round turn; /* one past the last turn that the worker took */
     /* rounds of steps since then that a token has not taken; used by every role */
     uint32_t updates;
     bool curtailed; /* the running steps must end, because they are too late */
@@ -386,7 +390,6 @@ struct sgp_token_state {
     uint32_t slot;
     uint32_t offered;  /* number of updates in that snapshot while the token is away */
     bool of_record;    /* the token is here only according to the record of an earlier process */
-    bool renewed;      /* a new epoch began, and the token has not been here since */
     sgp_time quickest; /* the shortest time that the steps of a round took in this process */
     uint32_t timed;    /* number of rounds that were timed, up to a bound */
 };

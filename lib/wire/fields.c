@@ -154,6 +154,7 @@ static const struct sgp_schema_field estimate_fields[] = {
     FIELD("coding", estimate.coding, SGP_CODING_NONE, SGP_CODING_MOST),
     FIELD("since", estimate.since, LABEL),
     FIELD("same", estimate.same, ANY),
+    FIELD("former", estimate.former, ANY),
     END,
 };
 

@@ -344,8 +344,8 @@ Test(outdated, a_number_far_beyond_what_was_accepted_is_out_of_range)
     }
 }
 
-/* One of three between whom a token goes, which n0 has by its record; n1 has greeted. */
-static void open_holder(struct desk *desk)
+/* One of three between whom a token goes, with that record, which owes it to n2 if it names a label. */
+static void open_token(struct desk *desk, struct sgp_record record, sgp_round owed)
 {
     const struct sgp_generate_options options = {
         .family = "token", .nodes = 3, .delay = {.token = SGP_TOKEN_DYNAMIC}};
@@ -354,14 +354,31 @@ static void open_holder(struct desk *desk)
     struct sgp_record_link links[4] = {{.peer = 1, .out = true, .incarnation = 81},
         {.peer = 2, .out = true, .incarnation = 82}, {.peer = 1, .incarnation = 81},
         {.peer = 2, .incarnation = 82}};
-    struct sgp_record record = {
-        .incarnation = 77, .weight = 1, .links = links, .link_count = 4, .link_capacity = 4};
+    if (owed > 0)
+        links[1] = (struct sgp_record_link){.peer = 2,
+            .out = true,
+            .incarnation = 82,
+            .number = 1,
+            .owes = true,
+            .owed_round = owed,
+            .owed_fraction = 1,
+            .owed_weight = 1};
+    record.incarnation = 77;
+    record.links = links;
+    record.link_count = record.link_capacity = 4;
     struct sgp_node_config config = config_of(topology);
     config.method = sgp_method_find("cyclic");
     config.record = &record;
+    config.seeks = record.round > 0;
     open_desk(desk, topology, config);
     desk->peers.method = config.method->number;
     post_type(desk, SGP_EVENT_START);
+}
+
+/* ... which n0 has by its record; n1 has greeted. */
+static void open_holder(struct desk *desk)
+{
+    open_token(desk, (struct sgp_record){.weight = 1}, 0);
     greet_out(desk, 1, pulse_at(1, SGP_ROUND_NONE), 81, 0);
     greet_in(desk, 1, pulse_at(1, SGP_ROUND_NONE), 81);
     cr_assert(eq(dbl, status_of(desk).weight, 1));
@@ -388,4 +405,82 @@ Test(outdated, a_token_by_a_record_does_not_wait_long_for_one_that_is_dead)
     say_pulse(&desk, 1, SGP_IN, pulse_at(1, SGP_ROUND_NONE));
     cr_assert(eq(int, status_of(&desk).state, SGP_NODE_TRAINING));
     close_desk(&desk);
+}
+
+/* n1 greets, is asked, and hands out a copy of this label. */
+static void hand_copy(struct desk *desk, struct sgp_epoch epoch, sgp_round label, bool former)
+{
+    struct sgp_pulse pulse = pulse_at(label, SGP_ROUND_NONE);
+    pulse.epoch = epoch;
+    greet_out(desk, 1, pulse, 81, 0);
+    greet_in(desk, 1, pulse, 81);
+    desk->now += SGP_SILENCE_MIN_NS - 1;
+    say_pulses(desk, 1, pulse);
+    desk->now += 1;
+    say_pulse(desk, 1, SGP_IN, pulse);
+    cr_assert(eq(u32, status_of(desk).waiting_peer, 1));
+    say(desk, 1, SGP_IN,
+        (struct sgp_message){.type = SGP_ESTIMATE,
+            .pulse = pulse,
+            .estimate = {
+                .round = label, .weight = 1, .payload_bytes = PAYLOAD, .former = former}});
+    deliver(desk, 1, 0);
+}
+
+/* Two parts of a fleet were cut off from each other. In this one the token was made again, under a
+ * label that the other token had passed. */
+Test(outdated, a_copy_of_a_former_token_does_not_show_that_the_token_has_left)
+{
+    static const struct {
+        uint64_t epoch; /* that the neighbour has heard of */
+        bool former;
+        double weight;
+    } cases[] = {{1, false, 0}, {1, true, 1}, {0, false, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct desk desk;
+        open_token(&desk, (struct sgp_record){.round = 20, .weight = 1, .epoch = {.number = 1}}, 0);
+        hand_copy(&desk, (struct sgp_epoch){.number = cases[i].epoch}, 23, cases[i].former);
+        cr_expect(eq(dbl, status_of(&desk).weight, cases[i].weight), "%zu", i);
+        cr_expect(eq(int, find_note(&desk, SGP_NOTE_OUTDATED) != NULL, cases[i].weight < 1));
+        cr_expect(eq(int, status_of(&desk).state, SGP_NODE_TRAINING), "%zu", i);
+        close_desk(&desk);
+    }
+}
+
+static void ask_for_copy(struct desk *desk)
+{
+    say(desk, 1, SGP_OUT,
+        (struct sgp_message){
+            .type = SGP_ASK, .pulse = pulse_at(4, SGP_ROUND_NONE), .ask = {.wants = true}});
+    cr_assert_not_null(find(desk, SGP_EFFECT_PUBLISH));
+}
+
+/* A node may hear of the present token while it has a copy of the former one, or hands it out. */
+Test(outdated, a_copy_of_a_former_token_is_called_so)
+{
+    static const struct {
+        bool renewed, asked_before;
+    } cases[] = {{false, false}, {true, false}, {true, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct desk desk;
+        struct sgp_pulse pulse = pulse_at(4, SGP_ROUND_NONE);
+        pulse.epoch.number = cases[i].renewed;
+        open_token(&desk, (struct sgp_record){.round = 3}, 0);
+        hand_copy(&desk, (struct sgp_epoch){.number = 0}, 4, false);
+        const uint32_t slot = find(&desk, SGP_EFFECT_FOLLOW)->follow.slot;
+        post(&desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED, .slot = slot});
+        if (cases[i].asked_before)
+            ask_for_copy(&desk);
+        say_pulse(&desk, 1, SGP_IN, pulse);
+        cr_assert(eq(int, find_note(&desk, SGP_NOTE_RENEWED) != NULL, cases[i].renewed), "%zu", i);
+        if (!cases[i].asked_before)
+            ask_for_copy(&desk);
+        post(&desk,
+            (struct sgp_event){.type = SGP_EVENT_PUBLISHED, .slot = desk.node->handing.slot});
+        const struct sgp_effect *sent = find_sent(&desk, SGP_ESTIMATE, 1);
+        cr_assert_not_null(sent);
+        cr_expect(eq(i64, sent->send.message.estimate.round, 4), "%zu", i);
+        cr_expect(eq(int, sent->send.message.estimate.former, cases[i].renewed), "%zu", i);
+        close_desk(&desk);
+    }
 }

@@ -117,7 +117,8 @@ static __attribute__((unused)) struct sgp_message sample_payload(int which)
             .pulse = quiet,
             .estimate = {.round = SGP_ROUND_MAX,
                 .weight = DBL_MIN,
-                .payload_bytes = 4 * SGP_PARAMETERS_MAX}};
+                .payload_bytes = 4 * SGP_PARAMETERS_MAX,
+                .former = true}};
     default:
         return (struct sgp_message){.type = SGP_ESTIMATE,
             .pulse = quiet,
