@@ -489,6 +489,8 @@ bool sgp_core_mints(const struct sgp_node *node);
  * (may_have_passed), or is, as a received estimate shows (has_left). */
 bool sgp_core_may_have_passed(const struct sgp_node *node);
 bool sgp_core_has_left(const struct sgp_node *node, const struct sgp_core_link *link);
+/* Whether a token that a link owes has been accepted, whatever the target says. */
+bool sgp_core_went_on(const struct sgp_node *node, const struct sgp_share *share);
 bool sgp_core_may_grant_token(const struct sgp_node *node, const struct sgp_core_link *link);
 void sgp_core_hand_on(struct sgp_node *node); /* if the token is here and a target is ready */
 bool sgp_core_could_hand_on(const struct sgp_node *node); /* soon, to a node that stays */

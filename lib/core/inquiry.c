@@ -174,8 +174,9 @@ static void tell(struct sgp_node *node, int64_t peer, double weight, enum sgp_re
 /* The result is known: the weight belongs to the target, or returns. */
 static void settle(struct sgp_node *node, const struct subject *subject, bool accepted)
 {
-    enum sgp_reason reason = accepted ? SGP_REASON_NONE : SGP_REASON_FORGOT;
     struct sgp_core_link *link = subject->link;
+    accepted = accepted || (link != NULL && sgp_core_went_on(node, &link->owed[0].share));
+    enum sgp_reason reason = accepted ? SGP_REASON_NONE : SGP_REASON_FORGOT;
     if (link != NULL) {
         double weight = link->owed[0].share.weight;
         link->inquiry.disputed = 0;

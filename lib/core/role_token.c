@@ -295,6 +295,14 @@ bool sgp_core_has_left(const struct sgp_node *node, const struct sgp_core_link *
            link->question.incoming.round > node->round;
 }
 
+/* There is one token. If this node has a later copy of it than it handed on, then the target of
+ * that share accepted it, even if the target's record is from before. */
+bool sgp_core_went_on(const struct sgp_node *node, const struct sgp_share *share)
+{
+    return node->role->unique && node->copy.exists && !node->copy.former &&
+           node->copy.label > share->round;
+}
+
 /* A peer that claims to have trained may not be a neighbour at all. So the node gives up the token
  * only when it receives a copy (add in estimate.c), and seeks a copy as long as the claim lasts.
  * If its own past shows it, the node is certain. */

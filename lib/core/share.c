@@ -355,7 +355,8 @@ static bool settle_first(
 {
     if (link->owed[0].is_void)
         sgp_core_forget_owed(node, link);
-    else if (!forgot && accepted >= link->owed[0].share.number)
+    else if ((!forgot && accepted >= link->owed[0].share.number) ||
+             sgp_core_went_on(node, &link->owed[0].share))
         sgp_core_accepted_by_peer(node, link);
     else if (forgot || link->owed[0].lost || is_unreadable(link) ||
              node->role->unique) /* other targets may be ready for the token */

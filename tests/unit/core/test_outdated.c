@@ -484,3 +484,43 @@ Test(outdated, a_copy_of_a_former_token_is_called_so)
         close_desk(&desk);
     }
 }
+
+/* n2 is asked about the token, and says that it did not accept it. */
+static void deny(struct desk *desk)
+{
+    post_type(desk, SGP_EVENT_TICK);
+    while (find(desk, SGP_EFFECT_INQUIRE) == NULL) {
+        cr_assert(ne(i64, sgp_node_deadline(desk->node), SGP_TIME_NEVER));
+        desk->now = sgp_node_deadline(desk->node);
+        post_type(desk, SGP_EVENT_TICK);
+    }
+    const struct sgp_message message = {
+        .type = SGP_ANSWER, .answer = {.known = true, .incarnation = 82}};
+    post(desk, (struct sgp_event){.type = SGP_EVENT_ANSWER, .message = &message});
+}
+
+/* The target accepted the token, and handed it on. Its ledger was restored from before that. */
+Test(outdated, a_token_that_went_on_does_not_return)
+{
+    static const struct {
+        sgp_round copy;
+        bool former, asked;
+        double weight;
+    } cases[] = {{6, false, false, 0}, {5, false, false, 1}, {6, true, false, 1},
+        {6, false, true, 0}, {5, false, true, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct desk desk;
+        open_token(&desk, (struct sgp_record){.round = 5}, 5);
+        hand_copy(&desk, (struct sgp_epoch){.number = 0}, cases[i].copy, cases[i].former);
+        cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 1));
+        if (cases[i].asked)
+            deny(&desk);
+        else
+            greet_out(&desk, 2, pulse_at(1, SGP_ROUND_NONE), 82, 0);
+        bool returned = find_note(&desk, SGP_NOTE_RETURNED) != NULL;
+        cr_expect(eq(int, returned, cases[i].weight > 0), "%zu", i);
+        cr_expect(eq(dbl, status_of(&desk).weight_in_flight, 0), "%zu", i);
+        cr_expect(eq(dbl, status_of(&desk).weight, cases[i].weight), "%zu", i);
+        close_desk(&desk);
+    }
+}
