@@ -141,14 +141,16 @@ static const char *read_head(
     return same && sound && run == kept->rule.settings.run ? text + bytes : NULL;
 }
 
-/* Of the best label that is known, or of a better one. */
-static bool is_wanted(const struct kept *kept, const char *text)
+/* Whether a copy with this score is the best known one, or better. Once all nodes have agreed, only
+ * the one with their score is: who offers a better one lies. */
+static bool is_wanted(const struct kept *kept, const struct sgp_best_score *score)
 {
     const struct sgp_best_score *best = &kept->rule.best;
-    struct sgp_best_score score;
-    return read_head(kept, text, &score) != NULL &&
-           (score.label == best->label ||
-               sgp_best_is_better(kept->rule.settings.measure, &score, best));
+    bool same = score->label == best->label;
+    if (kept->rule.settled)
+        return same && score->count == best->count && score->sum >= best->sum &&
+               score->sum <= best->sum;
+    return same || sgp_best_is_better(kept->rule.settings.measure, score, best);
 }
 
 /* An offer is taken after training. Another run, or a later form of the text, is left. */
@@ -162,7 +164,7 @@ int kept_judge(void *context, const struct sgp_bulletin *bulletin)
     if (score.label != label_of(bulletin->stamp) ||
         !are_values(values, kept->daemon->prepared->parameters))
         return SGP_E_PROTOCOL;
-    return kept->has_finished && is_wanted(kept, bulletin->text);
+    return kept->has_finished && is_wanted(kept, &score);
 }
 
 /* ---- jobs ---- */
@@ -277,10 +279,8 @@ static void run_take(struct job *job)
 static void take(struct kept *kept, const struct copying *copying)
 {
     const uint32_t former = kept_find(kept, copying->score.label);
-    const struct sgp_best_score *best = &kept->rule.best;
-    if (copying->score.label != best->label &&
-        !sgp_best_is_better(kept->rule.settings.measure, &copying->score, best)) {
-        kept->writing = KEPT_MODELS; /* a decision has found a better one meanwhile */
+    if (!is_wanted(kept, &copying->score)) {
+        kept->writing = KEPT_MODELS; /* a decision has found another one meanwhile */
         return;
     }
     if (former < KEPT_MODELS)
@@ -373,7 +373,8 @@ void kept_copy(struct kept *kept)
     const uint32_t model = kept_find(kept, kept->rule.best.label);
     const bool news = text != NULL && sgp_survey_result_digest(kept->survey) != kept->digest;
     const bool late = kept->uncopied != 0 && events_now() - kept->uncopied < KEPT_PACE_NS;
-    if (news && !late && is_wanted(kept, text))
+    struct sgp_best_score score;
+    if (news && !late && read_head(kept, text, &score) != NULL && is_wanted(kept, &score))
         begin_take(kept, text, stamp);
     else if (model < KEPT_MODELS && (text == NULL || label_of(stamp) != kept->rule.best.label))
         offer(kept, model);

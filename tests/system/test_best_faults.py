@@ -203,6 +203,7 @@ class Foreign(BestTest):
         self.f = self.tables(2)
         self.f.start()
         self.kept, models = self.assert_one_end(self.f)
+        self.f.wait("all to have agreed", self.has_settled)
         self.f.nodes[1].end(signal.SIGKILL)
         self.listener = socket.create_server(("127.0.0.1", self.f.ports[1]))
         self.listener.settimeout(fleet.PATIENCE)
@@ -210,6 +211,10 @@ class Foreign(BestTest):
         stamp, text = self.present()
         self.assertEqual(stamp >> 16, self.kept["best_round"])
         return stamp, text
+
+    def has_settled(self):
+        with open(os.path.join(self.f.nodes[0].directory, "best.json"), encoding="ascii") as file:
+            return json.load(file)["settled"]
 
     def present(self):
         """The copy that n0 holds: its stamp and text."""
@@ -245,31 +250,48 @@ class Foreign(BestTest):
             pass
         asker.until_closed()
 
+    def later(self, make):
+        """The first text that make(values) makes of such values that it is later than the present copy, at the same stamp."""
+        text = self.present()[1]
+        head, values = text.rsplit(" ", 1)
+        draw = random.Random(1)
+        while True:
+            other = make(head + " ", values[:-12] + "%04x" % draw.getrandbits(16) + values[-8:])
+            if peer.checksum(other.encode()) > peer.checksum(text.encode()):
+                return other
+
     def test_a_hostile_copy_is_refused(self):
-        """Each is of a better model than the node knows of."""
+        """Each is later than the present one, and but for what is wrong, of the score that all have agreed on."""
         stamp, text = self.begin()
-        values = text.rsplit(" ", 1)[1]
-        label = self.kept["best_round"] + 100
-        its = (label << 16) + 65535
-        head = "1 1 %d 220 0x1p-1 " % label
         for number, (bad, told) in enumerate([
-                (head + values[:-8] + "7f800000", its),                      # infinite
-                (head + values[:8] + "ffc00001" + values[16:], its),         # no number
-                (head + values[:-8], its),                                   # a value is missing
-                (head + values + "00000000", its),
-                (head + values[:-1] + "x", its),
-                (head + values[:-1] + "F", its),
-                (head + values, its + (1 << 16)),                            # the stamp of another label
-                ("1 " + head + values, its), ("2" + head[1:] + values, its),
-                (head.replace("0x", "0X") + values, its),
-                ("1 2" + head[3:] + values, its)]):                          # of another run
+                (lambda head, values: head + values[:-8] + "7f800000", stamp),                # infinite
+                (lambda head, values: head + values[:8] + "ffc00001" + values[16:], stamp),   # no number
+                (lambda head, values: head + values[:-8], stamp),                             # a value is missing
+                (lambda head, values: head + values + "00000000", stamp),
+                (lambda head, values: head + values[:-1] + "x", stamp),
+                (lambda head, values: head + values[:-1] + "F", stamp),
+                (lambda head, values: head + values, stamp + (1 << 16)),                      # the stamp of another label
+                (lambda head, values: "1 " + head + values, stamp), (lambda head, values: "2" + head[1:] + values, stamp),
+                (lambda head, values: head.replace("0x", "0X") + values, stamp),
+                (lambda head, values: "1 2" + head[3:] + values, stamp)]):                    # of another run
             with self.subTest(number=number):
-                self.offer(bad, told)
+                self.offer(self.later(bad), told)
                 self.assertEqual(self.present(), (stamp, text))
         self.assertEqual(head_of(self.f.nodes[0].get("/v1/model")[1])[1], self.models(self.f)[0][1])
+        good = self.later(lambda head, values: head + values)
+        self.offer(good, stamp)  # nothing but that was wrong with them
+        self.assertEqual(self.present(), (stamp, good))
+
+    def test_a_copy_of_a_score_that_nobody_measured_is_refused(self):
+        """All have agreed on the best one, so the offer of a better one is a lie."""
+        stamp, text = self.begin()
+        label = self.kept["best_round"]
+        for told in label + 100, label:
+            with self.subTest(label=told):
+                self.offer(self.later(lambda _, values, told=told: "1 1 %d 220 0x1p-1 %s" % (told, values)), (told << 16) + 65535)
+                self.assertEqual(self.present(), (stamp, text))
         self.assertEqual(self.f.nodes[0].status()["best_value"], self.kept["best_value"])
-        self.offer(head + values, its)  # nothing but that was wrong with them
-        self.assertEqual(self.present(), (its, head + values))
+        self.assertEqual(head_of(self.f.nodes[0].get("/v1/model")[1])[1], self.models(self.f)[0][1])
 
     def test_of_equal_stamps_the_greater_digest_is_taken(self):
         stamp, text = self.begin()
