@@ -167,7 +167,13 @@ static void interrupt(struct launch *launch, int number)
 
 static void on_signal(uv_signal_t *handle, int number)
 {
-    interrupt(handle->data, number);
+    struct launch *launch = handle->data;
+    if (launch->plan->supervised) { /* by somebody else than the launcher, who gives orders */
+        tell(launch, "%s: the supervisor of its host got signal %d (%s), and ends its programs",
+            launch->nodes[0].name, number, strsignal(number));
+        worsen(launch, 128 + number);
+    }
+    interrupt(launch, number);
 }
 
 /* ---- orders of a launcher ---- */

@@ -312,6 +312,22 @@ print(done.returncode, b'"n0"' in done.stdout)
         output, _ = self.up(self.hosts("127.0.0.1", "127.0.0.1"), "--", PYTHON, script)
         self.assertEqual(output, "n1| 0 True\n")
 
+    def test_a_supervisor_that_is_terminated(self):
+        """By somebody on its host. The launcher tells it, and ends all others."""
+        process = self.start(self.hosts("127.0.0.1", "127.0.0.1"), "--", PYTHON, self.train, "100000", "0.01")
+        self.until("both programs to begin", lambda: len(self.programs("train.py")) == 2)
+        supervisors = []
+        for pid in self.programs("supervise --json"):
+            with open(f"/proc/{pid}/comm", encoding="ascii") as file:
+                supervisors += [pid] if file.read() == "sgpctl\n" else []
+        self.assertEqual(len(supervisors), 2)
+        os.kill(supervisors[0], signal.SIGTERM)
+        _, error = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 128 + signal.SIGTERM, error)
+        self.assertRegex(error, rb"\Asgpctl: n[01]: the supervisor of its host got signal 15 \(Terminated\), and ends its programs\n"
+                         rb"sgpctl: 2 nodes on 2 hosts, [\d.]+ s\n\Z")
+        self.expect_hosts_end()
+
     def test_a_host_that_is_lost(self):
         """Its connection breaks: its own supervisor ends all there, and the launcher all others."""
         process = self.start(self.hosts("127.0.0.1", "lost"), "--", PYTHON, self.train, "100000", "0.01")
