@@ -30,6 +30,7 @@ struct launch_node {
     bool started;          /* the program */
     bool failed;           /* program or daemon, and that has been told */
     bool told;             /* told to end, so its status has no meaning */
+    bool stopped;          /* the daemon has been told to end */
     int status;            /* the program's, once it has ended */
     int words;             /* a socket */
     uv_poll_t listening;

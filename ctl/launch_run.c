@@ -93,6 +93,14 @@ static void signal_programs(struct launch *launch, int number)
     }
 }
 
+/* Once: a daemon that is told again ends at once. */
+static void stop_daemon(struct launch_node *node)
+{
+    if (!node->stopped)
+        launch_signal(node->daemon, SIGTERM);
+    node->stopped = true;
+}
+
 /* After its time, or for an impatient user. */
 static void kill_daemon(struct launch *launch, struct launch_node *node)
 {
@@ -149,7 +157,7 @@ static void fail(struct launch *launch, struct launch_node *node, int status)
     /* Neighbours do not wait for a stopped node. Its program would wait for its daemon. */
     node->told = node->told || node->program > 0;
     launch_signal(node->program, SIGTERM);
-    launch_signal(node->daemon, SIGTERM);
+    stop_daemon(node);
 }
 
 static void interrupt(struct launch *launch, int number)
@@ -315,7 +323,7 @@ static void stop_daemons(struct launch *launch)
     launch_lines_clear(&launch->lines);
     launch_lines_show(&launch->lines, "");
     for (uint32_t i = 0; i < launch->count; i++)
-        launch_signal(launch->nodes[i].daemon, SIGTERM);
+        stop_daemon(&launch->nodes[i]);
     wait_at_most(launch, 2 * GRACE_MS);
 }
 
