@@ -3,7 +3,9 @@
 #include "task.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* TRAIN, OUTER, PUBLISH, SKETCH, a copy for a neighbour, ADOPT, two saves and two measurements at
  * the end, a checkpoint, and a spare. SCALE occurs at most once for each out-link, and once at the
@@ -54,11 +56,12 @@ struct task *task_take(
     if (task == NULL)
         return NULL;
     daemon->free_tasks = task->next;
-    *task = (struct task){
-        .job = {.run = run, .done = done},
-        .daemon = daemon,
-        .trainer = daemon->prepared->trainer,
-    };
+    memset(task, 0, offsetof(struct task, error)); /* most of a task is the room of a text */
+    task->error.code = 0;
+    task->error.text[0] = '\0';
+    task->job = (struct job){.run = run, .done = done};
+    task->daemon = daemon;
+    task->trainer = daemon->prepared->trainer;
     return task;
 }
 

@@ -43,7 +43,7 @@ struct task {
     struct save *save;
     struct sgp_checkpoint checkpoint;
     float **kept[SGP_KEPT_MAX]; /* its snapshots */
-    struct sgp_error error;
+    struct sgp_error error;     /* last: task_take does not clear its text */
 };
 
 /* Allocate as many tasks as a node of these needs can have pending. Returns 0 or -ENOMEM. */

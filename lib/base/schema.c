@@ -11,23 +11,6 @@
 _Static_assert(
     sizeof(double) == 8 && sizeof(int) == 4 && sizeof(bool) == 1, "as the schemas have them");
 
-int sgp_schema_walk(
-    const struct sgp_schema *schema, const void *structure, sgp_schema_visit *visit, void *context)
-{
-    const struct sgp_schema_field *end = schema->fields + schema->count;
-    int code = 0;
-    for (const struct sgp_schema_field *field = schema->fields; code == 0 && field < end; field++) {
-        const uint8_t *place = (const uint8_t *)structure + field->offset;
-        if (field->kind == SGP_SCHEMA_PART)
-            code = sgp_schema_walk(field->part, place, visit, context);
-        else
-            code = visit(context, field, (void *)(uintptr_t)place);
-        for (uint32_t k = 1; code == 0 && k < field->count; k++)
-            code = visit(context, field, (void *)(uintptr_t)(place + k * field->bytes));
-    }
-    return code;
-}
-
 /* ---- checks ---- */
 
 /* The length of the UTF-8 sequence at s[0..count). 0 if it is not the shortest form of a character,
@@ -124,11 +107,6 @@ bool sgp_schema_is_zero(const struct sgp_schema_field *field, const void *place)
     default:
         return false;
     }
-}
-
-bool sgp_schema_may_be_zero(const struct sgp_schema_field *field)
-{
-    return field->least <= 0 && field->kind != SGP_SCHEMA_TEXT;
 }
 
 static int check(void *context, const struct sgp_schema_field *field, void *place)

@@ -83,10 +83,26 @@ struct sgp_schema {
 
 /* Call `visit` for every value of a structure and of its parts, in order, until it returns other
  * than 0. Returns the result of the last call. `visit` may write to `place` only if the caller's
- * structure may be written. */
+ * structure may be written.
+ *
+ * Each message is walked through, so this is compiled together with what is visited. */
 typedef int sgp_schema_visit(void *context, const struct sgp_schema_field *field, void *place);
-int sgp_schema_walk(
-    const struct sgp_schema *schema, const void *structure, sgp_schema_visit *visit, void *context);
+static inline int sgp_schema_walk(
+    const struct sgp_schema *schema, const void *structure, sgp_schema_visit *visit, void *context)
+{
+    const struct sgp_schema_field *end = schema->fields + schema->count;
+    int code = 0;
+    for (const struct sgp_schema_field *field = schema->fields; code == 0 && field < end; field++) {
+        const uint8_t *place = (const uint8_t *)structure + field->offset;
+        if (field->kind == SGP_SCHEMA_PART)
+            code = sgp_schema_walk(field->part, place, visit, context);
+        else
+            code = visit(context, field, (void *)(uintptr_t)place);
+        for (uint32_t k = 1; code == 0 && k < field->count; k++)
+            code = visit(context, field, (void *)(uintptr_t)(place + k * field->bytes));
+    }
+    return code;
+}
 
 /* Whether the value at `place` is in its range. Its bytes may be hostile, but the pointer of a TEXT
  * must be valid or NULL. */
@@ -94,7 +110,10 @@ bool sgp_schema_fits(const struct sgp_schema_field *field, const void *place);
 
 /* Whether a value is 0 or false, and 0 is in its range. Never true for a text. */
 bool sgp_schema_is_zero(const struct sgp_schema_field *field, const void *place);
-bool sgp_schema_may_be_zero(const struct sgp_schema_field *field);
+static inline bool sgp_schema_may_be_zero(const struct sgp_schema_field *field)
+{
+    return field->least <= 0 && field->kind != SGP_SCHEMA_TEXT;
+}
 
 /* Whether every value of a structure is in its range. */
 bool sgp_schema_holds(const struct sgp_schema *schema, const void *structure);

@@ -36,12 +36,20 @@ static int append(void *context, const char *bytes, size_t count)
     uint8_t *place = writer->bytes + writer->count;
     if (count > writer->capacity - writer->count)
         return -ENOBUFS;
-    if (count == 1) /* half of all values: a store, and no call */
-        *place = (uint8_t)*bytes;
-    else
-        memcpy(place, bytes, count);
+    memcpy(place, bytes, count);
     writer->count += count;
     return 0;
+}
+
+/* Most values have one byte, which is stored without a call of msgpack-c. */
+static bool append_value(
+    struct writer *writer, const struct sgp_schema_field *field, const void *place)
+{
+    int byte = sgp_pack_short(field, place);
+    if (byte == SGP_PACK_LONG || writer->count == writer->capacity)
+        return sgp_pack(&writer->packer, field, place) == 0;
+    writer->bytes[writer->count++] = (uint8_t)byte;
+    return true;
 }
 
 /* Zeros at the end are not sent. So a zero is packed, and kept if another value follows it. */
@@ -51,7 +59,7 @@ static int put(void *context, const struct sgp_schema_field *field, void *place)
     bool zero = sgp_schema_is_zero(field, place);
     if (zero ? !sgp_schema_may_be_zero(field) : !sgp_schema_fits(field, place))
         return -EINVAL;
-    writer->full = writer->full || sgp_pack(&writer->packer, field, place) < 0;
+    writer->full = writer->full || !append_value(writer, field, place);
     writer->seen++;
     if (zero && writer->seen > SGP_PULSE_VALUES)
         return 0;

@@ -9,20 +9,20 @@
 /* Values of one byte, and the first bytes of numbers of fixed width, by the specification of
  * msgpack. Most values of a message are such, and the calls of msgpack-c for one cost several times
  * what the rest of the work on it does. */
-enum { SHORT_MAX = 0x7f, SHORT_NIL = 0xc0, SHORT_FALSE = 0xc2, SHORT_TRUE = 0xc3, NOT_SHORT = -1 };
+enum { SHORT_MAX = 0x7f, SHORT_NIL = 0xc0, SHORT_FALSE = 0xc2, SHORT_TRUE = 0xc3 };
 enum { DOUBLE = 0xcb, UNSIGNED_8 = 0xcc, UNSIGNED_64 = 0xcf };
 
 static int short_unsigned(uint64_t value)
 {
-    return value <= SHORT_MAX ? (int)value : NOT_SHORT;
+    return value <= SHORT_MAX ? (int)value : SGP_PACK_LONG;
 }
 
 static int short_signed(int64_t value)
 {
-    return value == -1 ? SHORT_NIL : value >= 0 ? short_unsigned((uint64_t)value) : NOT_SHORT;
+    return value == -1 ? SHORT_NIL : value >= 0 ? short_unsigned((uint64_t)value) : SGP_PACK_LONG;
 }
 
-static int short_form(const struct sgp_schema_field *field, const void *place)
+int sgp_pack_short(const struct sgp_schema_field *field, const void *place)
 {
     switch (field->kind) {
     case SGP_SCHEMA_U64:
@@ -36,7 +36,7 @@ static int short_form(const struct sgp_schema_field *field, const void *place)
     case SGP_SCHEMA_BOOL:
         return *(const bool *)place ? SHORT_TRUE : SHORT_FALSE;
     default:
-        return NOT_SHORT;
+        return SGP_PACK_LONG;
     }
 }
 
@@ -47,8 +47,8 @@ static int pack_text(msgpack_packer *packer, const char *text, uint64_t most)
 
 int sgp_pack(msgpack_packer *packer, const struct sgp_schema_field *field, const void *place)
 {
-    int byte = short_form(field, place);
-    if (byte != NOT_SHORT)
+    int byte = sgp_pack_short(field, place);
+    if (byte != SGP_PACK_LONG)
         return packer->callback(packer->data, &(char){(char)byte}, 1);
     switch (field->kind) {
     case SGP_SCHEMA_U64:

@@ -11,6 +11,10 @@
 
 #include <msgpack.h>
 
+/* The only byte of a value's msgpack, or SGP_PACK_LONG if it has several. */
+#define SGP_PACK_LONG (-1)
+int sgp_pack_short(const struct sgp_schema_field *field, const void *place);
+
 /* Pack a value. Negative, as the packer's callback has returned it: it is not written. */
 int sgp_pack(msgpack_packer *packer, const struct sgp_schema_field *field, const void *place);
 
