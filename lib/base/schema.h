@@ -85,7 +85,7 @@ struct sgp_schema {
  * than 0. Returns the result of the last call. `visit` may write to `place` only if the caller's
  * structure may be written.
  *
- * Each message is walked through, so this is compiled together with what is visited. */
+ * It is inline, since each message is walked through: the compiler then inlines `visit`. */
 typedef int sgp_schema_visit(void *context, const struct sgp_schema_field *field, void *place);
 static inline int sgp_schema_walk(
     const struct sgp_schema *schema, const void *structure, sgp_schema_visit *visit, void *context)

@@ -373,8 +373,8 @@ struct sgp_handing {
 struct sgp_copy {
     bool exists;     /* the copy is complete in all parts */
     sgp_round label; /* the least version of the parts */
-    /* The label cannot be compared with the token's: it is of a former epoch, or was used twice. The
-     * token has not been here since. */
+    /* The label is of a former epoch, or was used twice, so it cannot be compared with the token's.
+     * The token has not been here since. */
     bool former;
     sgp_time since; /* when a part was last replaced */
     sgp_round turn; /* one past the last turn that the worker took */
