@@ -422,8 +422,7 @@ static void hand_copy(struct desk *desk, struct sgp_epoch epoch, sgp_round label
     say(desk, 1, SGP_IN,
         (struct sgp_message){.type = SGP_ESTIMATE,
             .pulse = pulse,
-            .estimate = {
-                .round = label, .weight = 1, .payload_bytes = PAYLOAD, .former = former}});
+            .estimate = {.round = label, .weight = 1, .payload_bytes = PAYLOAD, .former = former}});
     deliver(desk, 1, 0);
 }
 
