@@ -174,7 +174,11 @@ class Beside(fleet.FleetTest):
             kind, fields = self.greet(other=True).receive(peer.LAYOUT, peer.GOODBYE)
             self.assertEqual((kind, fields[0]), (peer.GOODBYE, SHAPE))
             n1.send(peer.BEAT)
-        self.f.wait("the connections to be closed", lambda: self.descriptors() <= before)
+
+        def are_closed():
+            n1.send(peer.BEAT)  # else it is absent soon
+            return self.descriptors() <= before
+        self.f.wait("the connections to be closed", are_closed)
         self.assertEqual(self.node.peer("n1", "in")["state"], "up")
 
     def strike(self, other, index, before):
