@@ -253,8 +253,8 @@ struct sgp_estimate {
     enum sgp_compressor compressor; /* of the change; known to its source alone */
     /* The source's x is the asker's, as the digest of its question shows: there is no payload. */
     bool same;
-    /* The copy is of a token of an epoch before the source's. Labels of two epochs cannot be
-     * compared. */
+    /* The copy is of a token of an epoch before the source's, or its label was used twice. Its
+     * label cannot be compared with that of the token. */
     bool former;
 };
 

@@ -11,7 +11,8 @@
 
 #include <msgpack.h>
 
-/* The only byte of a value's msgpack, or SGP_PACK_LONG if it has several. */
+/* The only byte of a value's msgpack, or SGP_PACK_LONG if it has several. The value may be out of
+ * its range. */
 #define SGP_PACK_LONG (-1)
 int sgp_pack_short(const struct sgp_schema_field *field, const void *place);
 
