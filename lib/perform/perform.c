@@ -2,6 +2,8 @@
 /* The performer: how jobs begin, run and end; see sgp/perform.h. */
 #include "sgp/perform.h"
 
+#include "absorb.h"
+
 #include "sgp/copy.h"
 #include "sgp/driver.h"
 #include "sgp/kernels.h"
@@ -145,79 +147,6 @@ float *sgp_perform_receive(struct sgp_performer *performer, uint32_t slot)
     return *sgp_pool_place(&performer->receives, slot);
 }
 
-/* The snapshot was published in this round. If it is this node's own estimate, the source's
- * estimate is measured against it. Not if the share has no weight, because then its estimate is
- * not known. A guard needs that distance, over all values, to the x that the share is added to. Of
- * coded shares x keeps a rest, so a guard has them absorbed. */
-bool sgp_perform_fold(
-    struct sgp_performer *performer, const struct sgp_effect *effect, uint64_t bytes, uint64_t all)
-{
-    const struct sgp_fold *how = &effect->fold.how;
-    uint32_t slot = effect->fold.slot;
-    if (how->snapshot == SGP_SLOT_NONE)
-        return performer->folded == slot;
-    bool own = performer->own_slot == how->snapshot && performer->own_round == effect->round &&
-               how->weight > 0;
-    bool guarded = performer->guard != NULL;
-    if (bytes > all / 4 * 3 || (guarded && (!own || how->compressor != SGP_COMPRESSOR_NONE)))
-        return false;
-    uint64_t stride = guarded ? 1 : sgp_kernels_stride(performer->trainer->parameters);
-    performer->folded = slot;
-    performer->folding = (struct sgp_fold_work){
-        .source = *sgp_pool_place(&performer->snapshots, how->snapshot),
-        .keep = (float)how->keep,
-        .fraction = (float)how->fraction,
-        .codec = sgp_perform_codec(performer, how->compressor),
-        .given = (float)(1 - how->keep),
-        .stride = own ? stride : 0,
-        .their_scale = own ? (float)(how->fraction / how->weight) : 0,
-        .own_scale = (float)(1 / performer->own_weight),
-    };
-    return true;
-}
-
-/* x is source - given * d, where `d` is what `source` decodes to. The bits equal those of
- * publishing and absorbing, because each product is rounded first. */
-static float fold_over_rest(const struct sgp_fold_work *folding, double *ret_squares, float *values,
-    uint64_t first, uint64_t count)
-{
-    const struct sgp_kernels *kernels = sgp_kernels_best();
-    const float *source = folding->source + first;
-    float decoded[SGP_KERNELS_RUN], rest[SGP_KERNELS_RUN], largest = 0;
-    *ret_squares = 0;
-    for (uint64_t at = 0, run; at < count; at += run) {
-        run = count - at < SGP_KERNELS_RUN ? count - at : SGP_KERNELS_RUN;
-        (void)sgp_codec_project(&folding->codec, decoded, source + at, first + at, run);
-        memcpy(rest, source + at, run * sizeof *rest);
-        kernels->absorb(rest, decoded, -folding->given, run);
-        double squares;
-        float most = kernels->fold(&squares, values + at, rest, 1, folding->fraction, run);
-        largest = most > largest ? most : largest;
-        *ret_squares += squares;
-    }
-    return largest;
-}
-
-float sgp_fold_values(struct sgp_fold_work *folding, double *ret_squares, float *values,
-    uint64_t first, uint64_t count)
-{
-    const struct sgp_kernels *kernels = sgp_kernels_best();
-    for (uint64_t at = 0, run; folding->stride > 0 && at < count; at += run) {
-        run = count - at < SGP_KERNELS_RUN ? count - at : SGP_KERNELS_RUN;
-        if ((first + at) / SGP_KERNELS_RUN % folding->stride != 0)
-            continue;
-        double difference, norm;
-        kernels->distance(&difference, &norm, values + at, folding->their_scale,
-            folding->source + first + at, folding->own_scale, run);
-        folding->difference += difference;
-        folding->norm += norm;
-    }
-    if (folding->codec.compressor != SGP_COMPRESSOR_NONE)
-        return fold_over_rest(folding, ret_squares, values, first, count);
-    return kernels->fold(
-        ret_squares, values, folding->source + first, folding->keep, folding->fraction, count);
-}
-
 /* ---- begin of a job ---- */
 
 /* A complete snapshot, with its weight, is the reference against which neighbours are measured.
@@ -242,35 +171,6 @@ static void begin_publish(
     } else if (performer->own_slot == slot) {
         performer->own_slot = SGP_SLOT_NONE;
     }
-}
-
-static void begin_absorb(
-    struct sgp_performer *performer, const struct sgp_effect *effect, struct sgp_work *work)
-{
-    const struct sgp_fold_work *folding = &performer->folding;
-    work->place = sgp_pool_place(&performer->receives, effect->absorb.slot);
-    work->factor = effect->absorb.fraction;
-    work->slice = effect->absorb.slice;
-    work->round = effect->absorb.round;
-    work->folded = effect->absorb.folded && performer->folded == effect->absorb.slot;
-    work->compares = work->folded
-                         ? folding->stride > 0
-                         : performer->own_slot != SGP_SLOT_NONE &&
-                               work->round == performer->own_round && effect->absorb.weight > 0;
-    if (work->folded)
-        work->comparison =
-            (struct sgp_comparison){.difference = folding->difference, .norm = folding->norm};
-    else if (work->compares)
-        work->comparison = (struct sgp_comparison){.own_weight = performer->own_weight,
-            .their_weight = effect->absorb.weight / effect->absorb.fraction};
-    if (work->compares)
-        work->other = sgp_pool_place(&performer->snapshots, performer->own_slot);
-    work->admission = (struct sgp_admission){.judged = performer->guard != NULL,
-        .keep = folding->keep,
-        .peer = effect->absorb.peer,
-        .files = performer->files,
-        .weight = effect->absorb.weight,
-        .part = 1};
 }
 
 static void begin_receive_token(
@@ -346,7 +246,7 @@ void sgp_perform_begin(
         begin_publish(performer, effect, work);
         break;
     case SGP_EFFECT_ABSORB:
-        begin_absorb(performer, effect, work);
+        sgp_absorb_begin(performer, effect, work);
         break;
     case SGP_EFFECT_RECEIVE_TOKEN:
         begin_receive_token(performer, effect, work);
@@ -506,86 +406,6 @@ static void run_publish(const struct sgp_performer *performer, struct sgp_work *
     work->measure.unit = work->weight;
 }
 
-/* ---- a share ---- */
-
-/* The distance of what the share says from z = x / own. It was measured already if the share was
- * folded. */
-static double distance_from_own(
-    struct sgp_trainer *trainer, const struct sgp_work *work, double own)
-{
-    struct sgp_slice slice = work->slice;
-    struct sgp_trainer_state state;
-    double difference = work->comparison.difference, norm;
-    if (work->folded)
-        return sqrt(difference);
-    trainer->methods->state(trainer, &state);
-    sgp_kernels_best()->distance(&difference, &norm, *work->place,
-        (float)(work->factor / work->admission.weight), state.x + slice.first, (float)(1 / own),
-        slice.count);
-    return sqrt(difference);
-}
-
-/* Decide by the guard how far the share counts. A node without weight has no estimate, and takes
- * the share whole. A share without weight says no estimate, and none of it is taken. With z = x /
- * w the node adds dw * z for the part that is not taken: returns the factor of x that does this. */
-static double admit(struct sgp_guard *guard, struct sgp_trainer *trainer, struct sgp_work *work)
-{
-    struct sgp_admission *admission = &work->admission;
-    double own = work->weight - admission->weight;
-    if (!(admission->weight > 0)) {
-        admission->part = 0;
-        return 1;
-    }
-    admission->judged = own >= (double)FLT_MIN;
-    if (!admission->judged)
-        return 1;
-    if (guard->files != admission->files)
-        sgp_guard_begin(guard, guard->multiple);
-    guard->files = admission->files;
-    double distance = distance_from_own(trainer, work, own);
-    admission->part = sgp_guard_part(sgp_guard_bound(guard), distance);
-    sgp_guard_hear(guard, admission->peer, distance);
-    return 1 + admission->weight * (1 - admission->part) / own;
-}
-
-/* The share was folded: with f for its fraction, the place holds y = x + f * share, and the result
- * is `scale` * x + part * f * share = (scale - part) * x + part * y. With a part of 0, y may be
- * infinite. */
-static void take(struct sgp_trainer *trainer, struct sgp_work *work, double scale)
-{
-    const struct sgp_admission *admission = &work->admission;
-    double squares;
-    if (admission->part <= 0) {
-        trainer->methods->scale(trainer, scale, 0, work->slice.count);
-        return;
-    }
-    if (admission->part < 1)
-        (void)sgp_kernels_best()->fold(&squares, *work->place, *work->other,
-            (float)((scale - admission->part) * admission->keep), (float)admission->part,
-            work->slice.count);
-    trainer->methods->take(trainer, work->place);
-}
-
-/* x += fraction * share, as far as the guard admits it. Records the distance of the share's
- * estimate from this node's own when it published. */
-static void run_absorb(const struct sgp_performer *performer, struct sgp_work *work)
-{
-    struct sgp_trainer *trainer = performer->trainer;
-    struct sgp_slice slice = work->slice;
-    bool judged = work->admission.judged;
-    double scale = judged ? admit(performer->guard, trainer, work) : 1;
-    if (work->folded) {
-        take(trainer, work, scale);
-        return;
-    }
-    if (work->admission.part < 1)
-        trainer->methods->scale(trainer, scale, slice.first, slice.count);
-    if (work->compares)
-        work->comparison.own = *work->other;
-    trainer->methods->absorb(trainer, work->place, (float)(work->factor * work->admission.part),
-        slice.first, slice.count, work->compares ? &work->comparison : NULL);
-}
-
 /* ---- an estimate ---- */
 
 static double distance_to(const struct sgp_adoption *adoption, uint32_t index, const float *values,
@@ -647,7 +467,7 @@ bool sgp_perform_run(const struct sgp_performer *performer, struct sgp_work *wor
         run_publish(performer, work);
         break;
     case SGP_EFFECT_ABSORB:
-        run_absorb(performer, work);
+        sgp_absorb_run(performer, work);
         break;
     case SGP_EFFECT_COMPENSATE:
         sgp_copy_compensate(*work->place, trainer, *work->other, (float)work->factor, slice);
@@ -714,26 +534,6 @@ bool sgp_perform_end(
                      ? (struct sgp_event){.type = SGP_EVENT_SKETCHED, .sketch = &work->sketch}
                      : (struct sgp_event){.type = work->answer, .slot = work->slot};
     return work->answer != 0;
-}
-
-bool sgp_perform_distance(const struct sgp_work *work, double *ret_distance)
-{
-    const struct sgp_comparison *comparison = &work->comparison;
-    if (!work->compares)
-        return false;
-    *ret_distance = sgp_relative_difference(comparison->difference, comparison->norm);
-    return true;
-}
-
-bool sgp_perform_admission(const struct sgp_performer *performer, const struct sgp_work *work,
-    uint32_t *ret_peer, double *ret_part)
-{
-    const struct sgp_admission *admission = &work->admission;
-    if (!admission->judged || admission->files != performer->files)
-        return false;
-    *ret_peer = admission->peer;
-    *ret_part = admission->part;
-    return true;
 }
 
 const struct sgp_adoption *sgp_perform_adoption(
