@@ -125,9 +125,9 @@ static void done_work(struct job *job, bool cancelled)
 /* A new epoch shuffles all rows, in one of many short steps. With more rows, such a step does not
  * run on the loop thread. */
 #define SHUFFLED_ROWS_MAX 100000u
-/* Usually scaling is only remembered, in the first round of a cycle. A guard usually takes a folded
- * share whole, which is an exchange. If they do not, this number of values is still short enough
- * for the loop thread. */
+/* Usually scaling is only remembered, in the first round of a cycle. Behind other jobs it is not
+ * known yet whether the guard clips a folded share. A pass over this number of values is still
+ * short enough for the loop thread. */
 #define PASSED_VALUES_MAX 65536u
 
 /* NULL: the job is not short. */
@@ -136,14 +136,18 @@ static struct job_kind *kind_of(struct daemon *daemon, const struct sgp_work *wo
     enum sgp_effect_type type = work->type;
     bool replaces =
         type == SGP_EFFECT_ADOPT || type == SGP_EFFECT_FOLLOW || type == SGP_EFFECT_RECEIVE_TOKEN;
-    bool passes = (type == SGP_EFFECT_SCALE || (work->folded && work->admission.judged)) &&
-                  work->slice.count > PASSED_VALUES_MAX;
+    bool guarded = work->folded && work->admission.judged, behind = daemon->worker.pending > 0;
+    bool clips = guarded && (behind || sgp_perform_clips(&daemon->performer, work));
+    bool passes =
+        (type == SGP_EFFECT_SCALE || (guarded && behind)) && work->slice.count > PASSED_VALUES_MAX;
     bool shuffles = type == SGP_EFFECT_TRAIN &&
                     /* a relay never trains */
                     daemon->prepared->data.train->rows > SHUFFLED_ROWS_MAX;
     if (replaces || passes || shuffles)
         return NULL;
-    return work->folded ? &daemon->kinds.take : &daemon->kinds.work[type];
+    if (work->folded)
+        return clips ? &daemon->kinds.clip : &daemon->kinds.take;
+    return &daemon->kinds.work[type];
 }
 
 /* No step is taken in a quiet round. */

@@ -41,6 +41,12 @@ struct sgp_lamb_sums {
     double x, r, q; /* sums of squares */
 };
 
+/* Of `fold_distance`: those of `fold`, and those of `distance`, where share is a and x is b. */
+struct sgp_fold_factors {
+    float keep, fraction;
+    float share_scale, x_scale;
+};
+
 struct sgp_kernels {
     const char *name; /* "reference", "portable", "avx2" */
 
@@ -58,6 +64,10 @@ struct sgp_kernels {
      * absorb, in one pass. The share's old content is measured as by `measure`. */
     float (*fold)(double *ret_squares, float *share, const float *x, float keep, float fraction,
         size_t count);
+    /* As `fold`, and *ret_difference is that of `distance` from share to x, with the scales of
+     * `factors`, before share changes. */
+    float (*fold_distance)(double *ret_squares, double *ret_difference, float *share,
+        const float *x, const struct sgp_fold_factors *factors, size_t count);
     /* estimate[i] = x[i] / weight, divided in float64 and rounded once to the nearest float32. Both
      * may be the same vector. */
     void (*estimate)(float *estimate, const float *x, double weight, size_t count);

@@ -35,11 +35,13 @@ struct sgp_fold_work {
     struct sgp_codec codec; /* by which the fraction 1 - keep of it was given, */
     float given;            /* 1 - keep, rounded once */
     /* For the distance between the payload's estimate and that of `source`: the stride of the
-     * compared runs (sgp_kernels_stride; 1 with a guard); 0: nothing is compared. The scales are
-     * those of the kernels' `distance`. */
+     * compared runs (sgp_kernels_stride); 0: nothing is compared. The scales are those of the
+     * kernels' `distance`. */
     uint64_t stride;
     float their_scale, own_scale;
     double difference, norm; /* of the values compared so far; zeros at first */
+    bool guarded;            /* the difference of all values is measured, too: */
+    double distance_squared;
 };
 
 /* Change values[0..count), which begin at value `first` of the payload. `first` is a multiple of
@@ -54,8 +56,11 @@ struct sgp_admission {
     uint32_t peer;  /* its source */
     uint64_t files; /* the performer's count when the job was requested */
     double weight;  /* dw */
-    float keep;     /* of a folded share: x is this times the vector to compare with */
-    double part;    /* out: the part of the way to what the share says, 0 to 1 */
+    /* of a folded share: x is this times the vector to compare with; the distance that was measured
+     * while the share arrived */
+    float keep;
+    double distance;
+    double part; /* out: the part of the way to what the share says, 0 to 1 */
 };
 
 /* The estimates of which one is adopted (sgp_guard_choose). */
@@ -219,6 +224,11 @@ bool sgp_perform_distance(const struct sgp_work *work, double *ret_distance);
  * the share was not judged, or its source had a number of a former file. */
 bool sgp_perform_admission(const struct sgp_performer *performer, const struct sgp_work *work,
     uint32_t *ret_peer, double *ret_part);
+
+/* Whether a folded share would be clipped if its ABSORB ran now: one more pass over the values. Call
+ * it between the job's begin and its run, while no other job of the performer is pending: jobs
+ * change the bound. */
+bool sgp_perform_clips(const struct sgp_performer *performer, const struct sgp_work *work);
 
 /* Which of several estimates an ADOPT chose; part of `work`. NULL: there was one, or the peers have
  * numbers of a former file. */

@@ -33,6 +33,7 @@ void sgp_absorb_begin(
         work->other = sgp_pool_place(&performer->snapshots, performer->own_slot);
     work->admission = (struct sgp_admission){.judged = performer->guard != NULL,
         .keep = folding->keep,
+        .distance = work->folded ? sqrt(folding->distance_squared) : 0,
         .peer = effect->absorb.peer,
         .files = performer->files,
         .weight = effect->absorb.weight,
@@ -46,9 +47,9 @@ static double distance_from_own(
 {
     struct sgp_slice slice = work->slice;
     struct sgp_trainer_state state;
-    double difference = work->comparison.difference, norm;
+    double difference, norm;
     if (work->folded)
-        return sqrt(difference);
+        return work->admission.distance;
     trainer->methods->state(trainer, &state);
     sgp_kernels_best()->distance(&difference, &norm, *work->place,
         (float)(work->factor / work->admission.weight), state.x + slice.first, (float)(1 / own),
@@ -135,4 +136,15 @@ bool sgp_perform_admission(const struct sgp_performer *performer, const struct s
     *ret_peer = admission->peer;
     *ret_part = admission->part;
     return true;
+}
+
+bool sgp_perform_clips(const struct sgp_performer *performer, const struct sgp_work *work)
+{
+    const struct sgp_admission *admission = &work->admission;
+    const struct sgp_guard *guard = performer->guard;
+    bool judged = admission->judged && work->weight - admission->weight >= (double)FLT_MIN;
+    if (!work->folded || !judged)
+        return false;
+    double bound = guard->files == admission->files ? sgp_guard_bound(guard) : 0;
+    return sgp_guard_part(bound, admission->distance) < 1;
 }

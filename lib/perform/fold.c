@@ -23,7 +23,7 @@ bool sgp_perform_fold(
     bool guarded = performer->guard != NULL;
     if (bytes > all / 4 * 3 || (guarded && (!own || how->compressor != SGP_COMPRESSOR_NONE)))
         return false;
-    uint64_t stride = guarded ? 1 : sgp_kernels_stride(performer->trainer->parameters);
+    uint64_t stride = sgp_kernels_stride(performer->trainer->parameters);
     performer->folded = slot;
     performer->folding = (struct sgp_fold_work){
         .source = *sgp_pool_place(&performer->snapshots, how->snapshot),
@@ -34,6 +34,7 @@ bool sgp_perform_fold(
         .stride = own ? stride : 0,
         .their_scale = own ? (float)(how->fraction / how->weight) : 0,
         .own_scale = (float)(1 / performer->own_weight),
+        .guarded = guarded,
     };
     return true;
 }
@@ -76,6 +77,16 @@ float sgp_fold_values(struct sgp_fold_work *folding, double *ret_squares, float 
     }
     if (folding->codec.compressor != SGP_COMPRESSOR_NONE)
         return fold_over_rest(folding, ret_squares, values, first, count);
-    return kernels->fold(
-        ret_squares, values, folding->source + first, folding->keep, folding->fraction, count);
+    const float *source = folding->source + first;
+    if (!folding->guarded)
+        return kernels->fold(ret_squares, values, source, folding->keep, folding->fraction, count);
+    const struct sgp_fold_factors factors = {.keep = folding->keep,
+        .fraction = folding->fraction,
+        .share_scale = folding->their_scale,
+        .x_scale = folding->own_scale};
+    double difference;
+    float largest =
+        kernels->fold_distance(ret_squares, &difference, values, source, &factors, count);
+    folding->distance_squared += difference;
+    return largest;
 }

@@ -171,6 +171,14 @@ static void distance(double *ret_difference, double *ret_norm, const float *a, f
     *ret_norm = norm_sum;
 }
 
+static float fold_distance(double *ret_squares, double *ret_difference, float *share,
+    const float *x, const struct sgp_fold_factors *factors, size_t count)
+{
+    double norm;
+    distance(ret_difference, &norm, share, factors->share_scale, x, factors->x_scale, count);
+    return fold(ret_squares, share, x, factors->keep, factors->fraction, count);
+}
+
 static void sgd(float *x, const float *gradient, float rate, float decay, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -448,6 +456,7 @@ const struct sgp_kernels sgp_kernels_table_reference = {.name = "reference",
     .absorb = absorb,
     .place = place,
     .fold = fold,
+    .fold_distance = fold_distance,
     .estimate = estimate,
     .largest = largest,
     .measure = measure,

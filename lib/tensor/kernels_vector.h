@@ -184,48 +184,76 @@ static float measure(double *ret_squares, const float *values, size_t count)
     return largest_seen(&seen);
 }
 
-static inline ALWAYS void fold_lanes(
-    struct seen *seen, float *share, const float *x, float keep, float fraction)
+/* `differences` is NULL in `fold`, where its part vanishes. */
+static inline ALWAYS void fold_lanes(struct seen *seen, floats *differences, float *share,
+    const float *x, const struct sgp_fold_factors *factors)
 {
     for (size_t j = 0; j < SGP_KERNELS_LANES / FLOATS; j++) {
         floats *place = (floats *)(share + j * FLOATS);
-        floats values = *place;
+        floats values = *place, own = *(const floats *)(x + j * FLOATS);
         see(seen, j, values);
-        *place = *(const floats *)(x + j * FLOATS) * keep + values * fraction;
+        if (differences != NULL) {
+            floats difference = values * factors->share_scale - own * factors->x_scale;
+            differences[j] += difference * difference;
+        }
+        *place = own * factors->keep + values * factors->fraction;
     }
 }
 
-/* Like measure_run. */
-static void fold_run(
-    struct seen *all, float *share, const float *x, float keep, float fraction, size_t count)
+/* Like measure_run. Zeros are no distance apart. */
+static inline ALWAYS void fold_run(struct seen *all, floats *all_differences, float *share,
+    const float *x, const struct sgp_fold_factors *factors, size_t count)
 {
     struct seen seen = *all;
+    const struct sgp_fold_factors by = *factors;
+    floats differences[SGP_KERNELS_LANES / FLOATS] = {0};
+    floats *measured = all_differences != NULL ? differences : NULL;
     size_t i = 0;
     for (; i + SGP_KERNELS_LANES <= count; i += SGP_KERNELS_LANES)
-        fold_lanes(&seen, share + i, x + i, keep, fraction);
+        fold_lanes(&seen, measured, share + i, x + i, &by);
     if (i < count) {
         float rest[SGP_KERNELS_LANES] = {0}, own[SGP_KERNELS_LANES] = {0};
         memcpy(rest, share + i, (count - i) * sizeof *rest);
         memcpy(own, x + i, (count - i) * sizeof *own);
-        fold_lanes(&seen, rest, own, keep, fraction);
+        fold_lanes(&seen, measured, rest, own, &by);
         memcpy(share + i, rest, (count - i) * sizeof *rest);
     }
     *all = seen;
+    if (all_differences != NULL)
+        memcpy(all_differences, differences, sizeof differences);
+}
+
+static inline ALWAYS float fold_runs(double *ret_squares, double *ret_difference, float *share,
+    const float *x, const struct sgp_fold_factors *factors, size_t count)
+{
+    double sum = 0, difference_sum = 0;
+    struct seen seen = {0};
+    for (size_t run; count > 0; share += run, x += run, count -= run) {
+        floats differences[SGP_KERNELS_LANES / FLOATS];
+        run = run_of(count);
+        fold_run(&seen, ret_difference != NULL ? differences : NULL, share, x, factors, run);
+        sum += pairwise(seen.squares);
+        memset(seen.squares, 0, sizeof seen.squares);
+        if (ret_difference != NULL)
+            difference_sum += pairwise(differences);
+    }
+    *ret_squares = sum;
+    if (ret_difference != NULL)
+        *ret_difference = difference_sum;
+    return largest_seen(&seen);
 }
 
 static float fold(
     double *ret_squares, float *share, const float *x, float keep, float fraction, size_t count)
 {
-    double sum = 0;
-    struct seen seen = {0};
-    for (size_t run; count > 0; share += run, x += run, count -= run) {
-        run = run_of(count);
-        fold_run(&seen, share, x, keep, fraction, run);
-        sum += pairwise(seen.squares);
-        memset(seen.squares, 0, sizeof seen.squares);
-    }
-    *ret_squares = sum;
-    return largest_seen(&seen);
+    const struct sgp_fold_factors factors = {.keep = keep, .fraction = fraction};
+    return fold_runs(ret_squares, NULL, share, x, &factors, count);
+}
+
+static float fold_distance(double *ret_squares, double *ret_difference, float *share,
+    const float *x, const struct sgp_fold_factors *factors, size_t count)
+{
+    return fold_runs(ret_squares, ret_difference, share, x, factors, count);
 }
 
 /* Values beyond the last whole row of lanes go into the lanes where the reference has them. */
@@ -544,6 +572,7 @@ const struct sgp_kernels TABLE = {.name = NAME,
     .absorb = absorb,
     .place = place,
     .fold = fold,
+    .fold_distance = fold_distance,
     .estimate = estimate,
     .largest = largest,
     .measure = measure,

@@ -433,7 +433,9 @@ static struct sgp_work absorb_folded(
     effect.absorb.slice = (struct sgp_slice){0, values};
     sgp_perform_begin(&performer, &effect, &work);
     cr_assert(work.folded);
+    bool clips = sgp_perform_clips(&performer, &work);
     cr_assert(not(sgp_perform_run(&performer, &work)));
+    cr_assert(eq(int, clips, work.admission.part < 1));
     cr_assert(sgp_perform_end(&performer, &work, &event));
     performer.trainer->methods->estimate(performer.trainer, 1, ret_x);
     return work;

@@ -77,6 +77,14 @@ static void call_fold(const struct sgp_kernels *t, struct arena *r, size_t o, si
     r->c[0] = t->fold(&sum, r->a + o, r->b + 1, 0.3f, 0.7f, n);
     put_double(r->c + 1, sum);
 }
+static void call_fold_distance(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    const struct sgp_fold_factors factors = {0.3f, 0.7f, 1.0f / 0.7f, 1.0f / 1.3f};
+    double sums[2];
+    r->c[0] = t->fold_distance(&sums[0], &sums[1], r->a + o, r->b + 1, &factors, n);
+    put_double(r->c + 1, sums[0]);
+    put_double(r->c + 3, sums[1]);
+}
 static void call_estimate(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
 {
     t->estimate(r->a + o, r->b + 1, 0.7, n);
@@ -250,10 +258,11 @@ static const struct {
     const char *name;
     call *run;
 } calls[] = {{"scale", call_scale}, {"absorb", call_absorb}, {"place", call_place},
-    {"fold", call_fold}, {"measure", call_measure}, {"estimate", call_estimate}, {"sgd", call_sgd},
-    {"momentum", call_momentum}, {"nesterov", call_nesterov}, {"lars", call_lars},
-    {"rmsprop", call_rmsprop}, {"adam", call_adam}, {"lamb_moments", call_lamb_moments},
-    {"lamb", call_lamb}, {"fleet adam", call_fleet_adam}, {"rmsprop_fleet", call_rmsprop_fleet},
+    {"fold", call_fold}, {"fold_distance", call_fold_distance}, {"measure", call_measure},
+    {"estimate", call_estimate}, {"sgd", call_sgd}, {"momentum", call_momentum},
+    {"nesterov", call_nesterov}, {"lars", call_lars}, {"rmsprop", call_rmsprop},
+    {"adam", call_adam}, {"lamb_moments", call_lamb_moments}, {"lamb", call_lamb},
+    {"fleet adam", call_fleet_adam}, {"rmsprop_fleet", call_rmsprop_fleet},
     {"fleet moments", call_fleet_moments}, {"fleet lamb", call_fleet_lamb},
     {"squares", call_squares}, {"clip", call_clip}, {"widen", call_widen}, {"bias", call_bias},
     {"bias_relu", call_bias_relu}, {"column_sums", call_column_sums}, {"bias_tanh", call_bias_tanh},
@@ -369,21 +378,30 @@ static void compare_sums(
     const struct sgp_kernels *twin, const float *a, const float *b, size_t count)
 {
     const struct sgp_kernels *table[] = {sgp_kernels_reference(), twin};
-    static float folded[2][4096];
-    float most[2][2];
-    double sums[2][4];
+    const struct sgp_fold_factors factors = {0.3f, 0.7f, 0.7f, 1.3f};
+    static float folded[2][4096], again[2][4096];
+    float most[2][3];
+    double sums[2][6];
     for (size_t t = 0; t < 2; t++) {
         memcpy(folded[t], a, count * sizeof *a);
+        memcpy(again[t], a, count * sizeof *a);
         most[t][0] = table[t]->measure(&sums[t][0], a, count);
         most[t][1] = table[t]->fold(&sums[t][1], folded[t], b, 0.3f, 0.7f, count);
         table[t]->distance(&sums[t][2], &sums[t][3], a, 0.7f, b, 1.3f, count);
+        most[t][2] =
+            table[t]->fold_distance(&sums[t][4], &sums[t][5], again[t], b, &factors, count);
     }
     cr_assert(eq(int, memcmp(most[0], most[1], sizeof most[0]), 0), "%s, %zu", twin->name, count);
     cr_assert(eq(int, memcmp(sums[0], sums[1], sizeof sums[0]), 0), "%s, %zu", twin->name, count);
     cr_assert(
         eq(int, memcmp(folded[0], folded[1], count * sizeof *a), 0), "%s, %zu", twin->name, count);
+    cr_assert(
+        eq(int, memcmp(folded[1], again[1], count * sizeof *a), 0), "%s, %zu", twin->name, count);
     cr_assert(eq(dbl, sums[1][0], sums[1][1]));
+    cr_assert(eq(dbl, sums[1][0], sums[1][4]));
+    cr_assert(eq(dbl, sums[1][2], sums[1][5]));
     cr_assert(eq(flt, most[1][0], most[1][1]));
+    cr_assert(eq(flt, most[1][0], most[1][2]));
 }
 
 Test(kernels, sums_of_several_runs_are_those_of_the_reference)
