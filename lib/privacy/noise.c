@@ -7,10 +7,10 @@
 
 #include "sgp/status.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <math.h>
 #include <nettle/aes.h>
-#include <nettle/ctr.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@
 
 struct sgp_noise {
     struct aes256_ctx cipher;
-    uint8_t counter[AES_BLOCK_SIZE]; /* the key is never used for another stream: it begins at 0 */
+    uint64_t counter; /* of blocks; the key is never used for another stream, so it begins at 0 */
     uint32_t words[WORDS];
     float normals[2 * PAIRS], lengths[PAIRS];
 };
@@ -43,17 +43,17 @@ void sgp_noise_destroy(struct sgp_noise *noise)
     free(noise);
 }
 
-static void encrypt(const void *cipher, size_t bytes, uint8_t *to, const uint8_t *from)
-{
-    aes256_encrypt(cipher, bytes, to, from);
-}
-
-/* The next words of the stream. */
+/* The next words of the stream: the encrypted counters, which are big-endian. To add them to zeros,
+ * as nettle's ctr_crypt does, takes as long as the cipher. */
 static void draw(struct sgp_noise *noise)
 {
-    memset(noise->words, 0, sizeof noise->words);
-    ctr_crypt(&noise->cipher, encrypt, AES_BLOCK_SIZE, noise->counter, sizeof noise->words,
-        (uint8_t *)noise->words, (const uint8_t *)noise->words);
+    uint8_t *block = (uint8_t *)noise->words;
+    memset(block, 0, sizeof noise->words);
+    for (size_t at = 0; at < sizeof noise->words; at += AES_BLOCK_SIZE) {
+        const uint64_t counter = htobe64(noise->counter++);
+        memcpy(block + at + AES_BLOCK_SIZE - sizeof counter, &counter, sizeof counter);
+    }
+    aes256_encrypt(&noise->cipher, sizeof noise->words, block, block);
 }
 
 /* The upper 31 bits of a word as a float. Vector units convert signed numbers alone. */
@@ -85,6 +85,12 @@ WIDE static void make_normals(const uint32_t *words, float *lengths, float *norm
         normals[PAIRS + i] = lengths[i] * sinf((float)(int32_t)angles[i] * (PI * 0x1p-31f));
 }
 
+WIDE static void add(float *values, const float *normals, float factor, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        values[i] += factor * normals[i];
+}
+
 void sgp_noise_add(struct sgp_noise *noise, float *values, double deviation, uint64_t count)
 {
     const float factor = (float)deviation;
@@ -93,8 +99,7 @@ void sgp_noise_add(struct sgp_noise *noise, float *values, double deviation, uin
         uint64_t run = count - first < 2 * PAIRS ? count - first : 2 * PAIRS;
         draw(noise);
         make_normals(noise->words, noise->lengths, noise->normals);
-        for (uint64_t i = 0; i < run; i++)
-            values[first + i] += factor * noise->normals[i];
+        add(values + first, noise->normals, factor, run);
     }
 }
 
