@@ -213,7 +213,7 @@ struct daemon {
     struct {
         struct job_kind work[SGP_EFFECT_CURTAIL + 1]; /* for each effect */
         struct job_kind take;                         /* for ABSORB of a folded share, */
-        struct job_kind clip;                         /* and of one that the guard clips */
+        struct job_kind clip;                         /* and of a clipped share */
         struct job_kind hand_out, take_back;          /* of turns.c */
     } kinds;
     bool measure_due; /* an epoch has ended: milestones.c evaluates when this round is complete */

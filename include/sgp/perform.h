@@ -225,9 +225,9 @@ bool sgp_perform_distance(const struct sgp_work *work, double *ret_distance);
 bool sgp_perform_admission(const struct sgp_performer *performer, const struct sgp_work *work,
     uint32_t *ret_peer, double *ret_part);
 
-/* Whether a folded share would be clipped if its ABSORB ran now: one more pass over the values. Call
- * it between the job's begin and its run, while no other job of the performer is pending: jobs
- * change the bound. */
+/* Whether a folded share would be clipped if its ABSORB ran now, which is one more pass over the
+ * values. Call it between the job's begin and its run, while no other job of the performer is
+ * pending: jobs change the bound. */
 bool sgp_perform_clips(const struct sgp_performer *performer, const struct sgp_work *work);
 
 /* Which of several estimates an ADOPT chose; part of `work`. NULL: there was one, or the peers have

@@ -22,7 +22,8 @@ int sgp_clipped_init(struct sgp_clipped *clipped, const struct sgp_learner_setti
     if (!settings->train || !(privacy->clip > 0))
         return 0;
     clipped->clip = privacy->clip;
-    clipped->deviation = privacy->noise * privacy->clip;
+    clipped->share = 1.0 / settings->batch;
+    clipped->deviation = privacy->noise * privacy->clip * clipped->share;
     clipped->chance = fmin(1, (double)settings->batch / (double)settings->train->rows);
     clipped->capacity = sgp_clipped_capacity(settings->batch, settings->train->rows);
     clipped->squares = calloc(clipped->capacity, sizeof *clipped->squares);
@@ -59,6 +60,6 @@ void sgp_clipped_measure(struct sgp_clipped *clipped, struct sgp_network *networ
         double length = sqrt(clipped->squares[i]);
         double factor = length > clipped->clip ? clipped->clip / length : 1;
         bool counts = i < drawn && isfinite(length) && factor >= (double)FLT_MIN;
-        clipped->factors[i] = counts ? (float)factor : 0;
+        clipped->factors[i] = counts ? (float)(factor * clipped->share) : 0;
     }
 }

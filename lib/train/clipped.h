@@ -10,7 +10,9 @@
 #include "sgp/noise.h"
 
 struct sgp_clipped {
-    double clip, deviation;  /* of a row's gradient; of the noise of a step's sum */
+    double clip;             /* the length of a row's gradient, at most */
+    double share;            /* of a row in a step's gradient: 1 / the expected number of rows */
+    double deviation;        /* of the noise in a step's gradient: noise * clip * share */
     double chance;           /* of each row to be in a step */
     uint32_t capacity;       /* rows of a pass */
     struct sgp_noise *noise; /* NULL: steps are not private */
@@ -33,10 +35,11 @@ void sgp_clipped_finish(struct sgp_clipped *clipped);
 uint32_t sgp_clipped_draw(
     struct sgp_clipped *clipped, uint32_t rows, uint64_t place, uint32_t *ret_rows);
 
-/* factors[0..capacity): what shortens each of the first `drawn` rows' gradients to the clipping
- * length. The factor is 0 for the other rows, and for a row whose gradient is not finite. It is 0,
- * too, for a gradient so long that float32 cannot hold the factor to all digits. The call must
- * follow forward and loss of a pass, and uses up what loss has prepared. `gradient` is scratch. */
+/* factors[0..capacity): the share of a row, times what shortens each of the first `drawn` rows'
+ * gradients to the clipping length. The factor is 0 for the other rows, and for a row whose
+ * gradient is not finite. It is 0, too, for a gradient so long that float32 cannot hold the factor
+ * to all digits. The call must follow forward and loss of a pass, and uses up what loss has
+ * prepared. `gradient` is scratch. */
 void sgp_clipped_measure(struct sgp_clipped *clipped, struct sgp_network *network, float *gradient,
     const float *x, double weight, uint32_t drawn);
 

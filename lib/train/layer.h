@@ -40,11 +40,12 @@ struct sgp_pass {
     float *below;
     float *gradient; /* as x; the gradients of the layer are written */
     /* Not NULL: instead of the gradients, add for each row the square of the length of its own
-     * gradient. `gradient` is then scratch. No layer in which rows meet is asked. */
+     * gradient, and write to `own` what weigh needs. `gradient` is then scratch. No layer in which
+     * rows meet is asked. */
     double *squares;
-    /* Not NULL: the gradients are the sum over rows of factors[row] times the row's own. `below` is
-     * that of the rows without factors. No layer in which rows meet is asked. */
-    const float *factors;
+
+    float *own;           /* the layer's `own` floats of each row, from backward to weigh */
+    const float *factors; /* weigh only: one for each row */
 };
 
 struct sgp_layer_methods {
@@ -71,6 +72,13 @@ struct sgp_layer_methods {
         struct sgp_blas_layer *ret_product);
     void (*forward)(const struct sgp_pass *pass);
     void (*backward)(const struct sgp_pass *pass);
+    /* After a backward pass with squares: write the gradients, the sum over rows of factors[row]
+     * times the row's own. The row's own is that which was measured, to the bit, so no row adds
+     * more, however its terms have cancelled. May change `own` and `kept`. NULL: the layer has no
+     * parameters. */
+    void (*weigh)(const struct sgp_pass *pass);
+    /* Floats that weigh needs of each row. NULL: 0. */
+    uint64_t (*own)(const struct sgp_layer *layer);
     /* After the optimiser's step, write to x the statistics that forward left in `kept`. NULL: the
      * layer has none. */
     void (*settle)(const struct sgp_layer *layer, const float *kept, float *x);

@@ -4,7 +4,8 @@
  * BLOCK_FLOATS floats. So its memory does not grow with the batch, and the block stays in the
  * cache. */
 #include "activation.h"
-#include "by_row.h"
+#include "layer.h"
+#include "sgp/kernels.h"
 #include "windows.h"
 
 #include <math.h>
@@ -90,16 +91,28 @@ static uint32_t conv_tensors(const struct sgp_layer *layer,
     return 2;
 }
 
+static uint64_t row_floats(const struct sgp_layer *layer)
+{
+    return (taps(layer) + 1) * layer->units;
+}
+
+/* What weigh needs of a row: its gradient, or if that is larger its delta, from which the gradient
+ * is computed again. */
+static bool keeps_gradients(const struct sgp_layer *layer)
+{
+    return taps(layer) + 1 <= sgp_shape_pixels(layer->output);
+}
+
+static uint64_t conv_own(const struct sgp_layer *layer)
+{
+    return keeps_gradients(layer) ? row_floats(layer) : layer->outputs;
+}
+
 /* Scratch: the weights, their gradient, sums of a block's columns, the gradient of a row, and the
  * block. */
 static uint64_t weights_floats(const struct sgp_layer *layer)
 {
     return is_ordered(layer) ? layer->units * taps(layer) : 0;
-}
-
-static uint64_t row_floats(const struct sgp_layer *layer)
-{
-    return (taps(layer) + 1) * layer->units;
 }
 
 static uint64_t conv_scratch(const struct sgp_layer *layer, uint64_t rows)
@@ -282,9 +295,11 @@ static void conv_forward(const struct sgp_pass *pass)
     }
 }
 
-/* Where gradients are written. Those of weights are pixel after pixel. */
+/* Where gradients are written. Those of weights are pixel after pixel. `activation` is that behind
+ * which delta was taken. */
 struct slopes {
     float *weights, *biases;
+    enum sgp_activation activation;
 };
 
 /* The gradients of a block of pixels: of weights and biases, and with respect to the input. With
@@ -297,7 +312,7 @@ static void conv_backward_block(const struct sgp_pass *pass, const float *weight
     float *lines = block_of(pass);
     float *delta = pass->delta + first * layer->units;
     size_t width = (size_t)taps(layer);
-    sgp_activation_backward(layer->activation, delta, adds ? sums : to->biases,
+    sgp_activation_backward(to->activation, delta, adds ? sums : to->biases,
         pass->output + first * layer->units, count, layer->units);
     for (size_t o = 0; adds && o < layer->units; o++)
         to->biases[o] += sums[o];
@@ -322,40 +337,91 @@ static void conv_backward_pixels(const struct sgp_pass *pass, const float *weigh
         conv_backward_block(pass, weights, to, at, end - at < most ? end - at : most, at > first);
 }
 
-/* The gradient of each row by itself. */
-static void conv_backward_rows(
-    const struct sgp_pass *pass, const float *weights, const struct slopes *to)
+/* The gradients of row r: biases, then weights. */
+static struct slopes own_slopes(const struct sgp_pass *pass, float *own, enum sgp_activation behind)
+{
+    return (struct slopes){
+        .biases = own, .weights = own + pass->layer->units, .activation = behind};
+}
+
+static float *row_scratch(const struct sgp_pass *pass)
+{
+    return pass->scratch + 2 * weights_floats(pass->layer) + pass->layer->units;
+}
+
+/* Measure the gradient of each row by itself. */
+static void conv_measure_rows(const struct sgp_pass *pass, const float *weights)
 {
     const struct sgp_layer *layer = pass->layer;
     const size_t pixels = (size_t)sgp_shape_pixels(layer->output);
     const size_t count = (size_t)taps(layer) * layer->units;
-    float *biases = pass->scratch + 2 * weights_floats(layer) + layer->units;
-    const struct slopes own = {.weights = biases + layer->units, .biases = biases};
-    memset(to->weights, 0, count * sizeof *to->weights);
-    memset(to->biases, 0, layer->units * sizeof *to->biases);
     for (size_t r = 0; r < pass->rows; r++) {
-        conv_backward_pixels(pass, weights, &own, r * pixels, (r + 1) * pixels);
-        sgp_by_row_take(pass, r, own.weights, to->weights, count);
-        sgp_by_row_take(pass, r, own.biases, to->biases, layer->units);
+        float *kept = pass->own + r * conv_own(layer);
+        float *own = keeps_gradients(layer) ? kept : row_scratch(pass);
+        const struct slopes to = own_slopes(pass, own, layer->activation);
+        conv_backward_pixels(pass, weights, &to, r * pixels, (r + 1) * pixels);
+        pass->squares[r] += sgp_kernels_best()->squares(to.weights, count);
+        pass->squares[r] += sgp_kernels_best()->squares(to.biases, layer->units);
+        if (!keeps_gradients(layer))
+            memcpy(kept, pass->delta + r * layer->outputs, layer->outputs * sizeof *kept);
     }
+}
+
+static struct slopes all_slopes(const struct sgp_pass *pass)
+{
+    const struct sgp_layer *layer = pass->layer;
+    return (struct slopes){.weights = is_ordered(layer) ? pass->scratch + weights_floats(layer)
+                                                        : pass->gradient + layer->weights,
+        .biases = pass->gradient + layer->biases,
+        .activation = layer->activation};
 }
 
 static void conv_backward(const struct sgp_pass *pass)
 {
     const struct sgp_layer *layer = pass->layer;
     const float *weights = weights_of(pass);
-    const bool ordered = is_ordered(layer);
-    const struct slopes to = {.weights = ordered ? pass->scratch + weights_floats(layer)
-                                                 : pass->gradient + layer->weights,
-        .biases = pass->gradient + layer->biases};
     if (pass->below && !is_direct(layer))
         memset(pass->below, 0, pass->rows * layer->inputs * sizeof *pass->below);
-    if (sgp_by_row_asked(pass))
-        conv_backward_rows(pass, weights, &to);
-    else
-        conv_backward_pixels(
-            pass, weights, &to, 0, pass->rows * (size_t)sgp_shape_pixels(layer->output));
-    if (ordered)
+    if (pass->squares) {
+        conv_measure_rows(pass, weights);
+        return;
+    }
+    const struct slopes to = all_slopes(pass);
+    conv_backward_pixels(
+        pass, weights, &to, 0, pass->rows * (size_t)sgp_shape_pixels(layer->output));
+    if (is_ordered(layer))
+        restore_weights(layer, pass->gradient + layer->weights, to.weights);
+}
+
+/* The same gradient of a row as was measured, to the bit. */
+static struct slopes slopes_of_row(const struct sgp_pass *pass, size_t r)
+{
+    const struct sgp_layer *layer = pass->layer;
+    const size_t pixels = (size_t)sgp_shape_pixels(layer->output);
+    if (keeps_gradients(layer))
+        return own_slopes(pass, pass->own + r * conv_own(layer), SGP_ACTIVATION_NONE);
+    const struct slopes to = own_slopes(pass, row_scratch(pass), SGP_ACTIVATION_NONE);
+    struct sgp_pass again = *pass;
+    again.delta = pass->own;
+    again.below = NULL;
+    conv_backward_pixels(&again, NULL, &to, r * pixels, (r + 1) * pixels);
+    return to;
+}
+
+static void conv_weigh(const struct sgp_pass *pass)
+{
+    const struct sgp_kernels *kernels = sgp_kernels_best();
+    const struct sgp_layer *layer = pass->layer;
+    const size_t count = (size_t)taps(layer) * layer->units;
+    const struct slopes to = all_slopes(pass);
+    memset(to.weights, 0, count * sizeof *to.weights);
+    memset(to.biases, 0, layer->units * sizeof *to.biases);
+    for (size_t r = 0; r < pass->rows; r++) {
+        const struct slopes own = slopes_of_row(pass, r);
+        kernels->absorb(to.weights, own.weights, pass->factors[r], count);
+        kernels->absorb(to.biases, own.biases, pass->factors[r], layer->units);
+    }
+    if (is_ordered(layer))
         restore_weights(layer, pass->gradient + layer->weights, to.weights);
 }
 
@@ -368,4 +434,6 @@ const struct sgp_layer_methods sgp_layer_conv = {.word = "conv",
     .scratch = conv_scratch,
     .product = conv_product,
     .forward = conv_forward,
-    .backward = conv_backward};
+    .backward = conv_backward,
+    .weigh = conv_weigh,
+    .own = conv_own};

@@ -2,11 +2,12 @@
 /* Dense layers: y = activation(W a + b). The row a of an image is read plane after plane, so that
  * the weights equal those of PyTorch. */
 #include "activation.h"
-#include "by_row.h"
 #include "layer.h"
 #include "order.h"
+#include "sgp/kernels.h"
 
 #include <math.h>
+#include <string.h>
 
 static int dense_read(struct sgp_words *words, struct sgp_layer *layer)
 {
@@ -60,43 +61,42 @@ static bool dense_product(
            back; /* OpenBLAS computes the backward pass even if the layer is narrow */
 }
 
+/* The rows as the products read them. */
+static const float *planes_of(const struct sgp_pass *pass)
+{
+    if (!sgp_shape_is_ordered(pass->layer->input))
+        return pass->input;
+    sgp_order_planes(pass->kept, pass->input, pass->layer->input, pass->rows);
+    return pass->kept;
+}
+
 static void dense_forward(const struct sgp_pass *pass)
 {
     const struct sgp_layer *layer = pass->layer;
-    const float *input = pass->input;
-    if (sgp_shape_is_ordered(layer->input)) {
-        sgp_order_planes(pass->kept, pass->input, layer->input, pass->rows);
-        input = pass->kept;
-    }
     const struct sgp_product_shape shape = {pass->rows, layer->inputs, layer->outputs};
-    sgp_product_forward(
-        pass->product, &shape, pass->output, input, pass->x + layer->weights, pass->scale);
+    sgp_product_forward(pass->product, &shape, pass->output, planes_of(pass),
+        pass->x + layer->weights, pass->scale);
     sgp_activation_forward(layer->activation, pass->output, pass->x + layer->biases, pass->scale,
         pass->rows, layer->outputs);
 }
 
-/* The gradient of a row is the outer product of delta with (input, 1), so its square is a product
- * of squares (Goodfellow 2015, "Efficient per-example gradient computations"). */
-static void add_squares(const struct sgp_pass *pass, const float *input)
+/* A row's delta, from which weigh computes its gradient. */
+static uint64_t dense_own(const struct sgp_layer *layer)
 {
-    const size_t inputs = pass->layer->inputs, outputs = pass->layer->outputs;
-    for (size_t r = 0; r < pass->rows; r++)
-        pass->squares[r] += sgp_by_row_square(pass->delta + r * outputs, outputs) *
-                            (sgp_by_row_square(input + r * inputs, inputs) + 1);
+    return layer->outputs;
 }
 
-/* The delta of each row times its factor, for the gradients alone. Rounding here changes a value of
- * the gradient by its last bit. Further down it would be multiplied by weights. */
-static const float *weigh_rows(const struct sgp_pass *pass)
+/* The gradient of a row is the outer product of delta with (input, 1), so its square is a product
+ * of squares (Goodfellow 2015, "Efficient per-example gradient computations"). Squares are in
+ * float64, because a square that vanished in float32 would make a row too long. */
+static void add_squares(const struct sgp_pass *pass, const float *input)
 {
-    const size_t outputs = pass->layer->outputs;
-    float *weighed = pass->below ? pass->below : pass->delta;
+    const struct sgp_kernels *kernels = sgp_kernels_best();
+    const size_t inputs = pass->layer->inputs, outputs = pass->layer->outputs;
     for (size_t r = 0; r < pass->rows; r++)
-        for (size_t c = 0; c < outputs; c++)
-            weighed[r * outputs + c] = pass->delta[r * outputs + c] * pass->factors[r];
-    sgp_activation_backward(SGP_ACTIVATION_NONE, weighed, pass->gradient + pass->layer->biases,
-        NULL, pass->rows, outputs);
-    return weighed;
+        pass->squares[r] += kernels->squares(pass->delta + r * outputs, outputs) *
+                            (kernels->squares(input + r * inputs, inputs) + 1);
+    memcpy(pass->own, pass->delta, pass->rows * outputs * sizeof *pass->own);
 }
 
 static void dense_backward(const struct sgp_pass *pass)
@@ -106,15 +106,12 @@ static void dense_backward(const struct sgp_pass *pass)
     sgp_activation_backward(layer->activation, pass->delta, pass->gradient + layer->biases,
         pass->output, pass->rows, layer->outputs);
     const struct sgp_product_shape shape = {pass->rows, layer->inputs, layer->outputs};
-    if (ordered && sgp_by_row_asked(pass)) /* an earlier backward pass has used the memory */
-        sgp_order_planes(pass->kept, pass->input, layer->input, pass->rows);
     const float *input = ordered ? pass->kept : pass->input;
-    const float *delta = pass->factors ? weigh_rows(pass) : pass->delta;
     if (pass->squares)
         add_squares(pass, input);
     else
         sgp_product_gradient(
-            pass->product, &shape, pass->gradient + layer->weights, delta, input, false);
+            pass->product, &shape, pass->gradient + layer->weights, pass->delta, input, false);
     if (!pass->below)
         return;
     float *planes = ordered ? pass->kept : pass->below; /* the rows are no longer needed */
@@ -122,6 +119,20 @@ static void dense_backward(const struct sgp_pass *pass)
         pass->product, &shape, planes, pass->delta, pass->x + layer->weights, pass->scale);
     if (ordered)
         sgp_order_pixels(pass->below, planes, layer->input, pass->rows);
+}
+
+static void dense_weigh(const struct sgp_pass *pass)
+{
+    const struct sgp_layer *layer = pass->layer;
+    const size_t outputs = layer->outputs;
+    for (size_t r = 0; r < pass->rows; r++)
+        for (size_t c = 0; c < outputs; c++)
+            pass->own[r * outputs + c] *= pass->factors[r];
+    sgp_activation_backward(
+        SGP_ACTIVATION_NONE, pass->own, pass->gradient + layer->biases, NULL, pass->rows, outputs);
+    const struct sgp_product_shape shape = {pass->rows, layer->inputs, outputs};
+    sgp_product_gradient(
+        pass->product, &shape, pass->gradient + layer->weights, pass->own, planes_of(pass), false);
 }
 
 const struct sgp_layer_methods sgp_layer_dense = {.word = "dense",
@@ -132,4 +143,6 @@ const struct sgp_layer_methods sgp_layer_dense = {.word = "dense",
     .kept = dense_kept,
     .product = dense_product,
     .forward = dense_forward,
-    .backward = dense_backward};
+    .backward = dense_backward,
+    .weigh = dense_weigh,
+    .own = dense_own};

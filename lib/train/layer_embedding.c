@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Embeddings: each feature is a whole number, and selects that row of a table of vectors. An
  * embedding must be the first layer, because a whole number has no gradient. */
-#include "by_row.h"
+#include "layer.h"
+#include "sgp/kernels.h"
 
 #include <string.h>
 
@@ -105,14 +106,22 @@ static struct selected selected_of(const struct sgp_pass *pass)
         .first = pass->scratch, .next = next, .own = next + pass->layer->inputs};
 }
 
-/* Take what a row alone adds to each vector that it selects. `first` has no features, and has none
- * afterwards. */
-static void take_row(const struct sgp_pass *pass, const struct selected *selected, size_t r)
+/* A row's delta, from which weigh computes its gradient. */
+static uint64_t embedding_own(const struct sgp_layer *layer)
+{
+    return layer->outputs;
+}
+
+/* Take what a row alone adds to each vector that it selects: measure it, or add it times the row's
+ * factor. `first` has no features, and has none afterwards. */
+static void take_row(
+    const struct sgp_pass *pass, const struct selected *selected, const float *deltas, size_t r)
 {
     const struct sgp_layer *layer = pass->layer;
     const size_t units = layer->units;
     const float *row = pass->input + r * layer->inputs;
-    const float *delta = pass->delta + r * layer->outputs;
+    const float *delta = deltas + r * layer->outputs;
+    float *vectors = pass->gradient + layer->weights;
     float *first = selected->first, *next = selected->next, *own = selected->own;
     for (size_t i = layer->inputs; i-- > 0;) {
         const size_t number = number_of(layer, row[i]);
@@ -125,18 +134,20 @@ static void take_row(const struct sgp_pass *pass, const struct selected *selecte
         for (size_t j = (size_t)first[number]; j > 0; j = (size_t)next[j - 1])
             for (size_t u = 0; u < units; u++)
                 own[u] += delta[(j - 1) * units + u];
-        if (first[number] > 0)
-            sgp_by_row_take(pass, r, own, pass->gradient + layer->weights + number * units, units);
+        if (first[number] > 0 && pass->factors)
+            sgp_kernels_best()->absorb(vectors + number * units, own, pass->factors[r], units);
+        else if (first[number] > 0)
+            pass->squares[r] += sgp_kernels_best()->squares(own, units);
         first[number] = 0;
     }
 }
 
-static void take_rows(const struct sgp_pass *pass)
+static void take_rows(const struct sgp_pass *pass, const float *deltas)
 {
     const struct selected selected = selected_of(pass);
     memset(selected.first, 0, pass->layer->vocabulary * sizeof *selected.first);
     for (size_t r = 0; r < pass->rows; r++)
-        take_row(pass, &selected, r);
+        take_row(pass, &selected, deltas, r);
 }
 
 static void embedding_backward(const struct sgp_pass *pass)
@@ -144,16 +155,25 @@ static void embedding_backward(const struct sgp_pass *pass)
     const struct sgp_layer *layer = pass->layer;
     float *gradient = pass->gradient + layer->weights;
     const float *delta = pass->delta;
-    memset(gradient, 0, (size_t)layer->vocabulary * layer->units * sizeof *gradient);
-    if (sgp_by_row_asked(pass)) {
-        take_rows(pass);
+    if (pass->squares) {
+        take_rows(pass, delta);
+        memcpy(pass->own, delta, pass->rows * layer->outputs * sizeof *pass->own);
         return;
     }
+    memset(gradient, 0, (size_t)layer->vocabulary * layer->units * sizeof *gradient);
     for (size_t i = 0; i < pass->rows * layer->inputs; i++, delta += layer->units) {
         float *vector = gradient + vector_of(layer, pass->input[i]);
         for (size_t u = 0; u < layer->units; u++)
             vector[u] += delta[u];
     }
+}
+
+static void embedding_weigh(const struct sgp_pass *pass)
+{
+    const struct sgp_layer *layer = pass->layer;
+    float *gradient = pass->gradient + layer->weights;
+    memset(gradient, 0, (size_t)layer->vocabulary * layer->units * sizeof *gradient);
+    take_rows(pass, pass->own);
 }
 
 const struct sgp_layer_methods sgp_layer_embedding = {.word = "embedding",
@@ -164,4 +184,6 @@ const struct sgp_layer_methods sgp_layer_embedding = {.word = "embedding",
     .tensors = embedding_tensors,
     .scratch = embedding_scratch,
     .forward = embedding_forward,
-    .backward = embedding_backward};
+    .backward = embedding_backward,
+    .weigh = embedding_weigh,
+    .own = embedding_own};

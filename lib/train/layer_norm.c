@@ -11,7 +11,6 @@
  * w is below 2 * momentum, a full step would overshoot. So a step is at most half of the way. The
  * statistics of a step are those of the lines of all its passes together. */
 #include "activation.h"
-#include "by_row.h"
 #include "layer.h"
 #include "sgp/kernels.h"
 
@@ -365,22 +364,59 @@ static void lead_back(const struct sgp_pass *pass, const struct slabs *slabs, si
                 factors[c] * pass->delta[at + c] - b[c] - e[c] * (pass->input[at + c] - means[c]);
 }
 
+/* The gradients of a row: of the shifts, then of the scales. */
+static uint64_t norm_own(const struct sgp_layer *layer)
+{
+    return 2 * (uint64_t)layer->input.channels;
+}
+
+/* Take the sums of sum_deltas: the gradients that come from this slab. */
+static void take_slab(const struct sgp_pass *pass, const struct slabs *slabs, size_t slab)
+{
+    const struct sgp_layer *layer = pass->layer;
+    const float *shifts = scratch_line(pass, 2), *scales = scratch_line(pass, 3);
+    const size_t columns = slabs->columns;
+    if (pass->squares) {
+        float *own = pass->own + slab * 2 * columns;
+        pass->squares[slab] += sgp_kernels_best()->squares(shifts, columns);
+        pass->squares[slab] += sgp_kernels_best()->squares(scales, columns);
+        memcpy(own, shifts, columns * sizeof *own);
+        memcpy(own + columns, scales, columns * sizeof *own);
+    } else {
+        add(pass->gradient + layer->biases, shifts, columns);
+        add(pass->gradient + layer->weights, scales, columns);
+    }
+}
+
 static void norm_backward(const struct sgp_pass *pass)
 {
     const struct sgp_layer *layer = pass->layer;
     struct slabs slabs = slabs_of(layer, pass->rows);
     float *means = scratch_line(pass, 0), *inverses = scratch_line(pass, 1);
-    clear(pass->gradient + layer->weights, (layer->batch ? 4 : 2) * slabs.columns);
+    if (!pass->squares)
+        clear(pass->gradient + layer->weights, (layer->batch ? 4 : 2) * slabs.columns);
     for (size_t s = 0; s < slabs.count; s++) {
         spread(means, means_of(pass, &slabs, s), &slabs);
         spread(inverses, inverses_of(pass, &slabs, s), &slabs);
         sum_deltas(pass, &slabs, s, means, inverses);
-        sgp_by_row_take(
-            pass, s, scratch_line(pass, 2), pass->gradient + layer->biases, slabs.columns);
-        sgp_by_row_take(
-            pass, s, scratch_line(pass, 3), pass->gradient + layer->weights, slabs.columns);
+        take_slab(pass, &slabs, s);
         if (pass->below)
             lead_back(pass, &slabs, s, means, inverses);
+    }
+}
+
+static void norm_weigh(const struct sgp_pass *pass)
+{
+    const struct sgp_kernels *kernels = sgp_kernels_best();
+    const size_t columns = pass->layer->input.channels;
+    float *shifts = pass->gradient + pass->layer->biases;
+    float *scales = pass->gradient + pass->layer->weights;
+    const float *own = pass->own;
+    clear(shifts, columns);
+    clear(scales, columns);
+    for (size_t r = 0; r < pass->rows; r++, own += 2 * columns) {
+        kernels->absorb(shifts, own, pass->factors[r], columns);
+        kernels->absorb(scales, own + columns, pass->factors[r], columns);
     }
 }
 
@@ -394,5 +430,7 @@ const struct sgp_layer_methods sgp_layer_norm = {.word = "norm",
     .scratch = norm_scratch,
     .forward = norm_forward,
     .backward = norm_backward,
+    .weigh = norm_weigh,
+    .own = norm_own,
     .settle = norm_settle,
     .meets = norm_meets};

@@ -183,8 +183,9 @@ static void advance(struct sgp_learner *learner, double weight, double rate, boo
         sgp_network_settle(&learner->network, frozen ? NULL : x);
 }
 
-/* gradient[0..parameters) = the sum of the clipped gradients of the first `drawn` of these rows.
- * Their number is the capacity of a pass. Add the losses of all to *loss. */
+/* gradient[0..parameters) = the sum of the clipped gradients of the first `drawn` of these rows,
+ * each times its share in the step. Their number is the capacity of a pass. Add the losses of all
+ * to *loss. */
 static void differentiate_clipped(struct sgp_learner *learner, double weight, const uint32_t *rows,
     uint32_t drawn, size_t before, float *gradient, double *loss)
 {
@@ -199,14 +200,12 @@ static void differentiate_clipped(struct sgp_learner *learner, double weight, co
     sgp_network_forward_training(network, x, weight, before, count, chance);
     *loss += sgp_network_loss(network, learner->labels, learner->values, count).loss;
     sgp_clipped_measure(clipped, network, gradient, x, weight, drawn);
-    (void)sgp_network_loss(network, learner->labels, learner->values, count);
-    sgp_network_backward_rows(network, gradient, x, weight, count, clipped->factors);
+    sgp_network_weigh_rows(network, gradient, count, clipped->factors);
 }
 
 /* The gradient of a private step (Abadi et al. 2016, algorithm 1). Rows are drawn by lot, and their
- * gradients are clipped. Noise is added to the sum, which is divided by the expected number of
- * rows. A step without rows has the noise alone. Returns the mean loss of the rows that were
- * computed. */
+ * gradients are clipped. Their sum, divided by the expected number of rows, gets noise. A step
+ * without rows has the noise alone. Returns the mean loss of the rows that were computed. */
 static double differentiate_privately(struct sgp_learner *learner, double weight)
 {
     const struct sgp_kernels *kernels = learner->vector.kernels;
@@ -224,8 +223,6 @@ static double differentiate_privately(struct sgp_learner *learner, double weight
         first += clipped->capacity;
     } while (first < drawn);
     sgp_noise_add(clipped->noise, learner->gradient, clipped->deviation, parameters);
-    kernels->scale(
-        learner->gradient, learner->gradient, 1 / (float)learner->settings.batch, parameters);
     return loss / first;
 }
 
@@ -573,6 +570,11 @@ static int check_schedule(const struct sgp_learner_settings *settings, struct sg
                      settings->batch, most, SGP_BATCH_MAX);
 }
 
+static bool is_private(const struct sgp_learner_settings *settings)
+{
+    return settings->train && settings->privacy.clip > 0;
+}
+
 /* What would let rows reach x otherwise than by clipped gradients. */
 static int check_privacy(const struct sgp_learner_settings *settings, struct sgp_error *error)
 {
@@ -621,7 +623,7 @@ static int check_settings(const struct sgp_learner_settings *settings, struct sg
         status = check_dataset(&settings->model, settings->train, "training", error);
     if (status == 0 && settings->evaluation)
         status = check_dataset(&settings->model, settings->evaluation, "evaluation", error);
-    if (status == 0 && settings->train && settings->privacy.clip > 0)
+    if (status == 0 && is_private(settings))
         status = check_privacy(settings, error);
     sgp_assert(settings->train || !settings->evaluation);
     if (status == 0 && settings->evaluation &&
@@ -640,7 +642,7 @@ static uint32_t rows_at_once(const struct sgp_learner_settings *settings)
                         ? sgp_schedule_batch(&settings->schedule, settings->batch, SGP_EPOCHS_MAX)
                         : 1;
     uint32_t batch = most < rows ? most : (uint32_t)rows;
-    if (settings->train && settings->privacy.clip > 0)
+    if (is_private(settings))
         batch = sgp_clipped_capacity(batch, rows);
     uint32_t widest = settings->model.inputs;
     for (uint32_t l = 0; l < settings->model.layer_count; l++)
@@ -666,13 +668,14 @@ int sgp_learner_check(
     const struct sgp_dataset *train = settings->train;
     uint32_t rows = rows_at_once(settings);
     uint64_t floats;
-    status = sgp_network_floats(&settings->model, settings->precision, rows, &floats);
+    status = sgp_network_floats(
+        &settings->model, settings->precision, rows, is_private(settings), &floats);
     if (status < 0)
         return fail_memory(status, error);
     *ret_workspace = floats * sizeof(float) + rows * sizeof(uint32_t);
     if (!train)
         return 0;
-    uint64_t drawn = settings->privacy.clip > 0 ? rows : 0; /* beside the order of the rows */
+    uint64_t drawn = is_private(settings) ? rows : 0; /* beside the order of the rows */
     uint64_t answers = (uint64_t)rows * (train->classes > 0 ? 1 : train->targets);
     *ret_workspace = (floats + answers) * sizeof(float) +
                      (train->rows + rows + drawn) * sizeof(uint32_t) +
@@ -698,8 +701,8 @@ static int allocate(struct sgp_learner *learner)
         status = sgp_local_part_init(
             &learner->local, &settings->model, &settings->optimizer, learner->deviation != NULL);
     if (status == 0)
-        status = sgp_network_init(
-            &learner->network, &settings->model, settings->precision, rows, settings->threads);
+        status = sgp_network_init(&learner->network, &settings->model, settings->precision, rows,
+            is_private(settings), settings->threads);
     learner->network.local = learner->local.values;
     learner->network.frozen = settings->frozen;
     if (status == 0)

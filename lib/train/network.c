@@ -32,6 +32,13 @@ static uint64_t kept_floats(const struct sgp_layer *layer, uint32_t rows)
     return methods->kept ? whole_lines(methods->kept(layer, rows)) : 0;
 }
 
+/* What a layer keeps of each row's own gradient. */
+static uint64_t own_floats(const struct sgp_layer *layer, uint32_t rows)
+{
+    const struct sgp_layer_methods *methods = sgp_layer_methods(layer->kind);
+    return methods->own ? whole_lines(methods->own(layer) * rows) : 0;
+}
+
 static uint64_t scratch_floats(const struct sgp_model *model, uint32_t rows)
 {
     uint64_t most = 0;
@@ -80,15 +87,16 @@ static struct sgp_product_room room_of(const struct sgp_model *model, uint32_t r
 }
 
 int sgp_network_floats(const struct sgp_model *model, enum sgp_precision precision,
-    uint32_t rows_max, uint64_t *ret_floats)
+    uint32_t rows_max, bool by_row, uint64_t *ret_floats)
 {
     struct sgp_product_room room = room_of(model, rows_max);
     uint64_t total = floats(rows_max, model->inputs) + ordered_floats(model, rows_max) +
                      2 * widest_floats(model, rows_max) + scratch_floats(model, rows_max) +
                      sgp_product_floats(precision, &room);
     for (uint32_t l = 0; l < model->layer_count; l++)
-        total +=
-            floats(rows_max, model->layers[l].outputs) + kept_floats(&model->layers[l], rows_max);
+        total += floats(rows_max, model->layers[l].outputs) +
+                 kept_floats(&model->layers[l], rows_max) +
+                 (by_row ? own_floats(&model->layers[l], rows_max) : 0);
     if (rows_max == 0 || total > SGP_WORKSPACE_FLOATS_MAX)
         return SGP_E_LIMIT;
     *ret_floats = total;
@@ -112,11 +120,11 @@ static uint32_t lowest_of(const struct sgp_model *model)
 }
 
 int sgp_network_init(struct sgp_network *network, const struct sgp_model *model,
-    enum sgp_precision precision, uint32_t rows_max, uint32_t threads)
+    enum sgp_precision precision, uint32_t rows_max, bool by_row, uint32_t threads)
 {
     *network = (struct sgp_network){0};
     uint64_t total;
-    int status = sgp_network_floats(model, precision, rows_max, &total);
+    int status = sgp_network_floats(model, precision, rows_max, by_row, &total);
     if (status == 0)
         status = sgp_vector_create(total, &network->memory);
     if (status < 0)
@@ -132,6 +140,8 @@ int sgp_network_init(struct sgp_network *network, const struct sgp_model *model,
     network->delta[1] = take(&next, widest_floats(model, rows_max));
     for (uint32_t l = 0; l < model->layer_count; l++)
         network->kept[l] = take(&next, kept_floats(&model->layers[l], rows_max));
+    for (uint32_t l = 0; by_row && l < model->layer_count; l++)
+        network->own[l] = take(&next, own_floats(&model->layers[l], rows_max));
     network->ordered = take(&next, ordered_floats(model, rows_max));
     network->scratch = take(&next, scratch_floats(model, rows_max));
     struct sgp_product_room room = room_of(model, rows_max);
@@ -171,6 +181,7 @@ static struct sgp_pass pass_of(
         .output = network->activations[l + 1],
         .around = layer->span > 0 ? entered(network, l - layer->span) : NULL,
         .kept = network->kept[l],
+        .own = network->own[l],
         .scratch = network->scratch,
         .training = network->training,
         .frozen = network->frozen && !layer->local,
@@ -229,7 +240,7 @@ static void add_arounds(const struct sgp_network *network, uint32_t l, float *de
 }
 
 static void backward(struct sgp_network *network, float *gradient, const float *x, double weight,
-    size_t rows, double *squares, const float *factors)
+    size_t rows, double *squares)
 {
     const struct sgp_model *model = network->model;
     float *delta = network->delta[0];
@@ -240,7 +251,6 @@ static void backward(struct sgp_network *network, float *gradient, const float *
         pass.below = l > network->lowest ? below : NULL;
         pass.gradient = pass.layer->local ? network->local_gradient : gradient;
         pass.squares = squares;
-        pass.factors = factors;
         sgp_layer_methods(model->layers[l].kind)->backward(&pass);
         if (pass.below)
             add_arounds(network, l, below, rows);
@@ -253,7 +263,7 @@ static void backward(struct sgp_network *network, float *gradient, const float *
 void sgp_network_backward(
     struct sgp_network *network, float *gradient, const float *x, double weight, size_t rows)
 {
-    backward(network, gradient, x, weight, rows, NULL, NULL);
+    backward(network, gradient, x, weight, rows, NULL);
 }
 
 /* --- the gradients of single rows --- */
@@ -285,9 +295,8 @@ static void forget_row(struct sgp_network *network, size_t row)
         const struct sgp_layer *layer = &model->layers[l];
         const struct sgp_layer_methods *methods = sgp_layer_methods(layer->kind);
         clear_row(network->activations[l + 1], row, layer->outputs);
-        clear_row(network->kept[l], row, methods->kept ? methods->kept(layer, 1) : 0);
+        clear_row(network->own[l], row, methods->own ? methods->own(layer) : 0);
     }
-    clear_row(network->delta[0], row, model->outputs);
 }
 
 /* The loss was the mean of the rows. Make the gradients those of each row's own loss. */
@@ -302,17 +311,24 @@ void sgp_network_measure_rows(struct sgp_network *network, float *gradient, cons
 {
     memset(squares, 0, rows * sizeof *squares);
     part_rows(network, rows);
-    backward(network, gradient, x, weight, rows, squares, NULL);
+    backward(network, gradient, x, weight, rows, squares);
 }
 
-void sgp_network_backward_rows(struct sgp_network *network, float *gradient, const float *x,
-    double weight, size_t rows, const float *factors)
+void sgp_network_weigh_rows(
+    struct sgp_network *network, float *gradient, size_t rows, const float *factors)
 {
-    part_rows(network, rows);
+    const struct sgp_model *model = network->model;
     for (size_t r = 0; r < rows; r++)
         if (!(factors[r] > 0))
             forget_row(network, r);
-    backward(network, gradient, x, weight, rows, NULL, factors);
+    for (uint32_t l = network->lowest; l < model->layer_count; l++) {
+        const struct sgp_layer_methods *methods = sgp_layer_methods(model->layers[l].kind);
+        struct sgp_pass pass = pass_of(network, l, NULL, 1, rows);
+        pass.gradient = pass.layer->local ? network->local_gradient : gradient;
+        pass.factors = factors;
+        if (methods->weigh)
+            methods->weigh(&pass);
+    }
 }
 
 void sgp_network_settle(struct sgp_network *network, float *x)

@@ -19,7 +19,8 @@ struct sgp_network {
     float *memory;
     float *activations[SGP_LAYERS_MAX + 1]; /* [0] the features, [l + 1] the output of layer l */
     float *ordered;              /* the features as pixels; NULL: the features are used directly */
-    float *kept[SGP_LAYERS_MAX]; /* each layer's own memory */
+    float *kept[SGP_LAYERS_MAX]; /* each layer's own memory, */
+    float *own[SGP_LAYERS_MAX];  /* and what it keeps of each row's gradient; NULL without by_row */
     float *scratch;
     float *delta[2]; /* gradients with respect to outputs, of this layer and the one below */
     uint32_t lowest; /* lowest layer with parameters: below it no gradient is needed */
@@ -36,15 +37,16 @@ struct sgp_network {
     uint64_t chance;
 };
 
-/* The floats of memory that batches of up to rows_max rows need. SGP_E_LIMIT. */
+/* The floats of memory that batches of up to rows_max rows need. With `by_row` also for
+ * measure_rows and weigh_rows. SGP_E_LIMIT. */
 int sgp_network_floats(const struct sgp_model *model, enum sgp_precision precision,
-    uint32_t rows_max, uint64_t *ret_floats);
+    uint32_t rows_max, bool by_row, uint64_t *ret_floats);
 
-/* Allocate memory for batches of up to rows_max rows, and prepare products of this precision on so
+/* Allocate the memory of sgp_network_floats, and prepare products of this precision on so
  * many threads (sgp_product_init). Returns 0, SGP_E_LIMIT, SGP_E_CONFIG or -ENOMEM. On failure
  * *network is all zero. */
 int sgp_network_init(struct sgp_network *network, const struct sgp_model *model,
-    enum sgp_precision precision, uint32_t rows_max, uint32_t threads);
+    enum sgp_precision precision, uint32_t rows_max, bool by_row, uint32_t threads);
 void sgp_network_finish(struct sgp_network *network);
 
 /* Compute the outputs at x / weight from the features in activations[0] (rows x inputs). The
@@ -74,16 +76,16 @@ uint32_t sgp_network_meets(const struct sgp_model *model);
 
 /* squares[0..rows) = the square of the length of each row's own gradient, of its loss alone. It is
  * not finite if the row's values overflow. For a model in which rows do not meet. The call must
- * follow forward and loss, and uses up what loss has prepared; `gradient` is scratch. */
+ * follow forward and loss, and uses up what loss has prepared. `gradient` is scratch. */
 void sgp_network_measure_rows(struct sgp_network *network, float *gradient, const float *x,
     double weight, size_t rows, double *squares);
 
-/* gradient = the sum over rows of factors[row] in 0..1 times the row's own gradient. Up to the
- * products with the factors, the pass computes what measure_rows does, bit for bit. So no row is
- * longer here. A row of factor 0 counts nothing, even if its values are not finite. The call must
- * follow forward and loss. */
-void sgp_network_backward_rows(struct sgp_network *network, float *gradient, const float *x,
-    double weight, size_t rows, const float *factors);
+/* gradient = the sum over rows of factors[row] in 0..1 times the row's own gradient, which is what
+ * measure_rows has measured, bit for bit. So no row is longer here. A row of factor 0 counts
+ * nothing, even if its values are not finite. The call must follow measure_rows, and uses up what
+ * that has left. */
+void sgp_network_weigh_rows(
+    struct sgp_network *network, float *gradient, size_t rows, const float *factors);
 
 /* After a step, write the running statistics to x and to local layers, or only to these if x is
  * NULL. They follow those of all rows that the step's passes had, and replace what the optimiser

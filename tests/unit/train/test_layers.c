@@ -44,7 +44,9 @@ static void trial_init(
     *t = (struct trial){
         .model = describe(layers, SGP_LOSS_CROSS_ENTROPY, input), .weight = weight, .rows = rows};
     cr_assert(eq(int,
-        sgp_network_init(&t->network, &t->model, SGP_PRECISION_FLOAT32, (uint32_t)rows + 1, 1), 0));
+        sgp_network_init(&t->network, &t->model, SGP_PRECISION_FLOAT32, (uint32_t)rows + 1,
+            !sgp_network_meets(&t->model), 1),
+        0));
     t->features = calloc(rows * t->model.inputs, sizeof *t->features);
     t->x = calloc(t->model.parameters, sizeof *t->x);
     t->gradient = calloc(t->model.parameters, sizeof *t->gradient);
@@ -166,8 +168,7 @@ static void rows_against_reference(
             epsilon_eq(dbl, squares[r], square, 1e-5 * (square + 0.1)), "%s, row %zu", layers, r);
     }
     memset(t.gradient, 0xff, count * sizeof *t.gradient); /* NaN: every value is written */
-    sgp_network_loss(&t.network, t.labels, NULL, rows);
-    sgp_network_backward_rows(&t.network, t.gradient, t.x, weight, rows, factors);
+    sgp_network_weigh_rows(&t.network, t.gradient, rows, factors);
     for (uint64_t i = 0; i < count; i++)
         most = fmax(most, fabs(t.expected[i]));
     for (uint64_t i = 0; i < count; i++)
@@ -328,7 +329,7 @@ Test(layers, an_embedding_takes_the_nearest_vector)
     struct sgp_model model =
         describe("embedding 3 x 1, dense 1", SGP_LOSS_MSE, (struct sgp_shape){5, 1, 1});
     struct sgp_network network;
-    cr_assert(eq(int, sgp_network_init(&network, &model, SGP_PRECISION_FLOAT32, 1, 1), 0));
+    cr_assert(eq(int, sgp_network_init(&network, &model, SGP_PRECISION_FLOAT32, 1, false, 1), 0));
     const float features[5] = {-1e30f, 1, 2, 7e30f, NAN};
     memcpy(network.activations[0], features, sizeof features);
     float x[9] = {10, 20, 30};
@@ -343,7 +344,7 @@ Test(layers, a_pool_lets_no_value_that_is_no_number_go_by)
 {
     struct sgp_model model = describe("pool 2, dense 1", SGP_LOSS_MSE, (struct sgp_shape){1, 4, 2});
     struct sgp_network network;
-    cr_assert(eq(int, sgp_network_init(&network, &model, SGP_PRECISION_FLOAT32, 1, 1), 0));
+    cr_assert(eq(int, sgp_network_init(&network, &model, SGP_PRECISION_FLOAT32, 1, false, 1), 0));
     const float features[8] = {1, 2, NAN, 3, NAN, 5, 6, 7};
     memcpy(network.activations[0], features, sizeof features);
     float x[3] = {0};
