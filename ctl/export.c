@@ -31,10 +31,16 @@ struct job {
 
 /* ---- reading ---- */
 
-/* Receive the daemon's safetensors bytes into a new file. */
-static enum ctl_exit receive(struct ctl *ctl, const char *path)
+/* Receive the daemon's safetensors bytes into a new file. A file of that name may be the user's. */
+static enum ctl_exit receive(struct ctl *ctl, const char *path, bool *ret_made)
 {
-    FILE *file = fopen(path, "wb");
+    FILE *file = fopen(path, "wbx");
+    *ret_made = file != NULL;
+    if (!file && errno == EEXIST)
+        return ctl_fail(ctl, CTL_FAILED,
+            "%s: the model is received into a new file of this name, and there is one; remove it "
+            "if no export is under way",
+            path);
     if (!file)
         return ctl_fail(ctl, CTL_FAILED, "%s: %s", path, strerror(errno));
     const struct ctl_request request = {
@@ -147,16 +153,17 @@ static enum ctl_exit export_model(struct ctl *ctl, int argc, char **argv)
 {
     struct ctl_given given[OPTIONS] = {0};
     struct job job;
+    bool made = false;
     enum ctl_exit status = ctl_options_take(ctl, &argc, argv, given, OPTIONS, 1, 1);
     if (status == CTL_DONE)
         status = understand(ctl, given, argv[0], &job);
     if (status != CTL_DONE)
         return status;
     if (!job.source)
-        status = receive(ctl, job.part);
+        status = receive(ctl, job.part, &made);
     if (status == CTL_DONE)
         status = convert(ctl, &job);
-    if (!job.source)
+    if (made)
         (void)unlink(job.part); /* does not exist any more if it was renamed */
     if (status == CTL_DONE && ctl->json)
         status = ctl_print_json(json_pack("{s:o, s:I, s:I}", "file", ctl_json_text(job.path),

@@ -282,7 +282,8 @@ enum ctl_exit launch_plan_set(struct ctl *ctl, struct launch_plan *plan, const c
 enum ctl_exit launch_plan_graph(struct ctl *ctl, struct launch_plan *plan);
 /* Find the program and sgpd on this machine. */
 enum ctl_exit launch_plan_find(struct ctl *ctl, struct launch_plan *plan);
-/* Check that the paths of the sockets in plan->place are short enough. */
+/* Check that the paths in plan->place are short enough for sockets, and that a configuration can
+ * hold them. */
 enum ctl_exit launch_plan_fit(struct ctl *ctl, const struct launch_plan *plan);
 /* Choose a free port for each node of this machine. */
 enum ctl_exit launch_plan_hold(struct ctl *ctl, struct launch_plan *plan);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Topology, ports and configurations of a launch; see launch.h. */
 #include "launch.h"
+#include "line.h"
 
 #include "sgp/dot.h"
 #include "sgp/generate.h"
@@ -214,6 +215,20 @@ void launch_plan_path(
         path[0] = '\0';
 }
 
+/* Whether the configuration of a node can hold its paths, of which the key's is the longest. */
+static enum ctl_exit fit_lines(
+    struct ctl *ctl, const struct launch_plan *plan, const struct sgp_topology_node *node)
+{
+    char path[PATH_MAX];
+    launch_plan_path(plan->place.sockets, node, LONGEST_END, path);
+    enum ctl_exit status = ctl_line_check(ctl, "XDG_RUNTIME_DIR or TMPDIR", "socket", path);
+    launch_plan_path(plan->place.files, node, ".key", path);
+    const char *option = plan->place.keeps ? "--keep" : "TMPDIR";
+    if (status == CTL_DONE)
+        status = ctl_line_check(ctl, option, "state_directory", path);
+    return status == CTL_DONE ? ctl_line_check(ctl, option, "file", plan->place.topology) : status;
+}
+
 enum ctl_exit launch_plan_fit(struct ctl *ctl, const struct launch_plan *plan)
 {
     char path[PATH_MAX];
@@ -224,6 +239,9 @@ enum ctl_exit launch_plan_fit(struct ctl *ctl, const struct launch_plan *plan)
                 "%s/%s%s: the path of a socket has at most %u bytes; set a shorter XDG_RUNTIME_DIR "
                 "or TMPDIR, or name the node shorter",
                 plan->place.sockets, launch_plan_node(plan, i)->name, LONGEST_END, SOCKET_PATH_MAX);
+        enum ctl_exit status = fit_lines(ctl, plan, launch_plan_node(plan, i));
+        if (status != CTL_DONE)
+            return status;
     }
     return CTL_DONE;
 }

@@ -3,6 +3,8 @@
 import contextlib
 import json
 import os
+import resource
+import signal
 import socket
 import struct
 import subprocess
@@ -466,15 +468,35 @@ def test_the_model_of_a_program_is_no_graph():
         assert os.listdir(folder) == []
 
 
+def small_files():
+    """From here on no file takes more than 1000 bytes."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+
 def test_an_unwritable_place_is_told():
     _, err = ask({}, "export", "/does/not/exist/m.npz", status=1)
     assert err == "sgpctl: /does/not/exist/m.npz.part: No such file or directory\n", err
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "m.npz")
-        for size in (100, 1 << 20):  # more than stdio keeps back is refused while it still comes
-            os.symlink("/dev/full", path + ".part")
-            _, err = ask({"GET /v1/model": bytes(size)}, "export", path, status=1)
-            assert err == f"sgpctl: {path}.part: No space left on device\n", err
+        for size in (2000, 1 << 20):  # more than stdio keeps back is refused while it still comes
+            _, err = ask({"GET /v1/model": bytes(size)}, "export", path, status=1, preexec_fn=small_files)
+            assert err == f"sgpctl: {path}.part: File too large\n", err
+        assert os.listdir(folder) == []
+
+
+def test_a_file_of_the_user_is_not_written_over():
+    model = subprocess.run([MAKE_MODEL], stdout=subprocess.PIPE, check=True).stdout
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "m.npz")
+        with open(path + ".part", "w", encoding="utf-8") as file:
+            file.write("mine")
+        _, err = ask({"GET /v1/model": model}, "export", path, status=1)
+        assert err == (f"sgpctl: {path}.part: the model is received into a new file of this name, and there is one; "
+                       "remove it if no export is under way\n"), err
+        with open(path + ".part", encoding="utf-8") as file:
+            assert file.read() == "mine"
+        assert os.listdir(folder) == ["m.npz.part"]
 
 
 def test_a_name_that_is_not_utf8_is_told_all_the_same():
