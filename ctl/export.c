@@ -4,6 +4,7 @@
  * An exported file appears completely or not at all. What a daemon sends is received into a file
  * beside the final path, and renamed if it is of the right kind. */
 #include "ctl.h"
+#include "new_file.h"
 
 #include "sgp/model_file.h"
 #include "sgp/onnx.h"
@@ -23,6 +24,7 @@ struct job {
     const char *path;             /* of the new file */
     const char *source;           /* the model file that was given, or NULL */
     char part[PATH_MAX];          /* what the daemon sent */
+    bool received;                /* `part` may be there */
     struct sgp_model_file *model; /* NULL for ONNX: the predictor owns it */
     struct sgp_predictor *predictor;
     uint64_t parameters;
@@ -31,18 +33,19 @@ struct job {
 
 /* ---- reading ---- */
 
-/* Receive the daemon's safetensors bytes into a new file. A file of that name may be the user's. */
-static enum ctl_exit receive(struct ctl *ctl, const char *path, bool *ret_made)
+/* Receive the daemon's safetensors bytes into a new file. */
+static enum ctl_exit receive(struct ctl *ctl, struct job *job)
 {
-    FILE *file = fopen(path, "wbx");
-    *ret_made = file != NULL;
-    if (!file && errno == EEXIST)
-        return ctl_fail(ctl, CTL_FAILED,
-            "%s: the model is received into a new file of this name, and there is one; remove it "
-            "if no export is under way",
-            path);
-    if (!file)
-        return ctl_fail(ctl, CTL_FAILED, "%s: %s", path, strerror(errno));
+    const char *path = job->path;
+    const int descriptor = ctl_file_open(path, true, job->part);
+    job->received = descriptor >= 0;
+    FILE *file = job->received ? fdopen(descriptor, "wb") : NULL;
+    if (!file) {
+        const int code = job->received ? errno : -descriptor;
+        if (job->received)
+            (void)close(descriptor);
+        return ctl_fail(ctl, CTL_FAILED, "%s: %s", path, strerror(code));
+    }
     const struct ctl_request request = {
         .method = "GET", .path = "/v1/model", .into = file, .into_path = path, .patient = true};
     struct ctl_reply reply;
@@ -122,8 +125,6 @@ static enum ctl_exit understand(
     if (job->source && job->format == SAFETENSORS)
         return ctl_usage(
             ctl, "'%s' would be a copy of the model file; name an .npz or .onnx", path);
-    if ((size_t)snprintf(job->part, sizeof job->part, "%s.part", path) >= sizeof job->part)
-        return ctl_usage(ctl, "the file's name is too long");
     return CTL_DONE;
 }
 
@@ -153,17 +154,16 @@ static enum ctl_exit export_model(struct ctl *ctl, int argc, char **argv)
 {
     struct ctl_given given[OPTIONS] = {0};
     struct job job;
-    bool made = false;
     enum ctl_exit status = ctl_options_take(ctl, &argc, argv, given, OPTIONS, 1, 1);
     if (status == CTL_DONE)
         status = understand(ctl, given, argv[0], &job);
     if (status != CTL_DONE)
         return status;
     if (!job.source)
-        status = receive(ctl, job.part, &made);
+        status = receive(ctl, &job);
     if (status == CTL_DONE)
         status = convert(ctl, &job);
-    if (made)
+    if (job.received)
         (void)unlink(job.part); /* does not exist any more if it was renamed */
     if (status == CTL_DONE && ctl->json)
         status = ctl_print_json(json_pack("{s:o, s:I, s:I}", "file", ctl_json_text(job.path),

@@ -215,18 +215,23 @@ void launch_plan_path(
         path[0] = '\0';
 }
 
-/* Whether the configuration of a node can hold its paths, of which the key's is the longest. */
+/* Whether the configuration of a node can hold its paths. */
 static enum ctl_exit fit_lines(
     struct ctl *ctl, const struct launch_plan *plan, const struct sgp_topology_node *node)
 {
-    char path[PATH_MAX];
-    launch_plan_path(plan->place.sockets, node, LONGEST_END, path);
-    enum ctl_exit status = ctl_line_check(ctl, "XDG_RUNTIME_DIR or TMPDIR", "socket", path);
-    launch_plan_path(plan->place.files, node, ".key", path);
     const char *option = plan->place.keeps ? "--keep" : "TMPDIR";
-    if (status == CTL_DONE)
-        status = ctl_line_check(ctl, option, "state_directory", path);
-    return status == CTL_DONE ? ctl_line_check(ctl, option, "file", plan->place.topology) : status;
+    const struct {
+        const char *option, *key, *folder, *end;
+    } lines[] = {{"XDG_RUNTIME_DIR or TMPDIR", "socket", plan->place.sockets, LONGEST_END},
+        {option, "state_directory", plan->place.files, ""},
+        {option, "key", plan->place.files, ".key"}};
+    enum ctl_exit status = ctl_line_check(ctl, option, "file", plan->place.topology);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines && status == CTL_DONE; i++) {
+        char path[PATH_MAX];
+        launch_plan_path(lines[i].folder, node, lines[i].end, path);
+        status = ctl_line_check(ctl, lines[i].option, lines[i].key, path);
+    }
+    return status;
 }
 
 enum ctl_exit launch_plan_fit(struct ctl *ctl, const struct launch_plan *plan)

@@ -36,17 +36,28 @@ static int write_all(int descriptor, const char *text, size_t bytes)
     return fsync(descriptor) < 0 ? -errno : 0;
 }
 
-int ctl_file_prepare(
-    const char *path, const char *text, size_t bytes, bool replace, char ret_part[PATH_MAX])
+int ctl_file_open(const char *path, bool replace, char ret_part[PATH_MAX])
 {
     if ((size_t)snprintf(ret_part, PATH_MAX, "%s.XXXXXX", path) >= PATH_MAX)
         return -ENAMETOOLONG;
     const int descriptor = mkostemp(ret_part, O_CLOEXEC);
     if (descriptor < 0)
         return -errno;
-    int code = set_mode(descriptor, path, replace);
+    const int code = set_mode(descriptor, path, replace);
     if (code == 0)
-        code = write_all(descriptor, text, bytes);
+        return descriptor;
+    (void)close(descriptor);
+    (void)unlink(ret_part);
+    return code;
+}
+
+int ctl_file_prepare(
+    const char *path, const char *text, size_t bytes, bool replace, char ret_part[PATH_MAX])
+{
+    const int descriptor = ctl_file_open(path, replace, ret_part);
+    if (descriptor < 0)
+        return descriptor;
+    int code = write_all(descriptor, text, bytes);
     if (close(descriptor) < 0 && code == 0)
         code = -errno;
     if (code < 0)

@@ -8,9 +8,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Write the text to the disk under a name that no other file has, and set ret_part to it. A file
- * that replaces another has its mode, and its owner and group if this process may set them; a new
- * one has the mode of the umask. Returns 0; or -errno, and nothing is left. */
+/* Make a file beside `path` with a name that no other file has, and set ret_part to it. A file that
+ * replaces another has its mode, and its owner and group if this process may set them; a new one
+ * has the mode of the umask. Returns a descriptor to write to; or -errno, and nothing is left. */
+int ctl_file_open(const char *path, bool replace, char ret_part[PATH_MAX]);
+
+/* Make such a file with this text, on the disk. Returns 0; or -errno, and nothing is left. */
 int ctl_file_prepare(
     const char *path, const char *text, size_t bytes, bool replace, char ret_part[PATH_MAX]);
 

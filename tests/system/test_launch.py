@@ -541,9 +541,9 @@ os.execv(os.environ["SGPD"], sys.argv)
         """They are refused with the option that names them, and not with a line of a file that launch writes."""
         long = os.path.join(self.folder, "x" * 200)
         cut = os.path.join(self.folder, "a #b")
-        for path, said in ((cut, f"'{cut}/n0.key' cannot be written into a configuration, where a line ends at a blank before # or ; "
+        for path, said in ((cut, f"'{cut}/topology.dot' cannot be written into a configuration, where a line ends at a blank before # or ; "
                                  "and has no control character; use another"),
-                           (long, f"'{long[:80]}...' is too long for a configuration, which takes 179 bytes there; use a shorter one")):
+                           (long, f"'{long[:80]}...' is too long for a configuration, which takes 190 bytes there; use a shorter one")):
             with self.subTest(path=path):
                 output, error = self.launch("-n", "2", "--keep", path, "--", "echo", "started", status=2)
                 self.assertEqual((output, error), ("", f"sgpctl: --keep: {said}; see sgpctl launch --help\n"))
