@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the key stream and the block of bits that was drawn last. One thread at a time.
  *
- * Each loop below calls one function of libm, so that the compiler makes vectors of it. This file
- * is compiled with -ffast-math, which that needs: no value here is infinite or not a number. */
+ * Each loop of make_normals calls at most one function of libm, so that the compiler makes vectors
+ * of it. This file is compiled with -ffast-math, which that needs: no value here is infinite or not
+ * a number. */
 #include "sgp/noise.h"
 
 #include "sgp/status.h"

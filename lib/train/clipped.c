@@ -58,8 +58,8 @@ void sgp_clipped_measure(struct sgp_clipped *clipped, struct sgp_network *networ
     sgp_network_measure_rows(network, gradient, x, weight, clipped->capacity, clipped->squares);
     for (uint32_t i = 0; i < clipped->capacity; i++) {
         double length = sqrt(clipped->squares[i]);
-        double factor = length > clipped->clip ? clipped->clip / length : 1;
+        double factor = clipped->share * (length > clipped->clip ? clipped->clip / length : 1);
         bool counts = i < drawn && isfinite(length) && factor >= (double)FLT_MIN;
-        clipped->factors[i] = counts ? (float)(factor * clipped->share) : 0;
+        clipped->factors[i] = counts ? (float)factor : 0;
     }
 }

@@ -8,7 +8,7 @@
  * The model in use is z = x / w, which is never stored: a pass has `scale` = 1 / w. Gradients are
  * those with respect to z.
  *
- * Thread: the trainer's; a layer has no state but `kept`. */
+ * Thread: the trainer's; a layer has no state but `kept` and `own`. */
 #ifndef SGP_TRAIN_LAYER_H
 #define SGP_TRAIN_LAYER_H
 
@@ -62,8 +62,7 @@ struct sgp_layer_methods {
      * NULL: none. */
     uint32_t (*tensors)(const struct sgp_layer *layer,
         struct sgp_model_tensor ret_tensors[static SGP_LAYER_TENSORS_MAX]);
-    /* Floats of the layer's own memory for batches of up to `rows` rows. Where rows do not meet, it
-     * lies row after row. NULL: 0. */
+    /* Floats of the layer's own memory for batches of up to `rows` rows. NULL: 0. */
     uint64_t (*kept)(const struct sgp_layer *layer, uint64_t rows);
     uint64_t (*scratch)(const struct sgp_layer *layer, uint64_t rows);
     /* The largest product of a step of `rows` rows, which is always written. Returns whether
@@ -77,7 +76,7 @@ struct sgp_layer_methods {
      * more, however its terms have cancelled. May change `own` and `kept`. NULL: the layer has no
      * parameters. */
     void (*weigh)(const struct sgp_pass *pass);
-    /* Floats that weigh needs of each row. NULL: 0. */
+    /* Floats that weigh needs of each row; they lie row after row. NULL: 0. */
     uint64_t (*own)(const struct sgp_layer *layer);
     /* After the optimiser's step, write to x the statistics that forward left in `kept`. NULL: the
      * layer has none. */

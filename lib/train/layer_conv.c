@@ -337,7 +337,7 @@ static void conv_backward_pixels(const struct sgp_pass *pass, const float *weigh
         conv_backward_block(pass, weights, to, at, end - at < most ? end - at : most, at > first);
 }
 
-/* The gradients of row r: biases, then weights. */
+/* Where the gradients of a row lie in `own`: biases, then weights. */
 static struct slopes own_slopes(const struct sgp_pass *pass, float *own, enum sgp_activation behind)
 {
     return (struct slopes){

@@ -575,6 +575,12 @@ static bool is_private(const struct sgp_learner_settings *settings)
     return settings->train && settings->privacy.clip > 0;
 }
 
+/* Rows of a private pass; 0: steps are not private. */
+static uint32_t rows_drawn(const struct sgp_learner_settings *settings)
+{
+    return is_private(settings) ? sgp_clipped_capacity(settings->batch, settings->train->rows) : 0;
+}
+
 /* What would let rows reach x otherwise than by clipped gradients. */
 static int check_privacy(const struct sgp_learner_settings *settings, struct sgp_error *error)
 {
@@ -642,8 +648,7 @@ static uint32_t rows_at_once(const struct sgp_learner_settings *settings)
                         ? sgp_schedule_batch(&settings->schedule, settings->batch, SGP_EPOCHS_MAX)
                         : 1;
     uint32_t batch = most < rows ? most : (uint32_t)rows;
-    if (is_private(settings))
-        batch = sgp_clipped_capacity(batch, rows);
+    batch = is_private(settings) ? rows_drawn(settings) : batch;
     uint32_t widest = settings->model.inputs;
     for (uint32_t l = 0; l < settings->model.layer_count; l++)
         if (settings->model.layers[l].outputs > widest)
@@ -669,13 +674,13 @@ int sgp_learner_check(
     uint32_t rows = rows_at_once(settings);
     uint64_t floats;
     status = sgp_network_floats(
-        &settings->model, settings->precision, rows, is_private(settings), &floats);
+        &settings->model, settings->precision, rows, rows_drawn(settings), &floats);
     if (status < 0)
         return fail_memory(status, error);
     *ret_workspace = floats * sizeof(float) + rows * sizeof(uint32_t);
     if (!train)
         return 0;
-    uint64_t drawn = is_private(settings) ? rows : 0; /* beside the order of the rows */
+    uint64_t drawn = rows_drawn(settings); /* beside the order of the rows */
     uint64_t answers = (uint64_t)rows * (train->classes > 0 ? 1 : train->targets);
     *ret_workspace = (floats + answers) * sizeof(float) +
                      (train->rows + rows + drawn) * sizeof(uint32_t) +
@@ -702,7 +707,7 @@ static int allocate(struct sgp_learner *learner)
             &learner->local, &settings->model, &settings->optimizer, learner->deviation != NULL);
     if (status == 0)
         status = sgp_network_init(&learner->network, &settings->model, settings->precision, rows,
-            is_private(settings), settings->threads);
+            rows_drawn(settings), settings->threads);
     learner->network.local = learner->local.values;
     learner->network.frozen = settings->frozen;
     if (status == 0)

@@ -87,7 +87,7 @@ static struct sgp_product_room room_of(const struct sgp_model *model, uint32_t r
 }
 
 int sgp_network_floats(const struct sgp_model *model, enum sgp_precision precision,
-    uint32_t rows_max, bool by_row, uint64_t *ret_floats)
+    uint32_t rows_max, uint32_t rows_own, uint64_t *ret_floats)
 {
     struct sgp_product_room room = room_of(model, rows_max);
     uint64_t total = floats(rows_max, model->inputs) + ordered_floats(model, rows_max) +
@@ -95,8 +95,7 @@ int sgp_network_floats(const struct sgp_model *model, enum sgp_precision precisi
                      sgp_product_floats(precision, &room);
     for (uint32_t l = 0; l < model->layer_count; l++)
         total += floats(rows_max, model->layers[l].outputs) +
-                 kept_floats(&model->layers[l], rows_max) +
-                 (by_row ? own_floats(&model->layers[l], rows_max) : 0);
+                 kept_floats(&model->layers[l], rows_max) + own_floats(&model->layers[l], rows_own);
     if (rows_max == 0 || total > SGP_WORKSPACE_FLOATS_MAX)
         return SGP_E_LIMIT;
     *ret_floats = total;
@@ -120,11 +119,11 @@ static uint32_t lowest_of(const struct sgp_model *model)
 }
 
 int sgp_network_init(struct sgp_network *network, const struct sgp_model *model,
-    enum sgp_precision precision, uint32_t rows_max, bool by_row, uint32_t threads)
+    enum sgp_precision precision, uint32_t rows_max, uint32_t rows_own, uint32_t threads)
 {
     *network = (struct sgp_network){0};
     uint64_t total;
-    int status = sgp_network_floats(model, precision, rows_max, by_row, &total);
+    int status = sgp_network_floats(model, precision, rows_max, rows_own, &total);
     if (status == 0)
         status = sgp_vector_create(total, &network->memory);
     if (status < 0)
@@ -140,8 +139,8 @@ int sgp_network_init(struct sgp_network *network, const struct sgp_model *model,
     network->delta[1] = take(&next, widest_floats(model, rows_max));
     for (uint32_t l = 0; l < model->layer_count; l++)
         network->kept[l] = take(&next, kept_floats(&model->layers[l], rows_max));
-    for (uint32_t l = 0; by_row && l < model->layer_count; l++)
-        network->own[l] = take(&next, own_floats(&model->layers[l], rows_max));
+    for (uint32_t l = 0; l < model->layer_count; l++)
+        network->own[l] = take(&next, own_floats(&model->layers[l], rows_own));
     network->ordered = take(&next, ordered_floats(model, rows_max));
     network->scratch = take(&next, scratch_floats(model, rows_max));
     struct sgp_product_room room = room_of(model, rows_max);

@@ -20,7 +20,7 @@ struct sgp_network {
     float *activations[SGP_LAYERS_MAX + 1]; /* [0] the features, [l + 1] the output of layer l */
     float *ordered;              /* the features as pixels; NULL: the features are used directly */
     float *kept[SGP_LAYERS_MAX]; /* each layer's own memory, */
-    float *own[SGP_LAYERS_MAX];  /* and what it keeps of each row's gradient; NULL without by_row */
+    float *own[SGP_LAYERS_MAX];  /* and what it keeps of each row's gradient; or NULL */
     float *scratch;
     float *delta[2]; /* gradients with respect to outputs, of this layer and the one below */
     uint32_t lowest; /* lowest layer with parameters: below it no gradient is needed */
@@ -37,16 +37,16 @@ struct sgp_network {
     uint64_t chance;
 };
 
-/* The floats of memory that batches of up to rows_max rows need. With `by_row` also for
- * measure_rows and weigh_rows. SGP_E_LIMIT. */
+/* The floats of memory that batches of up to rows_max rows need, and measure_rows and weigh_rows of
+ * up to rows_own rows; 0: these are not called. SGP_E_LIMIT. */
 int sgp_network_floats(const struct sgp_model *model, enum sgp_precision precision,
-    uint32_t rows_max, bool by_row, uint64_t *ret_floats);
+    uint32_t rows_max, uint32_t rows_own, uint64_t *ret_floats);
 
 /* Allocate the memory of sgp_network_floats, and prepare products of this precision on so
  * many threads (sgp_product_init). Returns 0, SGP_E_LIMIT, SGP_E_CONFIG or -ENOMEM. On failure
  * *network is all zero. */
 int sgp_network_init(struct sgp_network *network, const struct sgp_model *model,
-    enum sgp_precision precision, uint32_t rows_max, bool by_row, uint32_t threads);
+    enum sgp_precision precision, uint32_t rows_max, uint32_t rows_own, uint32_t threads);
 void sgp_network_finish(struct sgp_network *network);
 
 /* Compute the outputs at x / weight from the features in activations[0] (rows x inputs). The

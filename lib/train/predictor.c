@@ -182,7 +182,7 @@ static int allocate(struct sgp_predictor *predictor, struct sgp_error *error)
             widest = model->layers[l].outputs;
     const uint32_t fit = BLOCK_FLOATS / widest > 0 ? BLOCK_FLOATS / widest : 1;
     const uint32_t rows = fit < BLOCK_ROWS ? fit : BLOCK_ROWS;
-    int code = sgp_network_init(&predictor->network, model, SGP_PRECISION_FLOAT32, rows, false, 1);
+    int code = sgp_network_init(&predictor->network, model, SGP_PRECISION_FLOAT32, rows, 0, 1);
     predictor->predictions =
         code == 0 ? calloc((size_t)rows * model->outputs, sizeof(float)) : NULL;
     if (code == 0 && !predictor->predictions)

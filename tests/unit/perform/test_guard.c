@@ -479,6 +479,23 @@ Test(guard, a_folded_share_is_taken_as_an_absorbed_one)
     cr_assert(gt(u32, parts[0], 0));
     cr_assert(gt(u32, parts[1], 20));
     cr_assert(gt(u32, parts[2], 20));
+    sgp_performer_renumber(&performer); /* nobody was heard yet */
+    publish(snapshot, 2);
+    cr_assert(zero(dbl, absorb_folded(1, payload, 0.25, 0.5, 1, then).admission.part));
+    finish();
+}
+
+/* A node with hardly any weight has no estimate, and takes a folded share whole. */
+Test(guard, a_folded_share_of_a_node_without_weight_is_taken_whole)
+{
+    static const float snapshot[4] = {0}, payload[4] = {1, 2, 3, 4};
+    float then[4];
+    begin(4);
+    publish(snapshot, 2e-39);
+    struct sgp_work work = absorb_folded(2, payload, 0.5, 0.5, 1e-39, then);
+    cr_assert(not(work.admission.judged));
+    for (int i = 0; i < 4; i++)
+        cr_expect(epsilon_eq(flt, then[i], 0.5F * payload[i], 1e-6F));
     finish();
 }
 

@@ -135,7 +135,7 @@ static void against_reference(
     struct sgp_model model = describe(layers, loss, 5);
     struct sgp_network network;
     cr_assert(
-        eq(int, sgp_network_init(&network, &model, SGP_PRECISION_FLOAT32, ROWS + 3, false, 1), 0));
+        eq(int, sgp_network_init(&network, &model, SGP_PRECISION_FLOAT32, ROWS + 3, 0, 1), 0));
     struct sgp_random random;
     sgp_random_init(&random, 11, 0);
     float x[PARAMETERS_MAX];
@@ -206,10 +206,9 @@ Test(model, workspace_refuses_sizes_out_of_range)
 {
     struct sgp_model model = describe("dense 65536", SGP_LOSS_MSE, 4194304 / 64);
     struct sgp_network network;
-    cr_assert(eq(
-        int, sgp_network_init(&network, &model, SGP_PRECISION_FLOAT32, 0, false, 1), SGP_E_LIMIT));
     cr_assert(
-        eq(int, sgp_network_init(&network, &model, SGP_PRECISION_FLOAT32, UINT32_MAX, false, 1),
-            SGP_E_LIMIT));
+        eq(int, sgp_network_init(&network, &model, SGP_PRECISION_FLOAT32, 0, 0, 1), SGP_E_LIMIT));
+    cr_assert(eq(int, sgp_network_init(&network, &model, SGP_PRECISION_FLOAT32, UINT32_MAX, 0, 1),
+        SGP_E_LIMIT));
     cr_assert(eq(ptr, network.memory, NULL));
 }

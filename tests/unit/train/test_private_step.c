@@ -246,32 +246,39 @@ Test(private_step, huge_weights_that_cancel_make_no_gradient)
     }
 }
 
-/* A window of two pixels has a huge weight and its negative, so that the gradient of a row is small
- * while its terms are not; the weights of all classes are huge, and equal for each pixel. Whatever
- * rounding makes of that, it is measured, too. */
-Test(private_step, huge_weights_that_cancel_over_pixels_make_no_gradient)
+/* Pixels have a huge weight and its negative, so that the gradient of a row is small while its terms
+ * are not; the weights of all classes are huge, and equal for each pixel. Whatever rounding makes of
+ * that, it is measured, too. `layers` begins with a convolution of so many taps. */
+static void cancel_over_pixels(const char *layers, uint32_t taps)
 {
-    enum { PIXELS = 4, COUNT = 1 + 1 + 2 * PIXELS + 2 };
+    enum { PIXELS = 4, COUNT_MAX = PIXELS + 1 + 2 * PIXELS + 2 };
     const float features[PIXELS] = {1, -1, 0.7f, -0.3f};
     for (uint32_t i = 0; i < 60; i++) {
         const uint32_t label = i % 2;
         const float huge = ldexpf(1, (int)i / 2);
         const double clip = 0.3 + 0.0071 * i;
-        double moved[COUNT];
+        double moved[COUNT_MAX];
         struct sgp_dataset *row = NULL;
         cr_assert(
             eq(int, sgp_dataset_create_memory(features, &label, NULL, 1, PIXELS, 2, 1, &row), 0));
-        struct sgp_learner_settings settings =
-            settings_of("input 1x4x1, conv 1 1x1, dense 2", SGP_LOSS_CROSS_ENTROPY, row, 1);
+        struct sgp_learner_settings settings = settings_of(layers, SGP_LOSS_CROSS_ENTROPY, row, 1);
         settings.schedule.learning_rate = 1;
         settings.privacy.clip = clip;
-        float values[COUNT] = {0};
+        float values[COUNT_MAX] = {0};
         for (uint32_t p = 0; p < PIXELS; p++) /* the second class has none */
-            values[2 + p] = p % 2 ? -huge : huge * (1 + 1e-6f * (float)p);
+            values[taps + 1 + p] = p % 2 ? -huge : huge * (1 + 1e-6f * (float)p);
         step_from(&settings, values, moved);
-        cr_assert(le(dbl, length_of(moved, COUNT), clip * (1 + 1e-5)), "2^%u", i / 2);
+        cr_assert(le(dbl, length_of(moved, settings.model.parameters), clip * (1 + 1e-5)),
+            "%s, 2^%u", layers, i / 2);
         sgp_dataset_destroy(row);
     }
+}
+
+/* The gradients of a row are kept if they are smaller than its delta, and else computed twice. */
+Test(private_step, huge_weights_that_cancel_over_pixels_make_no_gradient)
+{
+    cancel_over_pixels("input 1x4x1, conv 1 1x1, dense 2", 1);
+    cancel_over_pixels("input 1x4x1, conv 1 4x1 tanh, dense 2", 4);
 }
 
 static double length_moved(float feature, uint32_t label, double clip)
@@ -298,6 +305,31 @@ Test(private_step, no_gradient_is_too_long_to_be_clipped)
         for (uint32_t label = 0; label < 2; label++)
             cr_assert(le(dbl, length_moved(feature, label, clip), clip * (1 + 1e-5)), "%g",
                 (double)feature);
+}
+
+/* Nor would the factor of a row in a large batch. The other rows have no gradient: the class that
+ * they are of is certain. */
+Test(private_step, no_gradient_is_too_long_to_be_clipped_in_a_large_batch)
+{
+    enum { ROWS = 4000, COUNT = 2 * 2 + 2 };
+    static float features[ROWS * 2];
+    static uint32_t labels[ROWS] = {1};
+    const float values[COUNT] = {0, 0, 0, 0, 200, 0};
+    const double clip = 1e-6;
+    for (float feature = 1e26F; feature < 3e38F; feature *= 1.3F) {
+        struct sgp_dataset *rows = NULL;
+        double moved[COUNT];
+        features[0] = features[1] = feature;
+        cr_assert(
+            eq(int, sgp_dataset_create_memory(features, labels, NULL, ROWS, 2, 2, 1, &rows), 0));
+        struct sgp_learner_settings settings =
+            settings_of("dense 2", SGP_LOSS_CROSS_ENTROPY, rows, ROWS);
+        settings.schedule.learning_rate = ROWS / clip;
+        settings.privacy.clip = clip;
+        step_from(&settings, values, moved);
+        sgp_dataset_destroy(rows);
+        cr_assert(le(dbl, length_of(moved, COUNT), 1 + 1e-5), "%g", (double)feature);
+    }
 }
 
 static void refuse(
