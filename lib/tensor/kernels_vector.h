@@ -124,7 +124,8 @@ static double pairwise(const floats run[SGP_KERNELS_LANES / FLOATS])
     return (double)lanes[0];
 }
 
-/* What `measure`, `fold` and `fold_distance` record of the values: the largest of all, and the squares of a run. */
+/* What `measure`, `fold` and `fold_distance` record of the values: the largest of all, and the
+ * squares of a run. */
 struct seen {
     integers most[SGP_KERNELS_LANES / FLOATS];
     floats squares[SGP_KERNELS_LANES / FLOATS];
