@@ -97,14 +97,17 @@ void fleet_rows_finish(struct daemon *daemon)
 static void pump(struct daemon *daemon, struct link *link)
 {
     struct sgp_message message = {.type = SGP_SUMMARY};
+    struct sgp_summary summary;
     inquiry_pulse(daemon, &message.pulse);
     while (link->rows != NULL && link->takes_rows && link_stands(link) &&
            link_room(link) >= LINK_ROOM_LEAST) {
         const enum sgp_fleet_message next =
-            sgp_fleet_next(link->rows, events_now(), &message.summary, &message.row);
+            sgp_fleet_next(link->rows, events_now(), &summary, &message.row);
         if (next == SGP_FLEET_NOTHING)
             return;
         message.type = next == SGP_FLEET_ROW ? SGP_ROW : SGP_SUMMARY;
+        if (message.type == SGP_SUMMARY)
+            message.summary = &summary;
         edges_will_flush(daemon, link); /* so the queue grows by the message */
         const size_t room = link_room(link);
         link_send(link, &message);
@@ -153,7 +156,7 @@ void fleet_rows_take(struct daemon *daemon, struct link *link, const struct sgp_
     if (link->rows == NULL)
         return;
     if (message->type == SGP_SUMMARY)
-        sgp_fleet_hear(link->rows, &message->summary);
+        sgp_fleet_hear(link->rows, message->summary);
     else
         code = sgp_fleet_take(link->rows, &message->row, events_now(), clock_seconds());
     if (message->type == SGP_ROW)

@@ -377,7 +377,7 @@ struct sgp_message {
         struct sgp_layout_entry layout;
         struct sgp_bulletin bulletin;
         struct sgp_pull pull;
-        struct sgp_summary summary;
+        const struct sgp_summary *summary; /* not NULL; lent, as it is larger than the others */
         struct sgp_row row;
         struct sgp_join join;
         struct sgp_joined joined;

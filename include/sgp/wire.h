@@ -33,9 +33,10 @@ struct sgp_wire_header {
     uint32_t checksum;      /* sgp_wire_checksum of the body or payload that follows */
 };
 
-/* The memory of decoded strings; the message borrows them. A body has at least as many bytes as its
- * strings with their zeros. */
+/* The memory of decoded strings, and of a summary; the message borrows them. A body has at least as
+ * many bytes as its strings with their zeros. */
 struct sgp_wire_text {
+    struct sgp_summary summary;
     char bytes[SGP_WIRE_BODY_MAX];
 };
 
@@ -65,7 +66,8 @@ int sgp_wire_header_decode(const uint8_t bytes[SGP_WIRE_HEADER_BYTES],
 /* Decode the body of a message: body[0..header->body_bytes), of a header that decoded to 0 and is
  * not a chunk's. Checks the checksum, and the exact type and range of every field; a field that is
  * missing at the end is 0, or false. Checks that doubles are finite, that strings are printable
- * UTF-8, and that nothing follows. Strings of *ret_message point into *text. Returns 0 or
+ * UTF-8, and that nothing follows. Strings of *ret_message, and its
+ * summary, lie in *text. Returns 0 or
  * SGP_E_FRAME; on failure *ret_message is untouched (*text is not). */
 int sgp_wire_body_decode(const struct sgp_wire_header *header, const uint8_t *body,
     struct sgp_wire_text *text, struct sgp_message *ret_message, struct sgp_error *error);

@@ -33,6 +33,7 @@ struct sgp_schema_field {
     int64_t least;          /* a value must be in least..most */
     uint64_t most;
     const struct sgp_schema *part; /* of a PART */
+    bool lent;                     /* of a PART in a message: the structure has a pointer to it */
 };
 
 struct sgp_schema {
@@ -57,7 +58,7 @@ struct sgp_schema {
 /* clang-format on */
 
 /* A field `member` of `structure`, for example SGP_FIELD(struct sgp_ack, "number", number, 1,
- * UINT64_MAX). Then an array, and a part. */
+ * UINT64_MAX). Then an array, a part, and a part to which the structure has a pointer. */
 #define SGP_FIELD(structure, label, member, ...)                                                   \
     SGP_FIELD_OF(structure, label, member, ((structure *)0)->member, 1, __VA_ARGS__)
 #define SGP_FIELDS(structure, label, member, ...)                                                  \
@@ -75,6 +76,11 @@ struct sgp_schema {
     {                                                                                              \
         .name = #member, .kind = SGP_SCHEMA_PART, .offset = offsetof(structure, member),           \
         .count = 1, .bytes = sizeof((structure *)0)->member, .part = schema                        \
+    }
+#define SGP_LENT_PART(structure, member, schema)                                                   \
+    {                                                                                              \
+        .name = #member, .kind = SGP_SCHEMA_PART, .offset = offsetof(structure, member),           \
+        .count = 1, .bytes = sizeof *((structure *)0)->member, .part = schema, .lent = true        \
     }
 #define SGP_SCHEMA(structure, table)                                                               \
     {                                                                                              \
@@ -95,7 +101,8 @@ static inline int sgp_schema_walk(
     for (const struct sgp_schema_field *field = schema->fields; code == 0 && field < end; field++) {
         const uint8_t *place = (const uint8_t *)structure + field->offset;
         if (field->kind == SGP_SCHEMA_PART)
-            code = sgp_schema_walk(field->part, place, visit, context);
+            code = sgp_schema_walk(
+                field->part, field->lent ? *(const void *const *)place : place, visit, context);
         else
             code = visit(context, field, (void *)(uintptr_t)place);
         for (uint32_t k = 1; code == 0 && k < field->count; k++)
@@ -128,8 +135,8 @@ struct sgp_schema_spans {
     } at[SGP_SCHEMA_SPANS_MAX];
 };
 
-/* Find the stretches. A schema with a TEXT, or with more than SGP_SCHEMA_SPANS_MAX of them, is not
- * allowed. */
+/* Find the stretches. A schema with a TEXT, with a lent part, or with more than
+ * SGP_SCHEMA_SPANS_MAX of them, is not allowed. */
 void sgp_schema_find_spans(const struct sgp_schema *schema, struct sgp_schema_spans *ret_spans);
 
 /* Store values as bytes of fixed width, one after the other, in this machine's byte order. For

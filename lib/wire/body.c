@@ -176,6 +176,10 @@ int sgp_wire_body_decode(const struct sgp_wire_header *header, const uint8_t *bo
     struct sgp_message message;
     memset(&message, 0, sizeof message);
     message.type = (enum sgp_message_type)header->type;
+    if (message.type == SGP_SUMMARY) {
+        text->summary = (struct sgp_summary){.wants = false};
+        message.summary = &text->summary;
+    }
     const char *type = sgp_message_type_name(message.type);
     if (sgp_wire_checksum(body, header->body_bytes) != header->checksum)
         return sgp_fail(error, SGP_E_FRAME, "%s frame: the body's checksum does not match", type);

@@ -247,11 +247,16 @@ static const struct sgp_schema_field pull_fields[] = {
     END,
 };
 
+static const struct sgp_schema_field versions_fields[] = {
+    SGP_FIELD(struct sgp_summary, "wants", wants, ANY),
+    SGP_FIELDS(struct sgp_summary, "nodes", nodes, ANY),
+    SGP_FIELDS(struct sgp_summary, "versions", versions, ANY),
+};
+static const struct sgp_schema versions_schema = SGP_SCHEMA(struct sgp_summary, versions_fields);
+
 static const struct sgp_schema_field summary_fields[] = {
     BEGIN,
-    FIELD("wants", summary.wants, ANY),
-    SGP_FIELDS(struct sgp_message, "nodes", summary.nodes, ANY),
-    SGP_FIELDS(struct sgp_message, "versions", summary.versions, ANY),
+    SGP_LENT_PART(struct sgp_message, summary, &versions_schema),
     END,
 };
 

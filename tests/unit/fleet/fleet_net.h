@@ -191,10 +191,12 @@ static inline void net_pump(struct net *net, struct net_end *end)
 {
     struct sgp_message message = {
         .pulse = {.state = SGP_NODE_TRAINING, .round = 1, .next_round = -1, .ends = 9, .stop = -1}};
+    struct sgp_summary summary;
     for (;;) {
-        switch (sgp_fleet_next(end->link, net->now, &message.summary, &message.row)) {
+        switch (sgp_fleet_next(end->link, net->now, &summary, &message.row)) {
         case SGP_FLEET_SUMMARY:
             message.type = SGP_SUMMARY;
+            message.summary = &summary;
             break;
         case SGP_FLEET_ROW:
             message.type = SGP_ROW;
@@ -219,7 +221,7 @@ static inline void net_receive(struct net *net, struct net_end *end)
         if (message.type == SGP_ROW)
             sgp_assert(sgp_fleet_take(end->link, &message.row, net->now, NET_SECONDS) == 0);
         else
-            sgp_fleet_hear(end->link, &message.summary);
+            sgp_fleet_hear(end->link, message.summary);
     }
     if (end->inbox_bytes > 0)
         net_pump(net, end);

@@ -13,6 +13,8 @@
         .topology = 5, .learning_rate = 0.05, .batch = 32, .data = 6                               \
     }
 
+static const struct sgp_summary summary = {
+    .wants = true, .nodes = {0x1234, 0x5678}, .versions = {7, UINT64_C(1) << 32}};
 static const struct {
     struct sgp_message message;
     const char *hex;
@@ -165,9 +167,7 @@ static const struct {
         "9d534750030002002e000000000000000000000000000000e02a4533ae9fd2cc"
         "dc001902c205060ac0a26e314e04cf00000100000000000203040105cb3fa999"
         "999999999a2006000600000000c3"},
-    {{.type = SGP_SUMMARY,
-         .pulse = QUIET,
-         .summary = {.wants = true, .nodes = {0x1234, 0x5678}, .versions = {7, UINT64_C(1) << 32}}},
+    {{.type = SGP_SUMMARY, .pulse = QUIET, .summary = &summary},
         "9d53475003001300300000000000000000000000000000003bb314a0ccd4bd40"
         "dc002102c205060ac0c3cd1234cd567800000000000000000000000000000000"
         "00000000000007cf0000000100000000"},

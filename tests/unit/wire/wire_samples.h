@@ -196,9 +196,12 @@ static __attribute__((unused)) struct sgp_message sample_of_bulletins(int which)
 /* Samples 26 to 28: the rows of a fleet. */
 static __attribute__((unused)) struct sgp_message sample_of_rows(int which)
 {
-    struct sgp_message message = {.type = SGP_SUMMARY, .pulse = extreme, .summary.wants = true};
-    for (uint32_t k = 0; which == 26 && k < SGP_SUMMARY_ENTRIES; k++)
-        message.summary.nodes[k] = message.summary.versions[k] = UINT64_MAX - k;
+    static const struct sgp_summary few = {.wants = true};
+    static struct sgp_summary many = {.wants = true};
+    struct sgp_message message = {
+        .type = SGP_SUMMARY, .pulse = extreme, .summary = which == 26 ? &many : &few};
+    for (uint32_t k = 0; k < SGP_SUMMARY_ENTRIES; k++)
+        many.nodes[k] = many.versions[k] = UINT64_MAX - k;
     if (which == 27)
         message.pulse = quiet;
     if (which == 28)
