@@ -212,8 +212,8 @@ struct daemon {
     /* performer.c */
     struct {
         struct job_kind work[SGP_EFFECT_CURTAIL + 1]; /* for each effect */
-        struct job_kind take;                         /* for ABSORB of a folded share, */
-        struct job_kind clip;                         /* and of a clipped share */
+        struct job_kind take;                         /* for ABSORB of a folded share: whole, */
+        struct job_kind clip;                         /* or clipped by the guard */
         struct job_kind hand_out, take_back;          /* of turns.c */
     } kinds;
     bool measure_due; /* an epoch has ended: milestones.c evaluates when this round is complete */

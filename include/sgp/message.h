@@ -377,7 +377,7 @@ struct sgp_message {
         struct sgp_layout_entry layout;
         struct sgp_bulletin bulletin;
         struct sgp_pull pull;
-        const struct sgp_summary *summary; /* not NULL; lent, as it is larger than the others */
+        const struct sgp_summary *summary; /* borrowed, as it is large; not NULL */
         struct sgp_row row;
         struct sgp_join join;
         struct sgp_joined joined;

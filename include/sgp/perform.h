@@ -52,15 +52,13 @@ float sgp_fold_values(struct sgp_fold_work *folding, double *ret_squares, float 
 
 /* How far a share may count in x. The guard decides when the job runs. */
 struct sgp_admission {
-    bool judged;    /* in: the guard judges this share. Out: it did */
-    uint32_t peer;  /* its source */
-    uint64_t files; /* the performer's count when the job was requested */
-    double weight;  /* dw */
-    /* of a folded share: x is this times the vector to compare with; the distance that was measured
-     * while the share arrived */
-    float keep;
-    double distance;
-    double part; /* out: the part of the way to what the share says, 0 to 1 */
+    bool judged;     /* in: the guard judges this share. Out: it did */
+    uint32_t peer;   /* its source */
+    uint64_t files;  /* the performer's count when the job was requested */
+    double weight;   /* dw */
+    float keep;      /* of a folded share: x is this times the vector to compare with */
+    double distance; /* of a folded share: that from x, measured while the share arrived */
+    double part;     /* out: the part of the way to what the share says, 0 to 1 */
 };
 
 /* The estimates of which one is adopted (sgp_guard_choose). */

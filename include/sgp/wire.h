@@ -66,9 +66,8 @@ int sgp_wire_header_decode(const uint8_t bytes[SGP_WIRE_HEADER_BYTES],
 /* Decode the body of a message: body[0..header->body_bytes), of a header that decoded to 0 and is
  * not a chunk's. Checks the checksum, and the exact type and range of every field; a field that is
  * missing at the end is 0, or false. Checks that doubles are finite, that strings are printable
- * UTF-8, and that nothing follows. Strings of *ret_message, and its
- * summary, lie in *text. Returns 0 or
- * SGP_E_FRAME; on failure *ret_message is untouched (*text is not). */
+ * UTF-8, and that nothing follows. Strings of *ret_message, and its summary, lie in *text. Returns
+ * 0 or SGP_E_FRAME; on failure *ret_message is untouched (*text is not). */
 int sgp_wire_body_decode(const struct sgp_wire_header *header, const uint8_t *body,
     struct sgp_wire_text *text, struct sgp_message *ret_message, struct sgp_error *error);
 

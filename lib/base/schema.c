@@ -151,7 +151,7 @@ static void add_spans(struct sgp_schema_spans *spans, const struct sgp_schema *s
 {
     for (uint32_t i = 0; i < schema->count; i++) {
         const struct sgp_schema_field *field = &schema->fields[i];
-        sgp_assert(field->kind != SGP_SCHEMA_TEXT && !field->lent);
+        sgp_assert(field->kind != SGP_SCHEMA_TEXT && !field->borrowed);
         if (field->kind == SGP_SCHEMA_PART)
             add_spans(spans, field->part, start + field->offset);
         else

@@ -33,7 +33,7 @@ struct sgp_schema_field {
     int64_t least;          /* a value must be in least..most */
     uint64_t most;
     const struct sgp_schema *part; /* of a PART */
-    bool lent;                     /* of a PART in a message: the structure has a pointer to it */
+    bool borrowed;                 /* of a PART in a message: the structure has a pointer to it */
 };
 
 struct sgp_schema {
@@ -77,10 +77,10 @@ struct sgp_schema {
         .name = #member, .kind = SGP_SCHEMA_PART, .offset = offsetof(structure, member),           \
         .count = 1, .bytes = sizeof((structure *)0)->member, .part = schema                        \
     }
-#define SGP_LENT_PART(structure, member, schema)                                                   \
+#define SGP_BORROWED_PART(structure, member, schema)                                               \
     {                                                                                              \
         .name = #member, .kind = SGP_SCHEMA_PART, .offset = offsetof(structure, member),           \
-        .count = 1, .bytes = sizeof *((structure *)0)->member, .part = schema, .lent = true        \
+        .count = 1, .bytes = sizeof *((structure *)0)->member, .part = schema, .borrowed = true    \
     }
 #define SGP_SCHEMA(structure, table)                                                               \
     {                                                                                              \
@@ -102,7 +102,7 @@ static inline int sgp_schema_walk(
         const uint8_t *place = (const uint8_t *)structure + field->offset;
         if (field->kind == SGP_SCHEMA_PART)
             code = sgp_schema_walk(
-                field->part, field->lent ? *(const void *const *)place : place, visit, context);
+                field->part, field->borrowed ? *(const void *const *)place : place, visit, context);
         else
             code = visit(context, field, (void *)(uintptr_t)place);
         for (uint32_t k = 1; code == 0 && k < field->count; k++)
@@ -135,7 +135,7 @@ struct sgp_schema_spans {
     } at[SGP_SCHEMA_SPANS_MAX];
 };
 
-/* Find the stretches. A schema with a TEXT, with a lent part, or with more than
+/* Find the stretches. A schema with a TEXT, with a borrowed part, or with more than
  * SGP_SCHEMA_SPANS_MAX of them, is not allowed. */
 void sgp_schema_find_spans(const struct sgp_schema *schema, struct sgp_schema_spans *ret_spans);
 

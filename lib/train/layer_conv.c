@@ -295,8 +295,8 @@ static void conv_forward(const struct sgp_pass *pass)
     }
 }
 
-/* Where gradients are written. Those of weights are pixel after pixel. `activation` is that behind
- * which delta was taken. */
+/* Where gradients are written. Those of weights are pixel after pixel. `activation`: through which
+ * delta must still go back; NONE if it already did. */
 struct slopes {
     float *weights, *biases;
     enum sgp_activation activation;

@@ -256,7 +256,7 @@ static const struct sgp_schema versions_schema = SGP_SCHEMA(struct sgp_summary, 
 
 static const struct sgp_schema_field summary_fields[] = {
     BEGIN,
-    SGP_LENT_PART(struct sgp_message, summary, &versions_schema),
+    SGP_BORROWED_PART(struct sgp_message, summary, &versions_schema),
     END,
 };
 

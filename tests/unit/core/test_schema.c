@@ -227,7 +227,7 @@ Test(schema, every_field_of_a_summary_has_a_line)
 {
     static const struct sgp_summary summary = {.wants = true};
     const struct sgp_schema_field *field = &sgp_message_schema(SGP_SUMMARY)->fields[1];
-    cr_assert(field->lent);
+    cr_assert(field->borrowed);
     cr_assert(eq(sz, field->offset, offsetof(struct sgp_message, summary)));
     cr_assert(eq(sz, uncovered(field->part, &summary, 0, sizeof summary), 7));
 }
