@@ -96,28 +96,33 @@ static void end_training(struct daemon *daemon, const struct sgp_work *work, boo
         daemon->measure_due = true;
 }
 
+/* What a finished job says to figures, journal and edges. */
+static void report_work(struct daemon *daemon, const struct sgp_work *work)
+{
+    double distance, part;
+    uint32_t source;
+    if (sgp_perform_distance(work, &distance))
+        figures_distance(&daemon->figures, work->round, distance);
+    if (sgp_perform_admission(&daemon->performer, work, &source, &part) &&
+        edges_count_clip(daemon, source, part))
+        notes_clipped(daemon, source);
+    const struct sgp_adoption *adoption = sgp_perform_adoption(&daemon->performer, work);
+    if (adoption != NULL)
+        notes_compared(daemon, adoption);
+}
+
 static void done_work(struct job *job, bool cancelled)
 {
     struct task *task = (struct task *)job;
     struct daemon *daemon = task->daemon;
-    const struct sgp_work work = task->work;
+    const struct sgp_work *work = &task->work;
     struct sgp_event event;
-    double distance, part;
-    uint32_t source;
-    task_give(task);
-    if (work.type == SGP_EFFECT_TRAIN)
-        end_training(daemon, &work, cancelled);
-    if (cancelled)
-        return;
-    bool answers = sgp_perform_end(&daemon->performer, &work, &event);
-    if (sgp_perform_distance(&work, &distance))
-        figures_distance(&daemon->figures, work.round, distance);
-    if (sgp_perform_admission(&daemon->performer, &work, &source, &part) &&
-        edges_count_clip(daemon, source, part))
-        notes_clipped(daemon, source);
-    const struct sgp_adoption *adoption = sgp_perform_adoption(&daemon->performer, &work);
-    if (adoption != NULL)
-        notes_compared(daemon, adoption);
+    if (work->type == SGP_EFFECT_TRAIN)
+        end_training(daemon, work, cancelled);
+    bool answers = !cancelled && sgp_perform_end(&daemon->performer, work, &event);
+    if (!cancelled)
+        report_work(daemon, work);
+    task_give(task); /* the event may need it */
     if (answers)
         events_post(daemon, event);
 }
@@ -193,7 +198,7 @@ static void op_work(void *context, const struct sgp_effect *effect)
         program_train(daemon, effect->train.steps, effect->train.pace);
         return;
     }
-    struct task *task = task_take(daemon, run_work, done_work);
+    struct task *task = task_take_work(daemon, run_work, done_work);
     sgp_assert(task != NULL); /* the core has a bounded number of pending jobs: tasks_reserve */
     sgp_perform_begin(&daemon->performer, effect, &task->work);
     task->job.kind = kind_of(daemon, &task->work);

@@ -49,19 +49,38 @@ void tasks_finish(struct daemon *daemon)
     daemon->free_tasks = NULL;
 }
 
-struct task *task_take(
-    struct daemon *daemon, void (*run)(struct job *), void (*done)(struct job *, bool))
+/* With its first bytes cleared. */
+static struct task *take(struct daemon *daemon, size_t cleared, void (*run)(struct job *),
+    void (*done)(struct job *, bool))
 {
     struct task *task = daemon->free_tasks;
     if (task == NULL)
         return NULL;
     daemon->free_tasks = task->next;
-    memset(task, 0, offsetof(struct task, error)); /* most of a task is the room of a text */
-    task->error.code = 0;
-    task->error.text[0] = '\0';
+    memset(task, 0, cleared);
     task->job = (struct job){.run = run, .done = done};
     task->daemon = daemon;
     task->trainer = daemon->prepared->trainer;
+    return task;
+}
+
+struct task *task_take_work(
+    struct daemon *daemon, void (*run)(struct job *), void (*done)(struct job *, bool))
+{
+    struct task *task = take(daemon, offsetof(struct task, work), run, done);
+    if (task != NULL)
+        atomic_init(&task->enough, false);
+    return task;
+}
+
+struct task *task_take(
+    struct daemon *daemon, void (*run)(struct job *), void (*done)(struct job *, bool))
+{
+    struct task *task = take(daemon, offsetof(struct task, error), run, done);
+    if (task != NULL) { /* most of a task is the room of a text */
+        task->error.code = 0;
+        task->error.text[0] = '\0';
+    }
     return task;
 }
 

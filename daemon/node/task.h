@@ -22,7 +22,7 @@ struct task {
     struct sgp_work work; /* of the core */
     atomic_bool enough;   /* of TRAIN: set by the loop thread; no further step begins */
 
-    /* the following members are for background jobs and for jobs of a program */
+    /* Of background jobs and jobs of a program. task_take_work leaves these as they are. */
     double weight;
     sgp_round round;
     float *vector;   /* an estimate */
@@ -53,6 +53,12 @@ void tasks_finish(struct daemon *daemon);
 /* A cleared task, or NULL if all are in use. */
 struct task *task_take(
     struct daemon *daemon, void (*run)(struct job *), void (*done)(struct job *, bool));
+
+/* A task for an effect of the core, or NULL. It costs less, for only `work` may be used beside the
+ * first members, and the caller sets all of it. */
+struct task *task_take_work(
+    struct daemon *daemon, void (*run)(struct job *), void (*done)(struct job *, bool));
+
 void task_give(struct task *task);
 
 #endif
