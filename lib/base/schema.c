@@ -89,26 +89,6 @@ bool sgp_schema_fits(const struct sgp_schema_field *field, const void *place)
     sgp_assert_failed("a value is of a known kind", __FILE__, __LINE__);
 }
 
-bool sgp_schema_is_zero(const struct sgp_schema_field *field, const void *place)
-{
-    switch (field->kind) {
-    case SGP_SCHEMA_U64:
-    case SGP_SCHEMA_I64:
-        return *(const uint64_t *)place == 0;
-    case SGP_SCHEMA_U32:
-    case SGP_SCHEMA_INT:
-        return *(const uint32_t *)place == 0;
-    case SGP_SCHEMA_BOOL:
-        return *(const unsigned char *)place == 0;
-    case SGP_SCHEMA_REAL:
-        return *(const double *)place == 0;
-    case SGP_SCHEMA_FLOAT:
-        return *(const float *)place == 0;
-    default:
-        return false;
-    }
-}
-
 static int check(void *context, const struct sgp_schema_field *field, void *place)
 {
     (void)context;

@@ -116,7 +116,26 @@ static inline int sgp_schema_walk(
 bool sgp_schema_fits(const struct sgp_schema_field *field, const void *place);
 
 /* Whether a value is 0 or false, and 0 is in its range. Never true for a text. */
-bool sgp_schema_is_zero(const struct sgp_schema_field *field, const void *place);
+static inline bool sgp_schema_is_zero(const struct sgp_schema_field *field, const void *place)
+{
+    switch (field->kind) {
+    case SGP_SCHEMA_U64:
+    case SGP_SCHEMA_I64:
+        return *(const uint64_t *)place == 0;
+    case SGP_SCHEMA_U32:
+    case SGP_SCHEMA_INT:
+        return *(const uint32_t *)place == 0;
+    case SGP_SCHEMA_BOOL:
+        return *(const unsigned char *)place == 0;
+    case SGP_SCHEMA_REAL:
+        return *(const double *)place == 0;
+    case SGP_SCHEMA_FLOAT:
+        return *(const float *)place == 0;
+    default:
+        return false;
+    }
+}
+
 static inline bool sgp_schema_may_be_zero(const struct sgp_schema_field *field)
 {
     return field->least <= 0 && field->kind != SGP_SCHEMA_TEXT;

@@ -41,15 +41,15 @@ static int append(void *context, const char *bytes, size_t count)
     return 0;
 }
 
-/* Most values have one byte, which is stored without a call of msgpack-c. */
+/* Almost all values are numbers, which are stored without a call of msgpack-c. */
 static bool append_value(
     struct writer *writer, const struct sgp_schema_field *field, const void *place)
 {
-    int byte = sgp_pack_short(field, place);
-    if (byte == SGP_PACK_LONG || writer->count == writer->capacity)
-        return sgp_pack(&writer->packer, field, place) == 0;
-    writer->bytes[writer->count++] = (uint8_t)byte;
-    return true;
+    size_t count = 0;
+    if (writer->capacity - writer->count >= SGP_PACK_NUMBER_BYTES)
+        count = sgp_pack_number(field, place, writer->bytes + writer->count);
+    writer->count += count;
+    return count > 0 || sgp_pack(&writer->packer, field, place) == 0;
 }
 
 /* Zeros at the end are not sent. So a zero is packed, and kept if another value follows it. */

@@ -4,39 +4,72 @@
 
 #include "sgp/status.h"
 
+#include <endian.h>
 #include <string.h>
 
 /* Values of one byte, and the first bytes of numbers of fixed width, by the specification of
- * msgpack. Most values of a message are such, and the calls of msgpack-c for one cost several times
- * what the rest of the work on it does. */
+ * msgpack. Almost all values of a message are such, and the calls of msgpack-c for one cost several
+ * times what the rest of the work on it does. */
 enum { SHORT_MAX = 0x7f, SHORT_NIL = 0xc0, SHORT_FALSE = 0xc2, SHORT_TRUE = 0xc3 };
 enum { DOUBLE = 0xcb, UNSIGNED_8 = 0xcc, UNSIGNED_64 = 0xcf };
 
-static int short_unsigned(uint64_t value)
+/* The first byte, and the lowest bytes of a value, big-endian. */
+static size_t pack_fixed(uint8_t lead, uint64_t value, size_t width, uint8_t *bytes)
 {
-    return value <= SHORT_MAX ? (int)value : SGP_PACK_LONG;
+    uint64_t big = htobe64(value << (64 - 8 * width));
+    bytes[0] = lead;
+    memcpy(bytes + 1, &big, sizeof big);
+    return 1 + width;
 }
 
-static int short_signed(int64_t value)
+static size_t pack_byte(int byte, uint8_t *bytes)
 {
-    return value == -1 ? SHORT_NIL : value >= 0 ? short_unsigned((uint64_t)value) : SGP_PACK_LONG;
+    bytes[0] = (uint8_t)byte;
+    return 1;
 }
 
-int sgp_pack_short(const struct sgp_schema_field *field, const void *place)
+static size_t pack_unsigned(uint64_t value, uint8_t *bytes)
+{
+    if (value <= SHORT_MAX)
+        return pack_byte((int)value, bytes);
+    int power = (value > UINT8_MAX) + (value > UINT16_MAX) + (value > UINT32_MAX);
+    return pack_fixed((uint8_t)(UNSIGNED_8 + power), value, (size_t)1 << power, bytes);
+}
+
+static size_t pack_signed(int64_t value, uint8_t *bytes)
+{
+    if (value >= 0)
+        return pack_unsigned((uint64_t)value, bytes);
+    return value == -1 ? pack_byte(SHORT_NIL, bytes) : 0;
+}
+
+static size_t pack_real(double value, uint8_t *bytes)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return pack_fixed(DOUBLE, bits, sizeof bits, bytes);
+}
+
+size_t sgp_pack_number(const struct sgp_schema_field *field, const void *place,
+    uint8_t bytes[static SGP_PACK_NUMBER_BYTES])
 {
     switch (field->kind) {
     case SGP_SCHEMA_U64:
-        return short_unsigned(*(const uint64_t *)place);
+        return pack_unsigned(*(const uint64_t *)place, bytes);
     case SGP_SCHEMA_U32:
-        return short_unsigned(*(const uint32_t *)place);
+        return pack_unsigned(*(const uint32_t *)place, bytes);
     case SGP_SCHEMA_I64:
-        return short_signed(*(const int64_t *)place);
+        return pack_signed(*(const int64_t *)place, bytes);
     case SGP_SCHEMA_INT:
-        return short_signed(*(const int *)place);
+        return pack_signed(*(const int *)place, bytes);
     case SGP_SCHEMA_BOOL:
-        return *(const bool *)place ? SHORT_TRUE : SHORT_FALSE;
+        return pack_byte(*(const bool *)place ? SHORT_TRUE : SHORT_FALSE, bytes);
+    case SGP_SCHEMA_REAL:
+        return pack_real(*(const double *)place, bytes);
+    case SGP_SCHEMA_FLOAT:
+        return pack_real((double)*(const float *)place, bytes);
     default:
-        return SGP_PACK_LONG;
+        return 0;
     }
 }
 
@@ -47,28 +80,20 @@ static int pack_text(msgpack_packer *packer, const char *text, uint64_t most)
 
 int sgp_pack(msgpack_packer *packer, const struct sgp_schema_field *field, const void *place)
 {
-    int byte = sgp_pack_short(field, place);
-    if (byte != SGP_PACK_LONG)
-        return packer->callback(packer->data, &(char){(char)byte}, 1);
+    uint8_t bytes[SGP_PACK_NUMBER_BYTES];
+    size_t count = sgp_pack_number(field, place, bytes);
+    if (count > 0)
+        return packer->callback(packer->data, (const char *)bytes, count);
     switch (field->kind) {
-    case SGP_SCHEMA_U64:
-        return msgpack_pack_uint64(packer, *(const uint64_t *)place);
-    case SGP_SCHEMA_U32:
-        return msgpack_pack_uint32(packer, *(const uint32_t *)place);
     case SGP_SCHEMA_I64:
         return msgpack_pack_int64(packer, *(const int64_t *)place);
     case SGP_SCHEMA_INT:
         return msgpack_pack_int64(packer, *(const int *)place);
-    case SGP_SCHEMA_REAL:
-        return msgpack_pack_double(packer, *(const double *)place);
-    case SGP_SCHEMA_FLOAT:
-        return msgpack_pack_double(packer, (double)*(const float *)place);
     case SGP_SCHEMA_NAME:
         return pack_text(packer, place, SGP_NAME_BYTES);
     case SGP_SCHEMA_TEXT:
         return pack_text(packer, *(const char *const *)place, field->most + 1);
-    case SGP_SCHEMA_BOOL: /* always short */
-    case SGP_SCHEMA_PART: /* its values are walked through one by one */
+    default: /* a number; the values of a part are walked through one by one */
         break;
     }
     sgp_assert_failed("a value is of a known kind", __FILE__, __LINE__);

@@ -11,10 +11,12 @@
 
 #include <msgpack.h>
 
-/* The only byte of a value's msgpack, or SGP_PACK_LONG if it has several. The value may be out of
- * its range. */
-#define SGP_PACK_LONG (-1)
-int sgp_pack_short(const struct sgp_schema_field *field, const void *place);
+/* Pack a value that is a number at or above 0, a truth or "no round". Returns the number of bytes
+ * that it has, or 0 if it is another, and must be packed by sgp_pack. The other bytes are not
+ * defined then. The value may be out of its range. */
+#define SGP_PACK_NUMBER_BYTES 9u
+size_t sgp_pack_number(const struct sgp_schema_field *field, const void *place,
+    uint8_t bytes[static SGP_PACK_NUMBER_BYTES]);
 
 /* Pack a value. Negative, as the packer's callback has returned it: it is not written. */
 int sgp_pack(msgpack_packer *packer, const struct sgp_schema_field *field, const void *place);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values of msgpack: what this library reads itself is what msgpack-c reads. */
+/* Values of msgpack: what this library reads or writes itself is what msgpack-c
+ * reads or writes. */
 #include "wire/pack.h"
 
 #include "sgp/random.h"
@@ -61,4 +62,75 @@ Test(pack, values_are_read_as_msgpack_c_reads_them)
                 taken += compare(bytes, count, round % 2 == 1);
             }
     cr_assert(gt(u32, taken, 100000));
+}
+
+/* ---- writing ---- */
+
+/* As msgpack-c packs it; an int64_t or int of -1 is nil. */
+static void pack_theirs(msgpack_packer *packer, enum sgp_schema_kind kind, const void *place)
+{
+    int64_t number;
+    switch (kind) {
+    case SGP_SCHEMA_U64:
+        (void)msgpack_pack_uint64(packer, *(const uint64_t *)place);
+        break;
+    case SGP_SCHEMA_U32:
+        (void)msgpack_pack_uint32(packer, *(const uint32_t *)place);
+        break;
+    case SGP_SCHEMA_BOOL:
+        (void)(*(const bool *)place ? msgpack_pack_true(packer) : msgpack_pack_false(packer));
+        break;
+    case SGP_SCHEMA_REAL:
+        (void)msgpack_pack_double(packer, *(const double *)place);
+        break;
+    case SGP_SCHEMA_FLOAT:
+        (void)msgpack_pack_double(packer, (double)*(const float *)place);
+        break;
+    default:
+        number = kind == SGP_SCHEMA_INT ? *(const int *)place : *(const int64_t *)place;
+        (void)(number == -1 ? msgpack_pack_nil(packer) : msgpack_pack_int64(packer, number));
+    }
+}
+
+static void compare_writing(enum sgp_schema_kind kind, const void *place)
+{
+    const struct sgp_schema_field field = {.name = "value", .kind = kind};
+    uint8_t bytes[SGP_PACK_NUMBER_BYTES];
+    msgpack_sbuffer ours, theirs;
+    msgpack_packer packer;
+    msgpack_sbuffer_init(&ours);
+    msgpack_sbuffer_init(&theirs);
+    msgpack_packer_init(&packer, &ours, msgpack_sbuffer_write);
+    cr_assert(eq(int, sgp_pack(&packer, &field, place), 0));
+    msgpack_packer_init(&packer, &theirs, msgpack_sbuffer_write);
+    pack_theirs(&packer, kind, place);
+    cr_assert(eq(sz, ours.size, theirs.size), "kind %d", (int)kind);
+    cr_assert(memcmp(ours.data, theirs.data, ours.size) == 0, "kind %d", (int)kind);
+    size_t count = sgp_pack_number(&field, place, bytes);
+    if (count > 0) {
+        cr_assert(eq(sz, count, ours.size), "kind %d", (int)kind);
+        cr_assert(memcmp(bytes, ours.data, count) == 0, "kind %d", (int)kind);
+    }
+    msgpack_sbuffer_destroy(&ours);
+    msgpack_sbuffer_destroy(&theirs);
+}
+
+Test(pack, values_are_written_as_msgpack_c_writes_them)
+{
+    for (uint32_t bit = 0; bit < 64; bit++)
+        for (int64_t step = -2; step <= 2; step++) {
+            uint64_t value = ((uint64_t)1 << bit) + (uint64_t)step, negative = 0 - value;
+            double real = (double)value * 0.3;
+            float single = (float)-real;
+            compare_writing(SGP_SCHEMA_U64, &value);
+            compare_writing(SGP_SCHEMA_U32, &(uint32_t){(uint32_t)value});
+            compare_writing(SGP_SCHEMA_I64, &value);
+            compare_writing(SGP_SCHEMA_I64, &negative);
+            compare_writing(SGP_SCHEMA_INT, &(int){(int)(uint32_t)value});
+            compare_writing(SGP_SCHEMA_INT, &(int){(int)(uint32_t)negative});
+            compare_writing(SGP_SCHEMA_BOOL, &(bool){step > 0});
+            compare_writing(SGP_SCHEMA_REAL, &real);
+            compare_writing(SGP_SCHEMA_FLOAT, &single);
+        }
+    compare_writing(SGP_SCHEMA_REAL, &(double){-0.0});
 }
