@@ -8,7 +8,6 @@
  * With BENCH_STEP_MS a step sleeps for so many milliseconds, which is no processor time.
  * Thread: the three functions of the trainer are the compute thread's. */
 #include "daemon.h"
-#include "node/fleet_own.h"
 #include "stopwatch.h"
 #include "store/state_directory.h"
 
@@ -108,15 +107,6 @@ static void counted_take(struct sgp_trainer *trainer, float **values)
     now.folded++;
 }
 
-/* The linker leads the daemon's call here. */
-void __real_fleet_own_open(struct daemon *daemon);
-void __wrap_fleet_own_open(struct daemon *daemon);
-void __wrap_fleet_own_open(struct daemon *daemon)
-{
-    if (getenv("BENCH_WITHOUT_ROWS") == NULL)
-        __real_fleet_own_open(daemon);
-}
-
 static void read_step(void)
 {
     const char *text = getenv("BENCH_STEP_MS");
@@ -146,7 +136,9 @@ static int run(const struct config *config)
     idle.take = counted_take;
     prepared.trainer->methods = &idle;
     log_init(&log, config->log_level, config->name);
-    int status = daemon_run(config, &prepared, &log, &(struct daemon_extras){.socket = -1});
+    const struct daemon_extras extras = {
+        .socket = -1, .rowless = getenv("BENCH_WITHOUT_ROWS") != NULL};
+    int status = daemon_run(config, &prepared, &log, &extras);
     prepared_finish(&prepared);
     return status;
 }

@@ -302,7 +302,7 @@ static int open_sockets(
     return code;
 }
 
-static void start_timers(struct daemon *daemon)
+static void start_timers(struct daemon *daemon, const struct daemon_extras *extras)
 {
     const struct {
         int number;
@@ -313,7 +313,7 @@ static void start_timers(struct daemon *daemon)
     daemon->second.data = daemon;
     daemon->watchdog.data = daemon;
     events_open(daemon);
-    fleet_own_open(daemon);
+    fleet_own_open(daemon, !extras->rowless);
     survive_start_timer(daemon);
     (void)uv_timer_start(&daemon->second, on_second, 1000, 1000);
     uint64_t pace = (uint64_t)(notify_watchdog_interval() / SGP_MILLISECOND);
@@ -420,7 +420,7 @@ int daemon_run(const struct config *config, struct prepared *prepared, struct lo
         judge != NULL ? figures_zero_loss(&prepared->model, judge) : NAN, daemon.started);
     code = open_all(&daemon, extras, &error);
     if (code == 0) {
-        start_timers(&daemon);
+        start_timers(&daemon, extras);
         colocated_owner_open(&daemon);
         char rows[SGP_TEXT_BYTES], blas[SGP_BLAS_TEXT_BYTES];
         prepared_rows_text(prepared, rows);

@@ -160,12 +160,13 @@ static void on_tick(uv_timer_t *timer)
         tell_change(daemon, index, stale);
 }
 
-void fleet_own_open(struct daemon *daemon)
+void fleet_own_open(struct daemon *daemon, bool publishes)
 {
     daemon->fleet_own.told = SGP_TIME_NEVER;
     (void)uv_timer_init(&daemon->loop, &daemon->fleet_own.timer);
     daemon->fleet_own.timer.data = daemon;
-    (void)uv_timer_start(&daemon->fleet_own.timer, on_tick, 0, TICK_MS);
+    if (publishes)
+        (void)uv_timer_start(&daemon->fleet_own.timer, on_tick, 0, TICK_MS);
 }
 
 void fleet_own_close(struct daemon *daemon)

@@ -6,9 +6,9 @@
 
 #include "state.h"
 
-/* Starts the timer by which rows are published and sent. */
-void fleet_own_open(struct daemon *daemon);
-/* Do so now, if what the row says has changed. */
+/* Make the timer by which rows are published and sent. It starts only if the node publishes. */
+void fleet_own_open(struct daemon *daemon, bool publishes);
+/* Publish now, if what the row says has changed. */
 void fleet_own_publish(struct daemon *daemon);
 void fleet_own_close(struct daemon *daemon);
 

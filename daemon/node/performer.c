@@ -122,7 +122,7 @@ static void done_work(struct job *job, bool cancelled)
     bool answers = !cancelled && sgp_perform_end(&daemon->performer, work, &event);
     if (!cancelled)
         report_work(daemon, work);
-    task_give(task); /* the event may need it */
+    task_give(task); /* what the event borrows of it stays until the core has read the event */
     if (answers)
         events_post(daemon, event);
 }
