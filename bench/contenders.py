@@ -46,7 +46,10 @@ def rounds_of(size, nodes, quick=False, rate=None):
 
 
 def program(options, name):
-    return os.path.join(options.build, "bench", name)
+    path = os.path.join(options.build, "bench", name)
+    if not os.path.exists(path):
+        raise SystemExit(f"{path} is not built; this builds it: ninja -C {options.build} benchmarks")
+    return path
 
 
 def ring(options, name, nodes, size, rate, **environment):
