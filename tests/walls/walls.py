@@ -275,22 +275,26 @@ def check_headers_alone(root, compilers=("gcc", "clang"), names=None):
     return complaints
 
 
-def symbols(library, *options):
-    """(object, kind, name) of the symbols of a static library."""
-    written = os.stat(library)
-    return symbols_of(library, options, (written.st_ino, written.st_mtime_ns, written.st_size))
+def symbols(path, undefined=False):
+    """(object, kind, name) of the symbols that a static library or an object defines for others, or that it needs of them."""
+    folder, name = os.path.split(path)
+    names = sorted(n for n in os.listdir(folder) if n.endswith(".o")) if path.endswith(".o") else [name]
+    states = [os.stat(os.path.join(folder, n)) for n in names]
+    found = symbols_of(folder, tuple(names), tuple((s.st_ino, s.st_mtime_ns, s.st_size) for s in states))
+    return found.get((name, undefined), ())
 
 
 @functools.lru_cache(maxsize=None)
-def symbols_of(library, options, _written):
-    """The checks ask for the same symbols many times, so nm reads each state of a file once."""
-    result = subprocess.run(["nm", "-P", "-A", *options, library], text=True, capture_output=True,
-                            check=True)
-    found = []
+def symbols_of(folder, names, _states):
+    """The checks ask for the same symbols many times, so nm reads each state of a folder's objects once."""
+    result = subprocess.run(["nm", "-P", "-A", *names], cwd=folder, text=True, capture_output=True, check=True)
+    found = {}
     for line in result.stdout.splitlines():
-        where, name, kind = re.match(r".*?([^/\[\]]+)\]?: (\S+) (\S)", line).groups()
-        found.append((where, kind, name))
-    return tuple(found)
+        where, name, kind = re.match(r"(.*?): (\S+) (\S)", line).groups()
+        file, _, member = where.rstrip("]").partition("[")
+        if kind in "Uwv" or kind.isupper() or kind == "u":
+            found.setdefault((file, kind in "Uwv"), []).append((os.path.basename(member) or file, kind, name))
+    return found
 
 
 def libraries(build):
@@ -302,7 +306,7 @@ def check_prefix(build):
     """Every symbol that a module shows to others begins with sgp_."""
     return [f"{name}: {where}: {symbol} does not begin with sgp_"
             for name, path in libraries(build).items()
-            for where, _, symbol in symbols(path, "-g", "--defined-only")
+            for where, _, symbol in symbols(path)
             if not symbol.startswith("sgp_")]
 
 
@@ -320,7 +324,7 @@ def check_pure(build):
     """base, topology (its DOT reader aside) and core call nothing but a short list of libc."""
     complaints = []
     for name in PURE_MODULES:
-        for where, _, symbol in symbols(libraries(build)[name], "-u"):
+        for where, _, symbol in symbols(libraries(build)[name], undefined=True):
             allowed = PURE_CALLS | PURE_EXCEPTIONS.get(where, set())
             plain = re.sub(r"^__(\w+)_chk$", r"\1", symbol)  # as _FORTIFY_SOURCE calls it
             if not symbol.startswith("sgp_") and plain not in allowed:
@@ -370,11 +374,11 @@ def check_page(root, modules=None):
 def owners(build):
     """Symbol -> module, of the libraries; and the same for each program, whose folders may share names with another's."""
     common = {symbol: LIBRARIES[name] for name, path in libraries(build).items()
-              for _, _, symbol in symbols(path, "-g", "--defined-only")}
+              for _, _, symbol in symbols(path)}
     programs = {module.split("/")[0]: dict(common) for module in PROGRAMS}
     for module in PROGRAMS:
         for path in objects(build, module).values():
-            programs[module.split("/")[0]].update({symbol: module for _, _, symbol in symbols(path, "-g", "--defined-only")})
+            programs[module.split("/")[0]].update({symbol: module for _, _, symbol in symbols(path)})
     return common, programs
 
 
@@ -386,7 +390,7 @@ def check_module_calls(build):
     complaints = []
     for name, module, path in callers:
         owner = programs.get(module.split("/")[0], common)
-        for where, _, symbol in symbols(path, "-u"):
+        for where, _, symbol in symbols(path, undefined=True):
             target = owner.get(symbol, module)
             excepted = symbol in EXCEPTED_SYMBOLS.get(module, [])
             if target not in [module] + MODULES[module] and not excepted:
@@ -407,10 +411,10 @@ def calls(build, module):
     """file -> other file of the module -> names of what the one uses of the other; every file is there."""
     files = objects(build, module)
     owner = {name: file for file, path in files.items()
-             for _, _, name in symbols(path, "-g", "--defined-only")}
+             for _, _, name in symbols(path)}
     graph = {file: {} for file in files}
     for file, path in files.items():
-        for _, _, name in symbols(path, "-u"):
+        for _, _, name in symbols(path, undefined=True):
             if name in owner:
                 graph[file].setdefault(owner[name], set()).add(name)
     return graph
@@ -490,7 +494,7 @@ def check_lists(root, build):
 def check_not_empty(build):
     """The libraries hold something, and the modules have files: an empty module would keep every wall."""
     return ([f"{name}: {path} defines nothing" for name, path in libraries(build).items()
-             if not list(symbols(path, "-g", "--defined-only"))] +
+             if not list(symbols(path))] +
             [f"{module}: no object is known" for module in MODULES
              if not objects(build, module)])
 
