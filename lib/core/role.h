@@ -5,8 +5,8 @@
  *
  * Each role has a table, in its own file. Other files read here what follows from a role, and never
  * ask which role it is. Zero and NULL mean the behaviour of gossip, which the caller of a function
- * then performs itself. The method decides how a node paces itself, chooses a target and uses
- * buffers (sgp/method.h). */
+ * then performs itself; only `awaited` is required. The method decides how a node paces itself,
+ * chooses a target and uses buffers (sgp/method.h). */
 #ifndef SGP_CORE_ROLE_H
 #define SGP_CORE_ROLE_H
 

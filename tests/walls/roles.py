@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Roles: outside the files of the roles, lib/core reads what follows from a role and never asks which it is.
+"""Roles and methods: outside the files of the roles, lib/core reads what follows from a role and never asks which it is.
+Nor does it ask which policies make up a method.
 
 A file that knew a role's name would have to be changed for each new role. So what tells roles apart has its place in the files
 `role*.c`. The files below each rule may know it too, for the reason that is given.
@@ -19,6 +20,7 @@ RULES = [
     (r"\bsgp_role_\w+", set(), "names the table of a role"),
     (r"\broles\[", {"facts"}, "looks at the roles of another round"),
     (r"\brole->name\b", set(), "asks for a role's name"),
+    (r"\bmethod->(?:whom|when|how|wants)\b", {"method"}, "asks which policy a method has"),
     (r"\b\w*(?:has_token|is_owner|is_worker|is_gossip|owns_by_file|works_by_file)\b", OF_FILE, "asks which role it is"),
 ]
 # These are for all roles alike: no name in them, of a function or of anything else, is that of a role.

@@ -116,6 +116,8 @@ IN_SOURCE = [
      roles.complaints, "planted.c:1: asks for a role's name"),
     ("lib/core/planted.c", "bool f(struct sgp_node *node) { return sgp_core_is_worker(node); }\n",
      roles.complaints, "planted.c:1: asks which role it is"),
+    ("lib/core/planted.c", "bool f(struct sgp_node *node) { return node->config.method->whom == SGP_WHOM_ONE_BY_LOT; }\n",
+     roles.complaints, "planted.c:1: asks which policy a method has"),
     ("lib/core/outgoing.c", "void f(struct sgp_node *node) { sgp_core_forgo_token(node); }\n",
      roles.complaints, "names a role: sgp_core_forgo_token"),
     ("lib/core/record.c", "void f(struct sgp_node *node) { node->mass.weight += 1; }\n", writers.complaints,
