@@ -281,6 +281,8 @@ def symbols(path, undefined=False):
     names = sorted(n for n in os.listdir(folder) if n.endswith(".o")) if path.endswith(".o") else [name]
     states = [os.stat(os.path.join(folder, n)) for n in names]
     found = symbols_of(folder, tuple(names), tuple((s.st_ino, s.st_mtime_ns, s.st_size) for s in states))
+    if name not in names:  # a wall without its file would keep nothing out
+        raise FileNotFoundError(f"{path} is not there; build the tree first")
     return found.get((name, undefined), ())
 
 
