@@ -63,20 +63,28 @@
 
 #include "sgp/trainer.h"
 
-enum sgp_optimizer_kind {
-    SGP_OPTIMIZER_SGD = 1,
-    SGP_OPTIMIZER_MOMENTUM,
-    SGP_OPTIMIZER_NESTEROV,
-    SGP_OPTIMIZER_ADAM,
-    SGP_OPTIMIZER_ADAMW,
-    SGP_OPTIMIZER_RMSPROP,
-    SGP_OPTIMIZER_LARS,
-    SGP_OPTIMIZER_LAMB
+/* The optimisers: the end of the constant's name, as in SGP_OPTIMIZER_SGD, and the word. */
+#define SGP_OPTIMIZERS(X)                                                                          \
+    X(SGD, sgd)                                                                                    \
+    X(MOMENTUM, momentum)                                                                          \
+    X(NESTEROV, nesterov)                                                                          \
+    X(ADAM, adam)                                                                                  \
+    X(ADAMW, adamw)                                                                                \
+    X(RMSPROP, rmsprop)                                                                            \
+    X(LARS, lars)                                                                                  \
+    X(LAMB, lamb)
+
+enum sgp_optimizer_kind { /* from 1 to SGP_OPTIMIZER_MOST */
+    SGP_OPTIMIZER_NONE,
+#define SGP_OPTIMIZER_KIND(constant, word) SGP_OPTIMIZER_##constant,
+    SGP_OPTIMIZERS(SGP_OPTIMIZER_KIND)
+#undef SGP_OPTIMIZER_KIND
+        SGP_OPTIMIZER_END
 };
-#define SGP_OPTIMIZER_MOST SGP_OPTIMIZER_LAMB /* the last of them */
-#define SGP_OPTIMIZER_WORDS                                                                        \
-    "sgd|momentum|nesterov|adam|adamw|rmsprop|lars|lamb" /* their names, in the same order */
-#define SGP_OPTIMIZER_VECTORS_MAX 3u                     /* most vectors that a rule keeps */
+#define SGP_OPTIMIZER_MOST (SGP_OPTIMIZER_END - 1)
+#define SGP_OPTIMIZER_WORD(constant, word) "|" #word
+#define SGP_OPTIMIZER_WORDS (&SGP_OPTIMIZERS(SGP_OPTIMIZER_WORD)[1]) /* "sgd|momentum|..." */
+#define SGP_OPTIMIZER_VECTORS_MAX 3u /* most vectors that a rule keeps */
 
 #define SGP_EPSILON_MIN 1e-30
 #define SGP_TRUST_MIN 1e-9

@@ -10,81 +10,29 @@
 
 /* ---- rules ---- */
 
-struct rule {
-    const char *name;
-    /* the vectors' names in a checkpoint; those in use come first */
-    const char *vectors[SGP_OPTIMIZER_VECTORS_MAX];
-    bool counts; /* whether the rule counts its steps */
-    /* Whether the rule divides by the root of a mean of squares. If noise is left out of that mean,
-     * the rule keeps the noise, too, as its last vector. */
-    bool divides;
-    unsigned uses; /* enum sgp_optimizer_use */
-    sgp_rule_step *step;
-};
-
-#define ADAM_USES (SGP_USES_BETAS | SGP_USES_EPSILON | SGP_USES_NOISE)
-#define ADAM_VECTORS                                                                               \
-    {                                                                                              \
-        "first moment", "second moment"                                                            \
-    }
 static const char steps_name[] = "optimizer steps", noise_name[] = "noise";
 
-static const struct rule rules[] = {
-    [SGP_OPTIMIZER_SGD] = {.name = "sgd", .step = sgp_rule_sgd},
-    [SGP_OPTIMIZER_MOMENTUM] = {.name = "momentum",
-        .vectors = {"velocity"},
-        .uses = SGP_USES_MOMENTUM,
-        .step = sgp_rule_momentum},
-    [SGP_OPTIMIZER_NESTEROV] = {.name = "nesterov",
-        .vectors = {"velocity"},
-        .uses = SGP_USES_MOMENTUM,
-        .step = sgp_rule_nesterov},
-    [SGP_OPTIMIZER_ADAM] = {.name = "adam",
-        .vectors = ADAM_VECTORS,
-        .counts = true,
-        .divides = true,
-        .uses = ADAM_USES,
-        .step = sgp_rule_adam},
-    [SGP_OPTIMIZER_ADAMW] = {.name = "adamw",
-        .vectors = ADAM_VECTORS,
-        .counts = true,
-        .divides = true,
-        .uses = ADAM_USES,
-        .step = sgp_rule_adamw},
-    [SGP_OPTIMIZER_RMSPROP] = {.name = "rmsprop",
-        .vectors = {"mean square"},
-        .divides = true,
-        .uses = SGP_USES_ALPHA | SGP_USES_EPSILON | SGP_USES_NOISE,
-        .step = sgp_rule_rmsprop},
-    [SGP_OPTIMIZER_LARS] = {.name = "lars",
-        .vectors = {"scaled velocity"},
-        .uses = SGP_USES_MOMENTUM | SGP_USES_TRUST | SGP_USES_NOISE,
-        .step = sgp_rule_lars},
-    [SGP_OPTIMIZER_LAMB] = {.name = "lamb",
-        .vectors = ADAM_VECTORS,
-        .counts = true,
-        .divides = true,
-        .uses = ADAM_USES,
-        .step = sgp_rule_lamb},
-};
-#define RULES (sizeof rules / sizeof rules[0])
+#define RULE(constant, word) [SGP_OPTIMIZER_##constant] = &sgp_rule_##word,
+static const struct sgp_rule *const rules[] = {SGP_OPTIMIZERS(RULE)};
+#define NAME(constant, word) [SGP_OPTIMIZER_##constant] = #word,
+static const char *const names[] = {SGP_OPTIMIZERS(NAME)};
 
 const char *sgp_optimizer_name(enum sgp_optimizer_kind kind)
 {
-    return rules[kind].name;
+    return names[kind];
 }
 
 unsigned sgp_optimizer_uses(enum sgp_optimizer_kind kind)
 {
-    return rules[kind].uses;
+    return rules[kind]->uses;
 }
 
 bool sgp_optimizer_needs_deviation(const struct sgp_optimizer_settings *settings)
 {
-    return rules[settings->kind].uses & SGP_USES_NOISE && settings->noise_fraction < 1;
+    return rules[settings->kind]->uses & SGP_USES_NOISE && settings->noise_fraction < 1;
 }
 
-static uint32_t vectors_of(const struct rule *rule)
+static uint32_t vectors_of(const struct sgp_rule *rule)
 {
     uint32_t count = 0;
     while (count < SGP_OPTIMIZER_VECTORS_MAX && rule->vectors[count])
@@ -94,15 +42,15 @@ static uint32_t vectors_of(const struct rule *rule)
 
 static bool keeps_noise(const struct sgp_optimizer_settings *settings)
 {
-    return sgp_optimizer_needs_deviation(settings) && rules[settings->kind].divides;
+    return sgp_optimizer_needs_deviation(settings) && rules[settings->kind]->divides;
 }
 
 uint32_t sgp_optimizer_vectors(const struct sgp_optimizer_settings *settings)
 {
-    return vectors_of(&rules[settings->kind]) + keeps_noise(settings);
+    return vectors_of(rules[settings->kind]) + keeps_noise(settings);
 }
 
-static const char *vector_name(const struct rule *rule, uint32_t index)
+static const char *vector_name(const struct sgp_rule *rule, uint32_t index)
 {
     return index < vectors_of(rule) ? rule->vectors[index] : noise_name;
 }
@@ -133,9 +81,9 @@ static int check_clip(const char *what, double value, struct sgp_error *error)
 
 int sgp_optimizer_check(const struct sgp_optimizer_settings *settings, struct sgp_error *error)
 {
-    if ((size_t)settings->kind >= RULES || !rules[settings->kind].step)
+    if (settings->kind < SGP_OPTIMIZER_SGD || settings->kind > SGP_OPTIMIZER_MOST)
         return sgp_fail(error, SGP_E_CONFIG, "unknown optimizer kind %d", (int)settings->kind);
-    unsigned uses = rules[settings->kind].uses;
+    unsigned uses = rules[settings->kind]->uses;
     int code = check_part("a momentum", settings->momentum, "0.9", error);
     if (code == 0 && !(isfinite(settings->weight_decay) && settings->weight_decay >= 0.0))
         code = sgp_fail(error, SGP_E_CONFIG,
@@ -211,7 +159,7 @@ static void clip(const struct sgp_optimizer *optimizer, float *gradient, float *
 void sgp_optimizer_step(struct sgp_optimizer *optimizer, float *x, float *gradient,
     float *deviation, double weight, double rate)
 {
-    const struct rule *rule = &rules[optimizer->settings.kind];
+    const struct sgp_rule *rule = rules[optimizer->settings.kind];
     if (!sgp_optimizer_needs_deviation(&optimizer->settings))
         deviation = NULL;
     clip(optimizer, gradient, deviation);
@@ -221,7 +169,7 @@ void sgp_optimizer_step(struct sgp_optimizer *optimizer, float *x, float *gradie
 
 void sgp_optimizer_state(const struct sgp_optimizer *optimizer, struct sgp_trainer_state *state)
 {
-    const struct rule *rule = &rules[optimizer->settings.kind];
+    const struct sgp_rule *rule = rules[optimizer->settings.kind];
     for (uint32_t i = 0; i < sgp_optimizer_vectors(&optimizer->settings); i++)
         sgp_state_add_vector(
             state, vector_name(rule, i), optimizer->vectors[i], optimizer->parameters);
@@ -231,7 +179,7 @@ void sgp_optimizer_state(const struct sgp_optimizer *optimizer, struct sgp_train
 
 void sgp_optimizer_resume(struct sgp_optimizer *optimizer, const struct sgp_trainer_state *state)
 {
-    const struct rule *rule = &rules[optimizer->settings.kind];
+    const struct sgp_rule *rule = rules[optimizer->settings.kind];
     uint32_t count = sgp_optimizer_vectors(&optimizer->settings), found = 0;
     while (
         found < count && sgp_state_vector(state, vector_name(rule, found), optimizer->parameters))

@@ -1,20 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The steps of optimisers; sgp/optimizer.h has their formulas. Each step advances x by one
- * gradient, which is clipped and finite, with weight > 0 and rate >= 0. optimizer.c has the table
- * of steps. Thread: the trainer's. */
+/* What one optimiser is: a row and its step. sgp/optimizer.h has the formulas and the list. Thread:
+ * the trainer's. */
 #ifndef SGP_TRAIN_RULE_H
 #define SGP_TRAIN_RULE_H
 
 #include "sgp/kernels.h"
 #include "sgp/optimizer.h"
 
-/* `deviation` is NULL if it is not known or not used. */
+/* Advance x by one gradient, which is clipped and finite, with weight > 0 and rate >= 0.
+ * `deviation` is NULL if it is not known or not used. */
 typedef void sgp_rule_step(struct sgp_optimizer *optimizer, float *x, const float *gradient,
     const float *deviation, double weight, double rate);
 
-sgp_rule_step sgp_rule_sgd, sgp_rule_momentum, sgp_rule_nesterov; /* rule_momentum.c */
-sgp_rule_step sgp_rule_adam, sgp_rule_adamw, sgp_rule_rmsprop;    /* rule_adam.c */
-sgp_rule_step sgp_rule_lars, sgp_rule_lamb;                       /* rule_layer.c */
+struct sgp_rule {
+    /* the vectors' names in a checkpoint; those in use come first */
+    const char *vectors[SGP_OPTIMIZER_VECTORS_MAX];
+    bool counts; /* whether the rule counts its steps */
+    /* Whether the rule divides by the root of a mean of squares. If noise is left out of that mean,
+     * the rule keeps the noise, too, as its last vector. */
+    bool divides;
+    unsigned uses; /* enum sgp_optimizer_use */
+    sgp_rule_step *step;
+};
+
+/* sgp_rule_sgd and so on: rule_momentum.c, rule_adam.c, rule_layer.c. */
+#define SGP_RULE_ROW(constant, word) extern const struct sgp_rule sgp_rule_##word;
+SGP_OPTIMIZERS(SGP_RULE_ROW)
+#undef SGP_RULE_ROW
+
+/* What Adam and the rules derived from it have in common. */
+#define SGP_RULE_OF_ADAM                                                                           \
+    .vectors = {"first moment", "second moment"}, .counts = true, .divides = true,                 \
+    .uses = SGP_USES_BETAS | SGP_USES_EPSILON | SGP_USES_NOISE
 
 /* rule_adam.c: the constants of a step of Adam; weight decay, coupled or not, is left at 0. */
 struct sgp_adam sgp_rule_adam_of(

@@ -43,7 +43,7 @@ struct sgp_adam sgp_rule_adam_of(
     return adam;
 }
 
-void sgp_rule_adam(struct sgp_optimizer *optimizer, float *x, const float *gradient,
+static void step_adam(struct sgp_optimizer *optimizer, float *x, const float *gradient,
     const float *deviation, double weight, double rate)
 {
     struct sgp_adam adam = sgp_rule_adam_of(optimizer, deviation, rate);
@@ -52,7 +52,9 @@ void sgp_rule_adam(struct sgp_optimizer *optimizer, float *x, const float *gradi
         gradient, sgp_rule_deviation(gradient, deviation), &adam, optimizer->parameters);
 }
 
-void sgp_rule_adamw(struct sgp_optimizer *optimizer, float *x, const float *gradient,
+const struct sgp_rule sgp_rule_adam = {SGP_RULE_OF_ADAM, .step = step_adam};
+
+static void step_adamw(struct sgp_optimizer *optimizer, float *x, const float *gradient,
     const float *deviation, double weight, double rate)
 {
     struct sgp_adam adam = sgp_rule_adam_of(optimizer, deviation, rate);
@@ -66,7 +68,9 @@ void sgp_rule_adamw(struct sgp_optimizer *optimizer, float *x, const float *grad
     }
 }
 
-void sgp_rule_rmsprop(struct sgp_optimizer *optimizer, float *x, const float *gradient,
+const struct sgp_rule sgp_rule_adamw = {SGP_RULE_OF_ADAM, .step = step_adamw};
+
+static void step_rmsprop(struct sgp_optimizer *optimizer, float *x, const float *gradient,
     const float *deviation, double weight, double rate)
 {
     const struct sgp_optimizer_settings *settings = &optimizer->settings;
@@ -84,3 +88,8 @@ void sgp_rule_rmsprop(struct sgp_optimizer *optimizer, float *x, const float *gr
     sgp_kernels_best()->rmsprop_fleet(x, optimizer->vectors[0], optimizer->vectors[1], gradient,
         sgp_rule_deviation(gradient, deviation), &adam, optimizer->parameters);
 }
+
+const struct sgp_rule sgp_rule_rmsprop = {.vectors = {"mean square"},
+    .divides = true,
+    .uses = SGP_USES_ALPHA | SGP_USES_EPSILON | SGP_USES_NOISE,
+    .step = step_rmsprop};

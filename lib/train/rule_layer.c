@@ -32,7 +32,7 @@ static void lars_tensor(const struct sgp_optimizer *optimizer, struct sgp_rule_t
         tensor.count);
 }
 
-void sgp_rule_lars(struct sgp_optimizer *optimizer, float *x, const float *gradient,
+static void step_lars(struct sgp_optimizer *optimizer, float *x, const float *gradient,
     const float *deviation, double weight, double rate)
 {
     for (uint32_t i = 0; i < sgp_rule_tensors(optimizer); i++)
@@ -40,8 +40,12 @@ void sgp_rule_lars(struct sgp_optimizer *optimizer, float *x, const float *gradi
             (float)rate);
 }
 
+const struct sgp_rule sgp_rule_lars = {.vectors = {"scaled velocity"},
+    .uses = SGP_USES_MOMENTUM | SGP_USES_TRUST | SGP_USES_NOISE,
+    .step = step_lars};
+
 /* You et al. 2020, algorithm 2, with phi(|z|) = |z|. */
-void sgp_rule_lamb(struct sgp_optimizer *optimizer, float *x, const float *gradient,
+static void step_lamb(struct sgp_optimizer *optimizer, float *x, const float *gradient,
     const float *deviation, double weight, double rate)
 {
     const struct sgp_kernels *kernels = sgp_kernels_best();
@@ -70,3 +74,5 @@ void sgp_rule_lamb(struct sgp_optimizer *optimizer, float *x, const float *gradi
         kernels->lamb(x + tensor.first, mean, square, noise, &adam, tensor.count);
     }
 }
+
+const struct sgp_rule sgp_rule_lamb = {SGP_RULE_OF_ADAM, .step = step_lamb};
