@@ -137,7 +137,7 @@ static int run(const struct config *config)
     prepared.trainer->methods = &idle;
     log_init(&log, config->log_level, config->name);
     const struct daemon_extras extras = {
-        .socket = -1, .rowless = getenv("BENCH_WITHOUT_ROWS") != NULL};
+        .socket = -1, .without_rows = getenv("BENCH_WITHOUT_ROWS") != NULL};
     int status = daemon_run(config, &prepared, &log, &extras);
     prepared_finish(&prepared);
     return status;

@@ -313,7 +313,7 @@ static void start_timers(struct daemon *daemon, const struct daemon_extras *extr
     daemon->second.data = daemon;
     daemon->watchdog.data = daemon;
     events_open(daemon);
-    fleet_own_open(daemon, !extras->rowless);
+    fleet_own_open(daemon, !extras->without_rows);
     survive_start_timer(daemon);
     (void)uv_timer_start(&daemon->second, on_second, 1000, 1000);
     uint64_t pace = (uint64_t)(notify_watchdog_interval() / SGP_MILLISECOND);

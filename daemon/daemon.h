@@ -55,8 +55,8 @@
 struct daemon_extras {
     struct attachment *attachment;     /* the program that brought its model */
     struct colocated_owner *colocated; /* ends before the node does */
-    int socket;   /* the control socket, from control_keep; negative: it is not open yet */
-    bool rowless; /* publish no rows of the fleet: what bench/rows.py compares with */
+    int socket;        /* the control socket, from control_keep; negative: it is not open yet */
+    bool without_rows; /* publish no rows of the fleet: what bench/rows.py compares with */
 };
 
 #define DAEMON_AGAIN (-1)  /* the node was reset: this program must restart */

@@ -47,7 +47,7 @@ static bool append_value(
 {
     size_t count = 0;
     if (writer->capacity - writer->count >= SGP_PACK_NUMBER_BYTES)
-        count = sgp_pack_number(field, place, writer->bytes + writer->count);
+        count = sgp_pack_plain(field, place, writer->bytes + writer->count);
     writer->count += count;
     return count > 0 || sgp_pack(&writer->packer, field, place) == 0;
 }

@@ -50,7 +50,7 @@ static size_t pack_real(double value, uint8_t *bytes)
     return pack_fixed(DOUBLE, bits, sizeof bits, bytes);
 }
 
-size_t sgp_pack_number(const struct sgp_schema_field *field, const void *place,
+size_t sgp_pack_plain(const struct sgp_schema_field *field, const void *place,
     uint8_t bytes[static SGP_PACK_NUMBER_BYTES])
 {
     switch (field->kind) {
@@ -81,7 +81,7 @@ static int pack_text(msgpack_packer *packer, const char *text, uint64_t most)
 int sgp_pack(msgpack_packer *packer, const struct sgp_schema_field *field, const void *place)
 {
     uint8_t bytes[SGP_PACK_NUMBER_BYTES];
-    size_t count = sgp_pack_number(field, place, bytes);
+    size_t count = sgp_pack_plain(field, place, bytes);
     if (count > 0)
         return packer->callback(packer->data, (const char *)bytes, count);
     switch (field->kind) {

@@ -15,7 +15,7 @@
  * that it has, or 0 if it is another, and must be packed by sgp_pack. The other bytes are not
  * defined then. The value may be out of its range. */
 #define SGP_PACK_NUMBER_BYTES 9u
-size_t sgp_pack_number(const struct sgp_schema_field *field, const void *place,
+size_t sgp_pack_plain(const struct sgp_schema_field *field, const void *place,
     uint8_t bytes[static SGP_PACK_NUMBER_BYTES]);
 
 /* Pack a value. Negative, as the packer's callback has returned it: it is not written. */
