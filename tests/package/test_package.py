@@ -62,13 +62,14 @@ def room():
 
 
 def copy_of_the_tree(name, version=None):
-    """The tree elsewhere; or as one of another version, without git."""
+    """The tree elsewhere; or as one of another version, without git and LTO, which takes longer to link."""
     tree = os.path.join(room(), name)
     shutil.copytree(SOURCE, tree, ignore=lambda folder, names: [
         name for name in names if name == "__pycache__" or folder == SOURCE and name.startswith("build") or
         version is not None and name == ".git"])  # the commit is part of the version
     if version:
         for path, old, new in (("VERSION", r"\A.*", version),
+                               ("debian/rules", r" optimize=\+lto", ""),
                                ("python/pyproject.toml", r'version = ".+"', f'version = "{version}"'),
                                ("debian/changelog", r"\A(sgpd) \([^)]+\)", rf"\1 ({version})")):
             with open(os.path.join(tree, path), "r+", encoding="utf-8") as file:
