@@ -16,8 +16,8 @@ from switch import Hosts, NetworkTest, fleet
 import fashion
 
 NODES = 8
-SECONDS = 90  # that the undisturbed run should take
-SECONDS_LEAST = 75  # what the faults need
+SECONDS = 75  # that the undisturbed run should take
+SECONDS_LEAST = 65  # what the faults need
 STOP_SECONDS = 30
 CUT_SECONDS = 20
 CUT_ROUNDS = 300
