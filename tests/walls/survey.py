@@ -17,20 +17,20 @@ def layers(graph):
         heights.update({name: 1 + max((heights[other] for other in graph[name]), default=0) for name in new})
 
 
-def upward(module, graph):
-    """How many arrows between files of a module lead to no lower layer, by its table or else by what is counted."""
-    heights = walls.LAYERS.get(module) or layers(graph)
+def upward(graph, listed):
+    """How many arrows between files of a module lead to no lower layer, by its list or else by what is counted."""
+    heights = listed or layers(graph)
     return sum(heights.get(other, 0) >= heights.get(file, 0) for file in graph for other in graph[file])
 
 
-def lines(build):
+def lines(root, build):
     """A line for each module, lowest first, and one for all."""
     levels = layers(walls.MODULES)
     rows = []
     for module in sorted(walls.MODULES, key=lambda module: (levels.get(module, 0), module)):
         graph = walls.calls(build, module)
         rows.append((module, levels.get(module, 0), len(graph), max(layers(graph).values(), default=0),
-                     sum(map(len, graph.values())), upward(module, graph), len(walls.circles(graph))))
+                     sum(map(len, graph.values())), upward(graph, walls.heights(root, module)), len(walls.circles(graph))))
     yield f"{'module':<16}{'level':>6}{'files':>6}{'layers':>7}{'arrows':>7}{'upward':>7}{'circles':>8}"
     for row in rows:
         yield "{:<16}{:>6}{:>6}{:>7}{:>7}{:>7}{:>8}".format(*row)

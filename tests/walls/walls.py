@@ -127,34 +127,8 @@ PURE_CALLS = set("""
 # The assertion and the texts of errno are the exceptions, and live in one file.
 PURE_EXCEPTIONS = {"status.c.o": {"abort", "fprintf", "stderr", "strerrordesc_np"}}
 
-# module -> file -> layer: a file calls only files of lower layers of its module. Every file has one.
-LAYERS = {
-    "lib/core": {file: layer for layer, files in enumerate([
-        "link_index words method cargo payload_judge mass",
-        "facts layout",
-        "emit pace notice",
-        "likeness",
-        "receive patience",
-        "epoch role_cycle role_gossip role_owner role_worker",
-        "owed",
-        "accounts check fold wrong_total",
-        "cycle",
-        "publish role_token handing",
-        "share agree outdated",
-        "outgoing greet inquiry record estimate",
-        "link",
-        "message seek grant",
-        "pending_connection",
-        "leave",
-        "round watch",
-        "role",
-        "node reload inspect",
-        "trace restart",
-        "driver",
-    ], 1) for file in files.split()},
-}
-
-# Headers that list the files of a module, from the highest to the lowest. A line may stand for the files that NAME_inside.h lists.
+# Headers that list the files of a module, from the highest layer to the lowest. Blank lines divide a list into layers. Without
+# them, each file is a layer. A line may stand for the files that NAME_inside.h lists.
 LISTS = {"lib/core": "lib/core/core.h", "lib/sim": "lib/sim/world.h", "daemon/control": "daemon/control/http.h",
          "daemon/node": "daemon/daemon.h"}
 
@@ -452,45 +426,43 @@ def check_circles(build, modules=None):
     return complaints
 
 
-def check_layers(build, tables=None):
-    """Every file of a module with layers has one, and calls strictly downward."""
-    complaints = []
-    for module, layers in (LAYERS if tables is None else tables).items():
-        graph = calls(build, module)
-        complaints += [f"{module}: {file} has no layer" for file in sorted(set(graph) - set(layers))]
-        complaints += [f"{module}: {file} has layer {layers[file]}, but there is no such file"
-                       for file in sorted(set(layers) - set(graph))]
-        complaints += [
-            f"{module}: {file} (layer {layers[file]}) calls {name} of {other} (layer {layers[other]})"
-            for file in sorted(graph) for other in sorted(graph[file]) for name in sorted(graph[file][other])
-            if file in layers and layers.get(other, 0) >= layers[file]]
-    return complaints
-
-
-def files_of_list(root, module, header):
-    """The files that a header lists, in their order."""
+def layers_of_list(root, module, header):
+    """The files that a header lists, as layers from the highest."""
     with open(os.path.join(root, header), encoding="utf-8") as file:
         comment = file.read().split("*/")[1]
-    for name in re.findall(r"^ \*   (\w+)\.c\b", comment, re.MULTILINE):
-        inside = f"{module}/{name}_inside.h"
-        more = inside != header and os.path.exists(os.path.join(root, inside))
-        yield from files_of_list(root, module, inside) if more else [name]
+    found = [re.findall(r"^ \*   (\w+)\.c\b", block, re.MULTILINE) for block in re.split(r"^ \*$", comment, flags=re.MULTILINE)]
+    layers = [files for files in found if files]
+    if len(layers) > 1:
+        return layers
+    return [layer for name in layers[0] for layer in layers_of_line(root, module, header, name)]
 
 
-def list_faults(header, files, graph):
-    """A list of files lacks none and has no other, and each calls only files below it."""
-    places = {file: place for place, file in enumerate(files)}
-    return ([f"{header} does not list {file}.c" for file in sorted(set(graph) - set(files))] +
-            [f"{header} lists {file}.c, but there is no such file" for file in files if file not in graph] +
+def layers_of_line(root, module, header, name):
+    """The layers of one line of a list: a file, or the files of another list."""
+    inside = f"{module}/{name}_inside.h"
+    more = inside != header and os.path.exists(os.path.join(root, inside))
+    return layers_of_list(root, module, inside) if more else [[name]]
+
+
+def heights(root, module):
+    """The layer of each file by the module's list, from 1; empty if the module has no list."""
+    layers = layers_of_list(root, module, LISTS[module])[::-1] if module in LISTS else []
+    return {file: height for height, files in enumerate(layers, 1) for file in files}
+
+
+def list_faults(header, layer_of, graph):
+    """A list of files lacks none and has no other, and each calls only files of lower layers."""
+    return ([f"{header} does not list {file}.c" for file in sorted(set(graph) - set(layer_of))] +
+            [f"{header} lists {file}.c, but there is no such file" for file in layer_of if file not in graph] +
             [f"{header}: {file}.c calls {name} of {other}.c, which is not below it"
-             for file in files for other, names in sorted(graph.get(file, {}).items()) for name in sorted(names)
-             if places.get(other, len(files)) < places[file]])
+             for file in layer_of for other, names in sorted(graph.get(file, {}).items()) for name in sorted(names)
+             if layer_of.get(other, 0) >= layer_of[file]])
 
 
 def check_lists(root, build):
     """The lists of files in headers are those of the build."""
     return [line for module, header in LISTS.items()
-            for line in list_faults(header, list(files_of_list(root, module, header)), calls(build, module))]
+            for line in list_faults(header, heights(root, module), calls(build, module))]
 
 
 def check_not_empty(build):
