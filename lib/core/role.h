@@ -5,7 +5,7 @@
  *
  * Each role has a table, in its own file. Other files read here what follows from a role, and never
  * ask which role it is. Zero and NULL mean the behaviour of gossip, which the caller of a function
- * then performs itself; only `awaited` is required. The method decides how a node paces itself,
+ * then performs itself. Only `awaited` is required. The method decides how a node paces itself,
  * chooses a target and uses buffers (sgp/method.h). */
 #ifndef SGP_CORE_ROLE_H
 #define SGP_CORE_ROLE_H
@@ -25,6 +25,8 @@ enum sgp_part {
 
 struct sgp_role {
     const char *name;
+    /* Whether a node has this role outside exact cycles. NULL: every node that has no other. */
+    bool (*suits)(const struct sgp_node_config *config);
     enum sgp_part part;
     /* A round is one of all nodes. All of them are awaited. No share returns, and no share has
      * weight. */
@@ -72,7 +74,12 @@ struct sgp_role {
     sgp_round (*next_label)(struct sgp_node *node);
 };
 
-extern const struct sgp_role sgp_role_gossip, sgp_role_cycle, sgp_role_owner, sgp_role_worker,
-    sgp_role_token;
+/* The roles outside exact cycles. A node has the first role that suits it. */
+#define SGP_ROLES(X) X(token) X(owner) X(worker) X(gossip)
+
+#define SGP_ROLE_TABLE(name) extern const struct sgp_role sgp_role_##name;
+SGP_ROLES(SGP_ROLE_TABLE)
+SGP_ROLE_TABLE(cycle)
+#undef SGP_ROLE_TABLE
 
 #endif

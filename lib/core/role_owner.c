@@ -314,8 +314,14 @@ static sgp_round resumes_at(const struct sgp_node *node)
     return sgp_core_furthest(node, node->round, sgp_core_is_up) + 1;
 }
 
+static bool suits(const struct sgp_node_config *config)
+{
+    return config->topology->nodes[config->self].owns;
+}
+
 const struct sgp_role sgp_role_owner = {
     .name = "owner",
+    .suits = suits,
     .part = SGP_PART_LEADS,
     .gives_nothing = true,
     .counts_steps = true,

@@ -545,8 +545,14 @@ static const struct sgp_core_link *awaited(const struct sgp_node *node)
     return missing != NULL ? missing : first;
 }
 
+static bool suits(const struct sgp_node_config *config)
+{
+    return sgp_topology_has_token(config->topology);
+}
+
 const struct sgp_role sgp_role_token = {
     .name = "token",
+    .suits = suits,
     .part = SGP_PART_BY_WEIGHT,
     .gives_nothing = true,
     .counts_steps = true,

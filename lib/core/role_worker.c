@@ -161,8 +161,14 @@ static sgp_round promise(struct sgp_node *node, struct sgp_core_link *link)
     return sgp_core_plan(node, link, given ? in->work.given + 1 : label);
 }
 
+static bool suits(const struct sgp_node_config *config)
+{
+    return config->topology->owner != SGP_NODE_NONE;
+}
+
 const struct sgp_role sgp_role_worker = {
     .name = "worker",
+    .suits = suits,
     .part = SGP_PART_FOLLOWS,
     .gives_always = true,
     .gives_updates = true,
