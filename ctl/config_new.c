@@ -210,7 +210,7 @@ static const struct ctl_option config_new_options[NEW_COUNT + 1] = {
                    "columns or the label are not scaled"},
     [NEW_ALGORITHM] = {"--algorithm", .value = "NAME",
         .summary = "how nodes train together. Default: the first that the topology file takes",
-        .words = "sgp osgp agp dpsgd adpsgd backup downpour cyclic"},
+        .words = SGP_METHOD_NAMES(" ")},
     [NEW_LISTEN] = {"--listen", .value = "ADDRESS",
         .summary = "HOST:PORT to listen on. Default: the address in the topology file"},
     [NEW_STATE] = {"--state-directory", .value = "DIRECTORY",

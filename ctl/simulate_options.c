@@ -64,9 +64,8 @@ const struct ctl_option ctl_simulate_table[] = {
         .summary = "the step where the file says outer=true: slowmo or nesterov",
         .words = "slowmo: nesterov:"},
     [ALGORITHM] = {"--algorithm", .value = "NAME",
-        .summary =
-            "sgp, osgp, agp, dpsgd, adpsgd, backup, downpour or cyclic, as in sgpd.conf(5) (sgp)",
-        .words = "sgp osgp agp dpsgd adpsgd backup downpour cyclic"},
+        .summary = "as in sgpd.conf(5): " SGP_METHOD_NAMES(", ") " (sgp)",
+        .words = SGP_METHOD_NAMES(" ")},
     [OVERLAP] = {"--overlap", .value = "N", .summary = "osgp: rounds that a share may be late (1)"},
     [BACKUP] = {"--backup-neighbours", .value = "N",
         .summary = "go on while so many shares are awaited (0)"},
@@ -182,9 +181,7 @@ static enum ctl_exit read_algorithm(
         return CTL_DONE;
     const struct sgp_method *method = sgp_method_find(option->value);
     if (method == NULL)
-        return ctl_usage(ctl,
-            "--algorithm %s is none of sgp, osgp, agp, dpsgd, adpsgd, backup, downpour and cyclic",
-            option->value);
+        return ctl_usage(ctl, "--algorithm %s is none of " SGP_METHOD_NAMES(", "), option->value);
     options->method = method;
     return CTL_DONE;
 }

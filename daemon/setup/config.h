@@ -179,7 +179,7 @@ struct config {
     X(RECOVERY, "administrators", "recovery", CONFIG_TEXT, recovery, "", 0, 0, NULL,               \
         "key that signs alone, when the others are lost; empty: none")                             \
     X(ALGORITHM, "train", "algorithm", CONFIG_CHOICE, algorithm, "sgp", 0, 0,                      \
-        "sgp|osgp|agp|dpsgd|adpsgd|backup|downpour|cyclic",                                        \
+        SGP_METHOD_NAMES("|"),                                                                     \
         "how nodes train together: sgp, in rounds; osgp, rounds that overlap; agp, at their own "  \
         "pace; dpsgd, on symmetric topologies, publishing before the step; adpsgd, half each way " \
         "with one neighbour by lot; backup, for an owner that waits for all but some; downpour, "  \

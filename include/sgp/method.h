@@ -55,6 +55,9 @@ struct sgp_method {
  *   downpour  asynchronous SGD (Dean et al., NIPS 2012): an owner adds each update as it comes
  *   cyclic    cyclic update with dynamic delay (Hu et al. 2018): ownership travels */
 SGP_API const struct sgp_method *sgp_method_at(uint32_t index);
+/* Their names, in this order, as a string literal with `gap` between two names. */
+#define SGP_METHOD_NAMES(gap)                                                                      \
+    "sgp" gap "osgp" gap "agp" gap "dpsgd" gap "adpsgd" gap "backup" gap "downpour" gap "cyclic"
 /* The method of this name, or NULL. */
 SGP_API const struct sgp_method *sgp_method_find(const char *name);
 

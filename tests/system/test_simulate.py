@@ -209,7 +209,7 @@ def test_refusals_say_what_would_be_right():
     assert refused("--tail", "0") == "--tail is SHAPE or SHAPE:GREATEST such as 1.5:50, not '0'"
     assert refused("--cut") == "--cut needs a value"
     assert refused("--algorithm", "sgd") == \
-        "--algorithm sgd is none of sgp, osgp, agp, dpsgd, adpsgd, backup, downpour and cyclic"
+        "--algorithm sgd is none of sgp, osgp, agp, dpsgd, adpsgd, backup, downpour, cyclic"
     assert refused("--wind", 3) == "unknown option '--wind'"
 
 

@@ -17,6 +17,8 @@ Test(method, the_table_is_found_by_index_and_by_name)
         cr_assert(eq(u32, method->number, i + 1), "it travels: it must never change");
         cr_assert(sgp_method_find(names[i]) == method);
     }
+    cr_assert(eq(str, (char *)SGP_METHOD_NAMES(" "),
+        (char *)"sgp osgp agp dpsgd adpsgd backup downpour cyclic"));
     cr_assert(sgp_method_at(8) == NULL);
     cr_assert(sgp_method_at(UINT32_MAX) == NULL);
     cr_assert(sgp_method_find("") == NULL);
