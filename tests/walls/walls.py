@@ -477,7 +477,7 @@ def report(results):
     """Print (name, complaints) as TAP; returns the exit status."""
     print(f"1..{len(results)}")
     for number, (name, complaints) in enumerate(results, 1):
-        print(f"{'not ok' if complaints else 'ok'} {number} - {name.replace('#', '')}")
+        print(f"{'not ok' if complaints else 'ok'} {number} - {' '.join(name.replace('#', '').split())}")
         for line in complaints:
             print(f"# {line}")
     return 1 if any(complaints for _, complaints in results) else 0
