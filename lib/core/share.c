@@ -305,6 +305,10 @@ void sgp_core_credit(
         link->giving.credit[0] = credit->round;
     else if (credit->round == link->giving.announced[1])
         link->giving.credit[1] = credit->round;
+    else if (credit->round < link->giving.credit[0])
+        /* The promise changed, and changed back. The target granted this credit between, so it had
+         * taken back the other one, which came late. */
+        link->giving.credit[0] = link->giving.credit[1] = SGP_ROUND_NONE;
 }
 
 /* ---- settling ---- */

@@ -58,6 +58,26 @@ Test(share, no_share_without_credit)
     close_desk(&desk);
 }
 
+/* The promise went from round 1 to another one and back, and each was granted. The first credit came after the promise was
+ * back. The second one tells that the target took the first one back. */
+Test(share, a_credit_is_void_once_one_of_an_earlier_round_follows)
+{
+    struct desk desk;
+    open_pair(&desk);
+    give_first(&desk);
+    acknowledge(&desk, 1, 1, SGP_REASON_NONE);
+    say(&desk, 1, SGP_IN, share_of(1, 0, 1));
+    deliver(&desk, 1, 0);
+    cr_assert(eq(i64, status_of(&desk).round, 1));
+    grant(&desk, 1, 1);
+    grant(&desk, 1, 0);
+    post_type(&desk, SGP_EVENT_TRAINED);
+    cr_assert_null(find(&desk, SGP_EFFECT_PUBLISH));
+    grant(&desk, 1, 1);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_PUBLISH));
+    close_desk(&desk);
+}
+
 Test(share, a_share_out_of_range_ends_the_connection)
 {
     struct sgp_message bad[8];
