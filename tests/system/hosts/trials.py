@@ -42,7 +42,7 @@ def resident(node):
 def stretch(algorithm):
     """Where nobody waits for a stopped node, it does its last rounds after the others have ended. A
     longer run leaves it rounds of a small learning rate alone."""
-    return 5 / 3 if algorithm in ("agp", "adpsgd") else 1
+    return 2 if algorithm in ("agp", "adpsgd") else 1
 
 
 class TooShort(Exception):
