@@ -96,15 +96,6 @@ static int judge_agreement(
     return 0;
 }
 
-/* A guard slows mixing down. At the bound of all mixing every node may end apart, and say so. */
-static bool guard_keeps_apart(const struct campaign *campaign, const struct sgp_sim *sim)
-{
-    bool apart = campaign->options.guard > 0;
-    for (uint32_t i = 0; i < campaign->topology->node_count; i++)
-        apart = apart && sgp_node_disagreeing(sgp_sim_node(sim, i)) > 0;
-    return apart;
-}
-
 /* One whose sources have gone for good, or have other files, agrees with nobody: only the bound of all mixing ends that. */
 static double mixing_rounds(const struct campaign *campaign)
 {
@@ -210,8 +201,7 @@ static int judge(const struct campaign *campaign, const struct sgp_sim *sim,
     if (status < 0)
         return status;
     bool agrees = campaign->recovers && !campaign->apart && !lies &&
-                  campaign->options.patience_ns == 0 && /* else some end apart */
-                  !guard_keeps_apart(campaign, sim);
+                  campaign->options.patience_ns == 0; /* else some end apart */
     if (agrees && !(summary->disagreement <= CAMPAIGN_DISAGREEMENT_MAX))
         return sgp_fail(error, SGP_E_STATE, "estimates end %.6g apart, more than %g",
             summary->disagreement, CAMPAIGN_DISAGREEMENT_MAX);
