@@ -46,7 +46,7 @@ static bool append_value(
     struct writer *writer, const struct sgp_schema_field *field, const void *place)
 {
     size_t count = 0;
-    if (writer->capacity - writer->count >= SGP_PACK_NUMBER_BYTES)
+    if (writer->capacity - writer->count >= SGP_PACK_PLAIN_BYTES)
         count = sgp_pack_plain(field, place, writer->bytes + writer->count);
     writer->count += count;
     return count > 0 || sgp_pack(&writer->packer, field, place) == 0;

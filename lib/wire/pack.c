@@ -51,7 +51,7 @@ static size_t pack_real(double value, uint8_t *bytes)
 }
 
 size_t sgp_pack_plain(const struct sgp_schema_field *field, const void *place,
-    uint8_t bytes[static SGP_PACK_NUMBER_BYTES])
+    uint8_t bytes[static SGP_PACK_PLAIN_BYTES])
 {
     switch (field->kind) {
     case SGP_SCHEMA_U64:
@@ -80,7 +80,7 @@ static int pack_text(msgpack_packer *packer, const char *text, uint64_t most)
 
 int sgp_pack(msgpack_packer *packer, const struct sgp_schema_field *field, const void *place)
 {
-    uint8_t bytes[SGP_PACK_NUMBER_BYTES];
+    uint8_t bytes[SGP_PACK_PLAIN_BYTES];
     size_t count = sgp_pack_plain(field, place, bytes);
     if (count > 0)
         return packer->callback(packer->data, (const char *)bytes, count);

@@ -14,9 +14,9 @@
 /* Pack a value that is a number at or above 0, a truth or "no round". Returns the number of bytes
  * that it has, or 0 if it is another, and must be packed by sgp_pack. The other bytes are not
  * defined then. The value may be out of its range. */
-#define SGP_PACK_NUMBER_BYTES 9u
+#define SGP_PACK_PLAIN_BYTES 9u
 size_t sgp_pack_plain(const struct sgp_schema_field *field, const void *place,
-    uint8_t bytes[static SGP_PACK_NUMBER_BYTES]);
+    uint8_t bytes[static SGP_PACK_PLAIN_BYTES]);
 
 /* Pack a value. Negative, as the packer's callback has returned it: it is not written. */
 int sgp_pack(msgpack_packer *packer, const struct sgp_schema_field *field, const void *place);

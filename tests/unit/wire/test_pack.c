@@ -95,7 +95,7 @@ static void pack_theirs(msgpack_packer *packer, enum sgp_schema_kind kind, const
 static void compare_writing(enum sgp_schema_kind kind, const void *place)
 {
     const struct sgp_schema_field field = {.name = "value", .kind = kind};
-    uint8_t bytes[SGP_PACK_NUMBER_BYTES];
+    uint8_t bytes[SGP_PACK_PLAIN_BYTES];
     msgpack_sbuffer ours, theirs;
     msgpack_packer packer;
     msgpack_sbuffer_init(&ours);
