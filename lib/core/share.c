@@ -306,8 +306,8 @@ void sgp_core_credit(
     else if (credit->round == link->giving.announced[1])
         link->giving.credit[1] = credit->round;
     else if (credit->round < link->giving.credit[0])
-        /* The promise changed, and changed back. The target granted this credit between, so it had
-         * taken back the other one, which came late. */
+        /* The promise changed, and changed back. The target granted this credit between the two
+         * promises. So it has taken back the stored credit, which came late. */
         link->giving.credit[0] = link->giving.credit[1] = SGP_ROUND_NONE;
 }
 

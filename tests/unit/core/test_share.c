@@ -58,8 +58,8 @@ Test(share, no_share_without_credit)
     close_desk(&desk);
 }
 
-/* The promise went from round 1 to another one and back, and each was granted. The first credit came after the promise was
- * back. The second one tells that the target took the first one back. */
+/* The promise changed from round 1 to round 0 and back. The target granted a credit for each promise. The second credit tells
+ * the source that the target took the first credit back. */
 Test(share, a_credit_is_void_once_one_of_an_earlier_round_follows)
 {
     struct desk desk;
