@@ -59,7 +59,7 @@ int main(int argc, char **argv)
     net_run(&net, SETTLES);
     for (uint32_t e = 0; e < net.end_count; e++)
         net.ends[e].bytes = net.ends[e].second_most = 0;
-    net.rows_moved = net.rows_told = 0;
+    net.rows_moved = net.rows_told = net.bursts = 0;
     const sgp_time from = net.now;
     double sum = 0, most = 0;
     uint64_t greatest = 0;
@@ -79,10 +79,12 @@ int main(int argc, char **argv)
     (void)printf("{\"nodes\": %u, \"authors\": %u, \"links_a_node\": %.0f, \"interval_s\": %.1f, "
                  "\"first_s\": %.2f, \"change_s\": %.2f, \"change_most_s\": %.2f, "
                  "\"bytes_a_row_and_link\": %.0f, \"bytes_a_second_and_link\": %.0f, "
-                 "\"greatest_second_bytes\": %" PRIu64 ", \"copies_a_row_and_node\": %.2f}\n",
+                 "\"greatest_second_bytes\": %" PRIu64 ", \"copies_a_row_and_node\": %.2f, "
+                 "\"sends_a_second_and_node\": %.1f}\n",
         count, authors, (double)net.end_count / count, (double)interval / (double)SGP_SECOND, began,
         sum / CHANGES, most, bytes / (double)net.rows_told, bytes / seconds, greatest,
-        (double)net.rows_moved / (double)net.rows_told / count);
+        (double)net.rows_moved / (double)net.rows_told / count,
+        (double)net.bursts / seconds / count);
     net_finish(&net);
     return 0;
 }

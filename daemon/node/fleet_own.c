@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TICK_MS 250u
+#define REST_MS 5000u   /* the least interval of a node at rest: its row says the same again */
 #define LINES_A_TICK 4u /* of the journal; a cut of the network makes many nodes stale at once */
 
 static double seconds_between(sgp_time from, sgp_time to)
@@ -73,12 +73,19 @@ static void say_rollout(const struct daemon *daemon, struct sgp_fleet_row *row)
     (void)snprintf(row->rollout_why, sizeof row->rollout_why, "%.63s", shown->why);
 }
 
+static uint32_t interval_of(const struct daemon *daemon, const struct sgp_node_status *status)
+{
+    const bool rests = status->state == SGP_NODE_PAUSED || status->state == SGP_NODE_FINISHED;
+    const uint32_t interval_ms = sgp_fleet_interval(sgp_fleet_count(daemon->fleet));
+    return rests && interval_ms < REST_MS ? REST_MS : interval_ms;
+}
+
 static struct sgp_fleet_row say(const struct daemon *daemon, const struct sgp_node_status *status)
 {
     const struct prepared *prepared = daemon->prepared;
     const struct sgp_topology *topology = prepared->topology;
     struct sgp_fleet_row row = {
-        .interval_ms = sgp_fleet_interval(sgp_fleet_count(daemon->fleet)),
+        .interval_ms = interval_of(daemon, status),
         .uptime_seconds = seconds_between(daemon->started, events_now()),
         .waiting_seconds = (double)NAN,
         .topology_digest = topology->digest,
@@ -99,12 +106,11 @@ static struct sgp_fleet_row say(const struct daemon *daemon, const struct sgp_no
     return row;
 }
 
-static bool is_due(
-    const struct daemon *daemon, const struct sgp_node_status *status, uint32_t interval_ms)
+static bool is_due(const struct daemon *daemon, const struct sgp_node_status *status)
 {
     const struct fleet_own *own = &daemon->fleet_own;
     return own->told == SGP_TIME_NEVER ||
-           events_now() - own->told >= (sgp_time)interval_ms * SGP_MILLISECOND ||
+           events_now() - own->told >= (sgp_time)interval_of(daemon, status) * SGP_MILLISECOND ||
            own->state != status->state || own->topology != daemon->prepared->topology->digest ||
            own->withheld != withholds(daemon) || own->rollout != documents_shows(daemon) ||
            sgp_fleet_must_tell(daemon->fleet);
@@ -114,9 +120,10 @@ static void publish(struct daemon *daemon)
 {
     struct fleet_own *own = &daemon->fleet_own;
     const struct sgp_node_status status = daemon_status(daemon);
+    if (!is_due(daemon, &status))
+        return;
     const struct sgp_fleet_row row = say(daemon, &status);
-    if (!is_due(daemon, &status, row.interval_ms) ||
-        sgp_fleet_tell(daemon->fleet, &row, events_now()) < 0)
+    if (sgp_fleet_tell(daemon->fleet, &row, events_now()) < 0)
         return; /* without memory the next tick tries again */
     own->told = events_now();
     own->state = status.state;
@@ -153,6 +160,7 @@ static void on_tick(uv_timer_t *timer)
     struct daemon *daemon = timer->data;
     uint32_t index;
     bool stale;
+    sgp_fleet_turn(daemon->fleet);
     fleet_own_publish(daemon);
     for (uint32_t lines = 0;
          lines < LINES_A_TICK && sgp_fleet_changed(daemon->fleet, events_now(), &index, &stale);
@@ -166,7 +174,7 @@ void fleet_own_open(struct daemon *daemon, bool publishes)
     (void)uv_timer_init(&daemon->loop, &daemon->fleet_own.timer);
     daemon->fleet_own.timer.data = daemon;
     if (publishes)
-        (void)uv_timer_start(&daemon->fleet_own.timer, on_tick, 0, TICK_MS);
+        (void)uv_timer_start(&daemon->fleet_own.timer, on_tick, 0, SGP_FLEET_TURN_MS);
 }
 
 void fleet_own_close(struct daemon *daemon)

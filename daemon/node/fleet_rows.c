@@ -163,8 +163,6 @@ void fleet_rows_take(struct daemon *daemon, struct link *link, const struct sgp_
         documents_row(daemon);
     if (code == SGP_E_PROTOCOL)
         link_end(link, code, "it relays what is not a row of the fleet, or too many rows");
-    else
-        pump(daemon, link);
 }
 
 /* ---- for users ---- */

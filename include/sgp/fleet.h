@@ -29,6 +29,10 @@
 #define SGP_FLEET_LINK_RATE 12288u
 #define SGP_FLEET_LINK_BURST 3072u
 
+/* A node takes a turn so often. In each it sends on all links what was asked for meanwhile, and one
+ * link, the next, offers. So what rows cost a node does not grow with the number of its links. */
+#define SGP_FLEET_TURN_MS 125u
+
 /* Rows that a peer may send: more a second than an honest peer sends, and at once what may have
  * waited on the line. A row costs at most the verification of one signature, and that only if its
  * key is the author's. */
@@ -179,6 +183,10 @@ struct sgp_fleet_link;
 /* A link is up, and its peer takes rows. NULL: out of memory. */
 struct sgp_fleet_link *sgp_fleet_open(struct sgp_fleet *fleet, sgp_time now);
 void sgp_fleet_close(struct sgp_fleet_link *link); /* NULL is fine */
+
+/* The next link offers the rows that have changed, when it is asked for its next message. To be
+ * called each SGP_FLEET_TURN_MS. */
+void sgp_fleet_turn(struct sgp_fleet *fleet);
 
 enum sgp_fleet_message {
     SGP_FLEET_NOTHING = 1, /* nothing is due, or no byte may be sent yet */

@@ -35,6 +35,15 @@ void sgp_fleet_sent(struct sgp_fleet_link *link, size_t bytes)
     link->allowance -= (double)bytes;
 }
 
+void sgp_fleet_turn(struct sgp_fleet *fleet)
+{
+    struct sgp_fleet_link *link = fleet->due != NULL ? fleet->due : fleet->links;
+    if (link == NULL)
+        return;
+    link->offers = true;
+    fleet->due = link->next;
+}
+
 /* Ask for rows that the peer has offered. */
 static bool want(struct sgp_fleet_link *link, struct sgp_summary *summary)
 {
@@ -113,8 +122,9 @@ enum sgp_fleet_message sgp_fleet_next(struct sgp_fleet_link *link, sgp_time now,
     if (want(link, ret_summary))
         return SGP_FLEET_SUMMARY;
     ret_summary->wants = false;
-    if (offer(link, ret_summary))
+    if (link->offers && offer(link, ret_summary))
         return SGP_FLEET_SUMMARY;
+    link->offers = false;
     return give(link, now, ret_row) ? SGP_FLEET_ROW : SGP_FLEET_NOTHING;
 }
 

@@ -42,13 +42,15 @@ struct sgp_fleet {
     uint32_t scan;    /* of sgp_fleet_changed */
     struct sgp_fleet_counts counts;
     struct sgp_fleet_link *links;
-    uint32_t opened; /* links so far */
+    struct sgp_fleet_link *due; /* the link that offers next; NULL: the first one */
+    uint32_t opened;            /* links so far */
 };
 
 struct sgp_fleet_link {
     struct sgp_fleet *fleet;
     struct sgp_fleet_link *next;
     uint32_t number;
+    bool offers;       /* until all rows that have changed are offered */
     uint64_t told;     /* rows up to this sequence were offered */
     uint32_t cursor;   /* the row that had it then; NO_ROW: none */
     uint64_t *lacks;   /* a bit for each row: the peer has, or may have, a later version */

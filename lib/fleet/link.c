@@ -41,6 +41,8 @@ void sgp_fleet_close(struct sgp_fleet_link *link)
     while (*place != link)
         place = &(*place)->next;
     *place = link->next;
+    if (link->fleet->due == link)
+        link->fleet->due = link->next;
     free(link->lacks);
     free(link);
 }
@@ -49,6 +51,7 @@ void sgp_fleet_link_forget(struct sgp_fleet_link *link)
 {
     const struct sgp_fleet *fleet = link->fleet;
     memset(link->lacks, 0, 2u * words_of(fleet) * sizeof *link->lacks);
+    link->offers = true;
     link->told = 0;
     link->cursor = NO_ROW;
     /* each link gives other rows first, so that a peer gets few rows twice */

@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NET_TICK (250 * SGP_MILLISECOND) /* as daemon/node/fleet_rows.c */
-#define NET_STEP (10 * SGP_MILLISECOND)  /* a message takes one step */
-#define NET_SECONDS 1800000000u          /* since 1970 */
+#define NET_TICK (SGP_FLEET_TURN_MS * SGP_MILLISECOND)
+#define NET_STEP (10 * SGP_MILLISECOND) /* a message takes one step */
+#define NET_SECONDS 1800000000u         /* since 1970 */
 
 struct net_end { /* of a connection */
     struct sgp_fleet_link *link;
@@ -33,9 +33,9 @@ struct net {
     uint32_t end_count;
     uint32_t *first_end; /* of each node; ends are ordered by node */
     sgp_time now;
-    sgp_time *publishes; /* when each author does so next */
-    sgp_round *rounds;   /* that each author says */
-    uint64_t rows_told, rows_moved;
+    sgp_time *publishes;                    /* when each author does so next */
+    sgp_round *rounds;                      /* that each author says */
+    uint64_t rows_told, rows_moved, bursts; /* messages of one end and turn are one burst */
 };
 
 static inline void net_name(char name[SGP_NAME_BYTES], uint32_t node)
@@ -192,6 +192,7 @@ static inline void net_pump(struct net *net, struct net_end *end)
     struct sgp_message message = {
         .pulse = {.state = SGP_NODE_TRAINING, .round = 1, .next_round = -1, .ends = 9, .stop = -1}};
     struct sgp_summary summary;
+    const uint64_t sent = end->bytes;
     for (;;) {
         switch (sgp_fleet_next(end->link, net->now, &summary, &message.row)) {
         case SGP_FLEET_SUMMARY:
@@ -202,6 +203,7 @@ static inline void net_pump(struct net *net, struct net_end *end)
             message.type = SGP_ROW;
             break;
         default:
+            net->bursts += end->bytes > sent;
             return;
         }
         net_send(net, end, &message);
@@ -223,8 +225,6 @@ static inline void net_receive(struct net *net, struct net_end *end)
         else
             sgp_fleet_hear(end->link, message.summary);
     }
-    if (end->inbox_bytes > 0)
-        net_pump(net, end);
     end->inbox_bytes = 0;
 }
 
@@ -257,6 +257,7 @@ static inline void net_step(struct net *net)
         if (i < net->authors &&
             (net->now >= net->publishes[i] || sgp_fleet_must_tell(net->fleets[i])))
             net_tell(net, i);
+        sgp_fleet_turn(net->fleets[i]);
         for (uint32_t e = net->first_end[i]; e < net->first_end[i + 1]; e++)
             net_pump(net, &net->ends[e]);
     }

@@ -25,10 +25,18 @@ static struct sgp_fleet *fleet_of(const char *self, uint32_t incarnation)
     return fleet_by(self, incarnation, (struct sgp_fleet_settings){.context = NULL});
 }
 
+/* Each of a few links offers. */
+static void turns(struct sgp_fleet *fleet)
+{
+    for (int k = 0; k < 3; k++)
+        sgp_fleet_turn(fleet);
+}
+
 static void tell(struct sgp_fleet *fleet, sgp_round round, sgp_time now)
 {
     const struct sgp_fleet_row row = net_row(round, 1000);
     cr_assert(eq(int, sgp_fleet_tell(fleet, &row, now), 0));
+    turns(fleet);
 }
 
 /* Pass all messages that are due between two links, both ways, until none is. */
@@ -234,6 +242,8 @@ Test(fleet, rows_spread_over_a_node_between_and_nothing_is_said_twice)
     exchange(ab, ba, 0);
     exchange(bc, cb, 0);
     cr_assert(eq(i64, round_of(c, 0), 5));
+    turns(a);
+    turns(b);
     exchange(ab, ba, SGP_SECOND);
     cr_assert(eq(int, sgp_fleet_next(ab, SGP_SECOND, &summary, &row), SGP_FLEET_NOTHING));
     cr_assert(eq(int, sgp_fleet_next(ba, SGP_SECOND, &summary, &row), SGP_FLEET_NOTHING),
@@ -242,6 +252,34 @@ Test(fleet, rows_spread_over_a_node_between_and_nothing_is_said_twice)
     sgp_fleet_destroy(a);
     sgp_fleet_destroy(b);
     sgp_fleet_destroy(c);
+}
+
+Test(fleet, in_each_turn_one_link_offers_and_then_the_next)
+{
+    enum { LINKS = 3 };
+    struct sgp_fleet *a = fleet_of("a", 1000);
+    struct sgp_fleet_link *links[LINKS];
+    const struct sgp_fleet_row said = net_row(7, 1000);
+    struct sgp_summary summary;
+    struct sgp_row row;
+    sgp_fleet_turn(a); /* without links */
+    for (int k = 0; k < LINKS; k++) {
+        links[k] = sgp_fleet_open(a, 0);
+        cr_assert(eq(int, sgp_fleet_next(links[k], 0, &summary, &row), SGP_FLEET_NOTHING));
+    }
+    cr_assert(eq(int, sgp_fleet_tell(a, &said, 0), 0));
+    for (int turn = 0, offered = 0; turn <= LINKS; turn++) {
+        for (int k = 0; k < LINKS; k++)
+            while (sgp_fleet_next(links[k], 0, &summary, &row) != SGP_FLEET_NOTHING)
+                offered++;
+        cr_assert(eq(int, offered, turn));
+        sgp_fleet_turn(a);
+    }
+    sgp_fleet_close(links[LINKS - 2]); /* whose turn is next */
+    cr_assert(eq(int, sgp_fleet_tell(a, &said, 0), 0));
+    sgp_fleet_turn(a);
+    cr_assert(eq(int, sgp_fleet_next(links[0], 0, &summary, &row), SGP_FLEET_SUMMARY));
+    sgp_fleet_destroy(a);
 }
 
 Test(fleet, a_row_in_another_order_does_not_take_the_place_of_a_later_one)

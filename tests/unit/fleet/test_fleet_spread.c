@@ -58,6 +58,28 @@ Test(fleet_spread, a_hundred_nodes_send_at_most_16_kib_a_second_over_a_link)
     net_finish(&net);
 }
 
+/* One offer a turn, an answer to it, and the rows, in more than one turn if they are many. */
+Test(fleet_spread, sends_of_a_node_do_not_grow_with_its_links)
+{
+    enum { COUNT = 24, SECONDS = 10 };
+    struct net net;
+    uint32_t edges[2 * COUNT * (COUNT - 1)], used = 0;
+    for (uint32_t i = 0; i < COUNT; i++)
+        for (uint32_t hop = 1; hop < COUNT; hop++) {
+            edges[used++] = i;
+            edges[used++] = (i + hop) % COUNT;
+        }
+    net_init(&net, COUNT, COUNT, edges, used / 2);
+    net_run(&net, 10 * SGP_SECOND);
+    net.bursts = 0;
+    net_run(&net, SECONDS * SGP_SECOND);
+    cr_assert(le(u64, net.bursts, 5 * SECONDS * SGP_SECOND / NET_TICK * COUNT));
+    cr_assert(ge(u64, net.bursts, SECONDS * COUNT));
+    for (uint32_t author = 0; author < COUNT; author += 7)
+        cr_assert(le(i64, spread(&net, author, 20 * SGP_SECOND), 3 * SGP_SECOND));
+    net_finish(&net);
+}
+
 /* Two halves of a star of stars, joined by one link. */
 Test(fleet_spread, a_cut_shows_ages_and_all_agree_soon_after_it_has_healed)
 {
