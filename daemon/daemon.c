@@ -99,6 +99,12 @@ static bool work_is_done(const struct daemon *daemon)
            !kept_hold(daemon);
 }
 
+static void on_turned(struct daemon *daemon)
+{
+    fleet_own_turn(daemon);
+    facts_send(daemon);
+}
+
 /* After each event: check whether the node should end. */
 static void on_settled(struct daemon *daemon)
 {
@@ -405,7 +411,7 @@ int daemon_run(const struct config *config, struct prepared *prepared, struct lo
         .changed = true,
         .started = events_now(),
         .settled = on_settled,
-        .turned = facts_send,
+        .turned = on_turned,
     };
     struct sgp_error error = {0};
     int code = uv_loop_init(&daemon.loop);

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define WAIT_MS (SGP_FLEET_TURN_MS + 35u) /* until a loop without other work takes a turn */
 #define REST_MS 5000u   /* the least interval of a node at rest: its row says the same again */
 #define LINES_A_TICK 4u /* of the journal; a cut of the network makes many nodes stale at once */
 
@@ -155,11 +156,22 @@ static void tell_change(const struct daemon *daemon, uint32_t index, bool stale)
             "event=heard_of peer=%s state=%s round=%" PRId64, view.name, row.state, row.round);
 }
 
-static void on_tick(uv_timer_t *timer)
+/* The loop takes the turn before it waits again. */
+static void on_timer(uv_timer_t *timer)
 {
-    struct daemon *daemon = timer->data;
+    (void)timer;
+}
+
+void fleet_own_turn(struct daemon *daemon)
+{
+    struct fleet_own *own = &daemon->fleet_own;
+    const uint64_t now = uv_now(&daemon->loop);
     uint32_t index;
     bool stale;
+    if (!own->publishes || now < own->next)
+        return;
+    own->next = now + SGP_FLEET_TURN_MS;
+    (void)uv_timer_again(&own->timer);
     sgp_fleet_turn(daemon->fleet);
     fleet_own_publish(daemon);
     for (uint32_t lines = 0;
@@ -170,14 +182,17 @@ static void on_tick(uv_timer_t *timer)
 
 void fleet_own_open(struct daemon *daemon, bool publishes)
 {
-    daemon->fleet_own.told = SGP_TIME_NEVER;
-    (void)uv_timer_init(&daemon->loop, &daemon->fleet_own.timer);
-    daemon->fleet_own.timer.data = daemon;
+    struct fleet_own *own = &daemon->fleet_own;
+    own->told = SGP_TIME_NEVER;
+    own->publishes = publishes;
+    own->next = 0;
+    (void)uv_timer_init(&daemon->loop, &own->timer);
     if (publishes)
-        (void)uv_timer_start(&daemon->fleet_own.timer, on_tick, 0, SGP_FLEET_TURN_MS);
+        (void)uv_timer_start(&own->timer, on_timer, 0, WAIT_MS);
 }
 
 void fleet_own_close(struct daemon *daemon)
 {
+    daemon->fleet_own.publishes = false;
     uv_close((uv_handle_t *)&daemon->fleet_own.timer, NULL);
 }

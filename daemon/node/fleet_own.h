@@ -6,8 +6,11 @@
 
 #include "state.h"
 
-/* Make the timer by which rows are published and sent. It starts only if the node publishes. */
+/* Make the timer that wakes a loop without other work for a turn. It starts only if the node
+ * publishes. */
 void fleet_own_open(struct daemon *daemon, bool publishes);
+/* Before the loop waits: if SGP_FLEET_TURN_MS have passed, publish and send what is due. */
+void fleet_own_turn(struct daemon *daemon);
 /* Publish now, if what the row says has changed. */
 void fleet_own_publish(struct daemon *daemon);
 void fleet_own_close(struct daemon *daemon);

@@ -78,6 +78,8 @@ struct edge {
 /* What this node has said about itself last. */
 struct fleet_own {
     uv_timer_t timer;
+    bool publishes;
+    uint64_t next; /* turn, in ms by the clock of the loop */
     sgp_time told; /* when, or SGP_TIME_NEVER */
     enum sgp_node_state state;
     uint64_t topology; /* digest */
@@ -154,7 +156,8 @@ struct daemon {
     uv_prepare_t turn;                      /* before the loop waits */
     struct spin spin;                       /* while it waits */
     void (*settled)(struct daemon *daemon); /* called after each event, to decide whether to end */
-    void (*turned)(struct daemon *daemon); /* called after each turn, to fill the queues of links */
+    void (*turned)(
+        struct daemon *daemon); /* called before the loop waits, to fill the queues of links */
 
     /* edges.c */
     /* in the order of sgp_node_link_status: out-edges by peer, then in-edges by peer */

@@ -151,7 +151,7 @@ void sgp_fleet_prove(struct sgp_fleet *fleet, bool proves);
 int sgp_fleet_use(struct sgp_fleet *fleet, const char *const *names, uint32_t count);
 
 /* The interval at which each of so many nodes publishes, in ms: the longer the more there are, so
- * that the rows of all fit a link. */
+ * that the rows of all take the same time of a node, and fit a link. */
 uint32_t sgp_fleet_interval(uint32_t count);
 
 /* Publish a row of this node. 0, or -ENOMEM. */

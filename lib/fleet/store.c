@@ -13,7 +13,7 @@
 #define AHEAD_SECONDS_MAX 86400u /* by which clocks of two nodes may differ */
 #define STALE_LEAST (10 * SGP_SECOND)
 #define STALE_INTERVALS 3
-#define NODES_A_SECOND 24u /* whose rows fit a link */
+#define NODES_A_SECOND 12u /* so rows take the same time of a node in any fleet */
 #define SIGNED_BYTES (SGP_ROW_TEXT_BYTES + SGP_NAME_BYTES + 64u)
 
 uint64_t sgp_fleet_name_digest(const char *name)

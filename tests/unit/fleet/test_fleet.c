@@ -410,8 +410,8 @@ Test(fleet, a_node_that_becomes_stale_is_told_once_and_once_more_when_it_is_back
 Test(fleet, with_more_nodes_each_publishes_less_often)
 {
     cr_assert(eq(u32, sgp_fleet_interval(12), 1000));
-    cr_assert(eq(u32, sgp_fleet_interval(100), 4166));
-    cr_assert(eq(u32, sgp_fleet_interval(4096), 170666));
+    cr_assert(eq(u32, sgp_fleet_interval(100), 8333));
+    cr_assert(eq(u32, sgp_fleet_interval(4096), 341333));
     cr_assert(eq(u32, sgp_fleet_interval(UINT32_MAX), SGP_FLEET_INTERVAL_MAX));
 }
 
