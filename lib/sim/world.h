@@ -218,7 +218,8 @@ struct sgp_sim_mover {
     double *moved;                 /* the change that the token has not taken */
     double *offered;               /* the change that was published */
     uint32_t steps, offered_steps; /* number of TRAIN jobs in these two */
-    bool synced; /* the host has had the token in this life, so its values are known */
+    bool synced;   /* the host has had the token in this life, so its values are known */
+    uint32_t part; /* of the fleet: the least host to which links lead (sgp_sim_check_one_token) */
 };
 
 /* The distances of what a host's sources have said, computed independently of its performer.
@@ -464,6 +465,8 @@ struct sgp_sim {
     uint32_t cycle_count;
     double *token;                /* `dimension` values of the token; NULL: there is no token */
     struct sgp_epoch token_epoch; /* epoch of the token */
+    /* since links join two hosts that have a token; SGP_TIME_NEVER: they do not */
+    sgp_time doubled_since;
     /* The token may have been created again, or a ledger is outdated. Then its weight is not
      * conserved. */
     bool remade;
