@@ -335,7 +335,7 @@ class ScaleFleet(FleetTest):
 
     def test_a_late_joiner_adopts(self):
         ring = [[(0, 1), (1, 2), (2, 0)]]
-        f = self.sites(phases=ring, options={"train.epochs": "200"})
+        f = self.sites(phases=ring, options={"train.epochs": "100000"})
         f.rewire([0, 1, 2], ring)
         f.start([0, 1, 2])
         f.wait_log(0, "event=start")
