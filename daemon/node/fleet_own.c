@@ -125,7 +125,9 @@ static void publish(struct daemon *daemon)
         return;
     const struct sgp_fleet_row row = say(daemon, &status);
     if (sgp_fleet_tell(daemon->fleet, &row, events_now()) < 0)
-        return; /* without memory the next tick tries again */
+        return; /* without memory the next turn tries again */
+    if (own->rollout != documents_shows(daemon) || own->state != status.state)
+        sgp_fleet_hurry(daemon->fleet);
     own->told = events_now();
     own->state = status.state;
     own->topology = daemon->prepared->topology->digest;

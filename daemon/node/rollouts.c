@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FAREWELL_NS (SGP_SECOND / 2) /* from the use of a version that strikes this node */
+#define FAREWELL_NS SGP_SECOND /* from the use of a version that strikes this node */
 #define FAREWELL_TICK_MS 50u
 #define PAUSES 9u /* SGP_SECOND << this is the longest pause */
 

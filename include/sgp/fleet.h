@@ -188,6 +188,9 @@ void sgp_fleet_close(struct sgp_fleet_link *link); /* NULL is fine */
  * called each SGP_FLEET_TURN_MS. */
 void sgp_fleet_turn(struct sgp_fleet *fleet);
 
+/* All links offer, since what this node says must not wait for their turns. */
+void sgp_fleet_hurry(struct sgp_fleet *fleet);
+
 enum sgp_fleet_message {
     SGP_FLEET_NOTHING = 1, /* nothing is due, or no byte may be sent yet */
     SGP_FLEET_SUMMARY,

@@ -44,6 +44,12 @@ void sgp_fleet_turn(struct sgp_fleet *fleet)
     fleet->due = link->next;
 }
 
+void sgp_fleet_hurry(struct sgp_fleet *fleet)
+{
+    for (struct sgp_fleet_link *link = fleet->links; link != NULL; link = link->next)
+        link->offers = true;
+}
+
 /* Ask for rows that the peer has offered. */
 static bool want(struct sgp_fleet_link *link, struct sgp_summary *summary)
 {

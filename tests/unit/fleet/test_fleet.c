@@ -275,6 +275,10 @@ Test(fleet, in_each_turn_one_link_offers_and_then_the_next)
         cr_assert(eq(int, offered, turn));
         sgp_fleet_turn(a);
     }
+    cr_assert(eq(int, sgp_fleet_tell(a, &said, 0), 0));
+    sgp_fleet_hurry(a);
+    for (int k = 0; k < LINKS; k++)
+        cr_assert(eq(int, sgp_fleet_next(links[k], 0, &summary, &row), SGP_FLEET_SUMMARY));
     sgp_fleet_close(links[LINKS - 2]); /* whose turn is next */
     cr_assert(eq(int, sgp_fleet_tell(a, &said, 0), 0));
     sgp_fleet_turn(a);
