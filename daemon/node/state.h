@@ -156,8 +156,8 @@ struct daemon {
     uv_prepare_t turn;                      /* before the loop waits */
     struct spin spin;                       /* while it waits */
     void (*settled)(struct daemon *daemon); /* called after each event, to decide whether to end */
-    void (*turned)(
-        struct daemon *daemon); /* called before the loop waits, to fill the queues of links */
+    /* called before the loop waits, to fill the queues of links */
+    void (*turned)(struct daemon *daemon);
 
     /* edges.c */
     /* in the order of sgp_node_link_status: out-edges by peer, then in-edges by peer */
