@@ -96,13 +96,6 @@ static int judge_agreement(
     return 0;
 }
 
-/* A guard of less than 1 takes so much less of the usual share, and the bound of all mixing counts cycles. */
-static double apart_at_the_end(const struct campaign *campaign)
-{
-    double guard = campaign->options.guard;
-    return CAMPAIGN_DISAGREEMENT_MAX / (guard > 0 && guard < 1 ? guard : 1);
-}
-
 /* One whose sources have gone for good, or have other files, agrees with nobody: only the bound of all mixing ends that. */
 static double mixing_rounds(const struct campaign *campaign)
 {
@@ -209,9 +202,9 @@ static int judge(const struct campaign *campaign, const struct sgp_sim *sim,
         return status;
     bool agrees = campaign->recovers && !campaign->apart && !lies &&
                   campaign->options.patience_ns == 0; /* else some end apart */
-    if (agrees && !(summary->disagreement <= apart_at_the_end(campaign)))
+    if (agrees && !(summary->disagreement <= CAMPAIGN_DISAGREEMENT_MAX))
         return sgp_fail(error, SGP_E_STATE, "estimates end %.6g apart, more than %g",
-            summary->disagreement, apart_at_the_end(campaign));
+            summary->disagreement, CAMPAIGN_DISAGREEMENT_MAX);
     return 0;
 }
 
