@@ -11,6 +11,7 @@
 #include "store/privacy_account.h"
 #include "store/state_directory.h"
 #include "util/exit_status.h"
+#include "util/socket_file.h"
 #include "awaiting_model.h"
 #include "awaiting_rollout.h"
 #include "awaiting_scaling.h"
@@ -354,16 +355,28 @@ static int run_or_check_both(struct config *config, struct prepared *prepared, s
     return status;
 }
 
+/* The context is struct opened. */
+static void hand_over(void *context, bool on)
+{
+    const struct opened *opened = context;
+    state_directory_hand_over(on);
+    socket_file_hand_over(opened->socket, on);
+}
+
 /* Choose the OpenBLAS kernels that fit. This may take another start of this program. So a stored
  * choice is looked up before the data are read. Only the products that the model needs are
  * measured. --check writes nothing. */
 static int fit_blas(char **arguments, const struct config *config, bool check,
-    const struct log *log, struct prepared *prepared, struct sgp_error *error)
+    const struct log *log, struct opened *opened, struct prepared *prepared,
+    struct sgp_error *error)
 {
     struct sgp_blas_layer layers[SGP_LAYERS_MAX];
     struct sgp_blas blas;
-    struct sgp_blas_wish wish = {
-        .arguments = arguments, .directory = config->state_directory, .sink = &log->sink};
+    struct sgp_blas_wish wish = {.arguments = arguments,
+        .directory = config->state_directory,
+        .sink = &log->sink,
+        .hand_over = hand_over,
+        .context = opened};
     if (prepared == NULL)
         return sgp_blas_fit(&wish, error, &blas);
     wish.count = sgp_model_products(&prepared->model, prepared->settings.batch, layers);
@@ -452,9 +465,10 @@ static int run_or_check(const struct options *options, struct config *config, ch
     struct sgp_error error = {0};
     log_init(&log, config->log_level, config->name);
     const bool brief = ends_soon(options);
-    if (fit_blas(arguments, config, brief, &log, NULL, &error) < 0 || unit_sees(config, &error) < 0)
-        return refuse(&error, options->check);
     struct opened opened = nothing;
+    if (fit_blas(arguments, config, brief, &log, &opened, NULL, &error) < 0 ||
+        unit_sees(config, &error) < 0)
+        return refuse(&error, options->check);
     int ended = brief ? GO_ON : learn_rollout(config, &log, &opened);
     if (!brief && ended == GO_ON)
         ended = agree_on_scaling(config, &log, &opened);
@@ -466,9 +480,7 @@ static int run_or_check(const struct options *options, struct config *config, ch
             (void)unlink(config->socket);
         return refuse(&error, options->check);
     }
-    state_directory_hand_over(true);
-    int code = fit_blas(arguments, config, brief, &log, &prepared, &error);
-    state_directory_hand_over(false);
+    int code = fit_blas(arguments, config, brief, &log, &opened, &prepared, &error);
     if (!brief)
         early_stop_begin(true);
     if (code == 0 && options->tune != NULL) /* its steps are not private */

@@ -3,11 +3,11 @@
  * ledger, and the first process would commit to a file without a name. */
 #include "state_directory.h"
 
+#include "util/handed.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -31,33 +31,23 @@ static void sweep(int directory)
 
 static int held = -1; /* opened last */
 
-/* The descriptor of this directory that the program before has handed over; -1: there is none. */
+/* The descriptor of this directory that the start before has handed over; -1: there is none. */
 static int take_over(const char *path)
 {
-    const char *text = getenv(HANDED);
     struct stat handed, wanted;
-    char *end = NULL;
-    const long number = text != NULL ? strtol(text, &end, 10) : -1;
-    const bool sound = number > STDERR_FILENO && number < INT_MAX && *end == '\0';
-    (void)unsetenv(HANDED);
-    if (!sound || fstat((int)number, &handed) < 0 || !S_ISDIR(handed.st_mode))
+    const int descriptor = handed_take(HANDED);
+    if (descriptor < 0 || fstat(descriptor, &handed) < 0)
         return -1;
-    const bool same = stat(path, &wanted) == 0 && wanted.st_dev == handed.st_dev &&
-                      wanted.st_ino == handed.st_ino;
-    if (same && fcntl((int)number, F_SETFD, FD_CLOEXEC) == 0)
-        return (int)number;
-    (void)close((int)number); /* of another configuration */
+    if (S_ISDIR(handed.st_mode) && stat(path, &wanted) == 0 && wanted.st_dev == handed.st_dev &&
+        wanted.st_ino == handed.st_ino)
+        return descriptor;
+    (void)close(descriptor); /* of another configuration */
     return -1;
 }
 
 void state_directory_hand_over(bool on)
 {
-    char text[16];
-    if (held < 0)
-        return;
-    (void)snprintf(text, sizeof text, "%d", held);
-    (void)fcntl(held, F_SETFD, on ? 0 : FD_CLOEXEC);
-    (void)(on ? setenv(HANDED, text, 1) : unsetenv(HANDED));
+    handed_over(HANDED, held, on);
 }
 
 int state_directory_open(const char *path, struct sgp_error *error)

@@ -45,6 +45,11 @@ struct sgp_blas_wish {
     uint32_t count;
     /* Gets the tried kernels, and why they were excluded; may be NULL. */
     const struct sgp_sink *sink;
+    /* Called with true at once before the program starts again, and with false if that fails; may
+     * be NULL. What it leaves open in between, and the variables that it sets, reach the next start
+     * and no trial. */
+    void (*hand_over)(void *context, bool on);
+    void *context; /* of hand_over */
 };
 
 /* In a process that was started to try kernels: try them, and end. In any other: return. Call it

@@ -268,6 +268,8 @@ static void start_with(const struct sgp_blas_wish *wish, char *first, char *seco
 {
     char path[4096];
     ssize_t bytes = readlink(SELF, path, sizeof path - 1);
+    if (wish->hand_over != NULL)
+        wish->hand_over(wish->context, true);
     char **environment = environment_with(first, second);
     if (environment != NULL && bytes > 0) {
         path[bytes] = '\0';
@@ -276,6 +278,8 @@ static void start_with(const struct sgp_blas_wish *wish, char *first, char *seco
     if (environment != NULL)
         (void)execve(SELF, wish->arguments, environment);
     free(environment);
+    if (wish->hand_over != NULL)
+        wish->hand_over(wish->context, false);
 }
 
 static void start_again(const struct sgp_blas_wish *wish, const char *name, const char *instead)

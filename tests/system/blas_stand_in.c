@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For LD_PRELOAD: OpenBLAS on a processor that it does not know. What it would choose by itself is what
- * STAND_IN_CHOICE names; with the kernels that STAND_IN_WRONG names a product is wrong, and those of STAND_IN_CRASH
- * crash; "not NAME": with all others. A choice in OPENBLAS_CORETYPE is left alone. */
+ * STAND_IN_CHOICE names; with the kernels that STAND_IN_WRONG names a product is wrong, those of STAND_IN_CRASH
+ * crash, and with those of STAND_IN_STOP the process stops; "not NAME": with all others. A choice in OPENBLAS_CORETYPE is left alone. */
 #include <cblas.h>
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +54,8 @@ void cblas_sgemm(OPENBLAS_CONST enum CBLAS_ORDER order, OPENBLAS_CONST enum CBLA
     }
     if (in_use("STAND_IN_CRASH"))
         abort();
+    if (in_use("STAND_IN_STOP"))
+        (void)raise(SIGSTOP);
     real(order, a_form, b_form, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
     if (in_use("STAND_IN_WRONG") && m > 16)
         c[ldc * (m - 1)] += 1;

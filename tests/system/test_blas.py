@@ -3,6 +3,8 @@
 starts itself again with the fastest; a choice of the user's is never overridden."""
 import os
 import re
+import signal
+import socket
 import subprocess
 import sys
 import unittest
@@ -18,11 +20,28 @@ with open("/proc/cpuinfo") as file:
 CHOSEN = r"^(SkylakeX|Cooperlake|Haswell|Zen) \(chosen: OpenBLAS took this processor for Prescott\)$"
 
 
+def children(parent):
+    with open("/proc/%d/task/%d/children" % (parent, parent), encoding="ascii") as file:
+        return [int(word) for word in file.read().split()]
+
+
+def is_stopped(process):
+    try:
+        with open("/proc/%d/stat" % process, encoding="ascii") as file:
+            return file.read().rpartition(") ")[2].startswith("T")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 @unittest.skipUnless({"avx2", "fma"} <= FLAGS, "OpenBLAS has nothing better for this processor")
 class Blas(FleetTest):
-    def small(self):
+    def small(self, **options):
         return self.fleet(1, phases=[[]], options={"model.layers": "dense 200 relu, dense 100 relu, dense 2",
-                                                   "train.epochs": "10000", "train.batch": "40"})
+                                                   "train.epochs": "10000", "train.batch": "40", **options})
+
+    def of_fleet(self):
+        """A node with a scaling of the fleet opens its state directory and its socket before it chooses kernels."""
+        return self.small(**{"data.scale": "fleet", "data.shards": "none"})
 
     def start(self, f, **environment):
         """Start under a stand-in for an unknown processor."""
@@ -96,6 +115,31 @@ class Blas(FleetTest):
         self.assertEqual(done.returncode, 0)
         self.assertRegex(done.stdout, "(?m)" + CHOSEN.replace("^", "^blas       "))
         self.assertEqual(os.listdir(f.nodes[0].directory), [])
+
+    def test_another_start_keeps_the_socket(self):
+        """Who connects while the daemon starts again with other kernels waits, and is answered."""
+        f = self.of_fleet()
+        self.start(f)
+        codes = []
+
+        def begins():
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+                codes.append(client.connect_ex(f.nodes[0].socket))
+            return "event=start" in f.nodes[0].log()
+        f.wait("the node", begins, interval=0.001)
+        self.assertRegex(self.trains(f), CHOSEN)
+        self.assertEqual(set(codes[codes.index(0):]), {0})
+
+    def test_a_daemon_that_is_killed_in_a_trial_leaves_its_directory_unlocked(self):
+        f = self.of_fleet()
+        self.start(f, STAND_IN_STOP="not Prescott")
+        parent = f.nodes[0].process.pid
+        trial = f.wait("a trial that stops", lambda: next(filter(is_stopped, children(parent)), None))
+        self.addCleanup(os.kill, trial, signal.SIGKILL)
+        f.nodes[0].end(signal.SIGKILL)
+        self.start(f)
+        self.assertRegex(self.trains(f), CHOSEN)
+        self.assertTrue(is_stopped(trial))
 
     def test_where_they_fit_nothing_is_tried(self):
         f = self.small()
