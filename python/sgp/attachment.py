@@ -139,6 +139,7 @@ class Attachment:
         self._claims = 0  # how many were made
         self._awaited: Optional[int] = None  # the one whose answer is waited for
         self._answering = False  # a function of the program is at work
+        self._asking = False  # for whom the node waits, and the answer is waited for
         self._early: Optional[Frame] = None  # a turn that came while words were waited for
         self._connection: Optional[Connection] = None
         self.parameters_round: Optional[int] = None  # of the first turn's parameters, if that is not the node's round
@@ -280,12 +281,15 @@ class Attachment:
 
     def _whom(self) -> Optional[str]:
         """For whom the node waits, in the daemon's words; None: a turn came instead."""
+        self._asking = True
         try:
             link = self._link()
             link.send(Frame(Type.AWAITS))
             frame = self._receive(link, time.monotonic() + _QUIET_SECONDS)
         except (Closed, TimeoutError):
             return "its daemon, which does not answer"
+        finally:
+            self._asking = False
         if frame.type == Type.AWAITED:
             link.done_with()
             return frame.text or "the first turn"
@@ -296,6 +300,9 @@ class Attachment:
         """The frame that is waited for, until `end`; questions that come before it are answered."""
         while True:
             frame = link.receive(None if end is None else max(0.001, end - time.monotonic()))
+            if frame.type == Type.AWAITED and not self._asking:  # an answer that a turn has overtaken
+                link.done_with()
+                continue
             if frame.type == Type.CLAIMED and frame.turn != self._awaited:  # nobody waits for it any more
                 link.done_with()
                 if frame.turn == 0 and frame.code and self._awaited is None:  # the claim from before the daemon came back holds no more
@@ -330,9 +337,6 @@ class Attachment:
                 self._drop()
                 continue
             self._early = None
-            if frame.type == Type.AWAITED:  # an answer that a turn has overtaken
-                link.done_with()
-                continue
             if frame.type == Type.REFUSED:  # a neighbour trains another model
                 raise refusal(frame)
             if frame.type not in (Type.TURN, Type.STOP):

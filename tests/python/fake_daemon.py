@@ -171,6 +171,8 @@ class FakeDaemon:
                 lines = self.decide(frame["text"])
                 told = {"code": -errno.EALREADY} if lines is None else {"size": len(lines), "text": "\n".join(lines) + "\n"}
                 self.say(TOLD, **told)
+            elif frame["type"] == AWAITS:
+                self.say(AWAITED, text="n1")
             elif frame["type"] == PRIVACY:
                 self.say(CLAIMED, turn=frame["turn"], **self.claimed(frame["text"]))
             else:

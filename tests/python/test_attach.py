@@ -11,13 +11,14 @@ import threading
 import time
 import unittest
 import warnings
+from unittest import mock
 
 import numpy
 
 import common
 import fake_daemon
 import sgp
-from fake_daemon import DETACH, DONE, ENOUGH, FINISH, HELLO, PRIVACY, REPORT, FakeDaemon
+from fake_daemon import AWAITS, DETACH, DONE, ENOUGH, FINISH, HELLO, PRIVACY, REPORT, FakeDaemon
 
 
 def arrays():
@@ -513,6 +514,19 @@ class AttachTest(unittest.TestCase):
         self.until(lambda: common.state_of(program.pid) == "S", "the program to wait")
         program.send_signal(signal.SIGINT)
         self.assertIn("KeyboardInterrupt", program.communicate(timeout=common.PATIENCE)[1])
+
+    def test_who_is_waited_for_may_be_told_after_the_first_turn(self):
+        """The program has asked, and the turn comes before the answer, which then is in the way of another."""
+        for call in (lambda node: node.mix(), lambda node: node.mean(1.0), lambda node: node.privacy(3, 1e-5),
+                     lambda node: node.finish(timeout=common.PATIENCE)):
+            daemon = self.daemon(rounds=5)
+            daemon.ready.clear()
+            with mock.patch("sgp.attachment._QUIET_SECONDS", 0.05), \
+                    mock.patch("sgp.attachment._log.warning", lambda *told: daemon.ready.set()):
+                node = sgp.attach(arrays(), name=daemon.path)
+            call(node)
+            self.assertEqual(len(daemon.of(AWAITS)), 1)
+            node.detach()
 
     def test_forked_child_has_no_say(self):
         daemon = self.daemon()
