@@ -58,13 +58,6 @@ def sum_of(optimizer, name):
 
 
 class Noise(FleetTest):
-    def ended(self, f):
-        """The vectors of each node's checkpoint at the end of the run."""
-        f.wait_state("finished")
-        for index in range(len(f.nodes)):
-            f.wait_log(index, "event=checkpoint round=1501")
-        return [vectors_of(os.path.join(node.directory, "checkpoint")) for node in f.nodes]
-
     def test_check_names_the_part_and_the_memory(self):
         f = self.fleet(4, options=OPTIONS)
         said = subprocess.run([*f.command(f.nodes[0]), "--check"], stdout=subprocess.PIPE, text=True, check=True).stdout
@@ -74,18 +67,20 @@ class Noise(FleetTest):
 
     def test_a_stop_in_mid_run_keeps_the_noise(self):
         """That a resumed rule goes on to the bit is tested in test_learner; here the file of a daemon has it, and is taken up."""
-        f = self.fleet(4, options=OPTIONS)
+        f = self.fleet(4, options={**OPTIONS, "train.rounds": "6000"})
         f.start()
         for index in range(4):
             f.wait_round(index, 200)
         for node in f.nodes:
-            node.end(signal.SIGTERM)
+            node.kill(signal.SIGTERM)
+        for node in f.nodes:
+            self.assertEqual(node.process.wait(fleet.PATIENCE), 0)
         for node in f.nodes:
             kept = vectors_of(os.path.join(node.directory, "checkpoint"))
             self.assertEqual(set(kept), VECTORS)
             self.assertTrue(any(kept["noise"]))
         f.start()
-        self.ended(f)
+        f.wait_state("finished")
         for node in f.nodes:
             self.assertRegex(node.log(), r"event=restored round=\d+ weight=\S+ parameters=exact")
             self.assertGreater(node.json("/v1/evaluate", "POST")["accuracy"], 0.8)
