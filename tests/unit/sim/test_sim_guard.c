@@ -324,6 +324,41 @@ Test(sim_guard, honest_nodes_end_with_one_model_beside_a_liar, .timeout = 120)
     }
 }
 
+/* A cube of eight nodes. Those of the lower face have their minimum at 1, and those of the upper at 3. Each has two sources in
+ * its own face, at distance 0, and one in the other. Without a guard all end at 2. */
+static void end_of_two_faces(double guard, bool apart, double lower, double upper)
+{
+    struct sgp_edge edges[3 * NODES];
+    for (uint32_t i = 0; i < NODES; i++)
+        for (uint32_t axis = 0; axis < 3; axis++)
+            edges[3 * i + axis] =
+                (struct sgp_edge){.source = i, .target = i ^ 1u << axis, .fraction = -1};
+    struct fleet *fleet = fleet_of_edges(NODES, edges, 3 * NODES);
+    for (uint32_t i = 0; i < NODES; i++)
+        fleet->centre[i][0] = i < NODES / 2 ? 1 : 3;
+    fleet->eta = 0.25;
+    fleet->options.rounds = 60;
+    fleet->options.guard = guard;
+    fleet_run(fleet);
+    for (uint32_t i = 0; i < NODES; i++) {
+        float model;
+        sgp_sim_estimate(fleet->sim, i, &model);
+        cr_expect(epsilon_eq(dbl, (double)model, i < NODES / 2 ? lower : upper, 1e-5));
+        cr_expect(eq(int, sgp_node_disagreeing(sgp_sim_node(fleet->sim, i)) > 0, apart));
+    }
+    cr_expect(eq(int, fleet->notes[SGP_NOTE_DISAGREES] > 0, apart));
+    fleet_destroy(fleet);
+}
+
+/* To a guard a group that is of one mind, and of another mind, looks as a liar does. The page says so, and each node says that
+ * it disagrees. */
+Test(sim_guard, groups_of_one_mind_stay_apart_and_say_so)
+{
+    end_of_two_faces(0, false, 2, 2);
+    end_of_two_faces(0.5, true, 1, 3);
+    end_of_two_faces(1, true, 1, 3);
+}
+
 /* Sorted labels: honest estimates are far apart, and so a liar has more room. The page says so. */
 Test(sim_guard, with_sorted_labels_a_guard_protects_less, .timeout = 120)
 {
