@@ -179,7 +179,9 @@ class Claims(AttachTest):
                     self.assertTrue(node.resumed)
                     continue
                 node.mix(loss=loss, rows=count)
-            status, row = f.nodes[index].status(), shape_of(f, 1 - index, "n%d" % index)
+            name = "n%d" % index
+            f.wait("the claim at the neighbour", lambda: shape_of(f, 1 - index, name)["promised"] == "claimed")
+            status, row = f.nodes[index].status(), shape_of(f, 1 - index, name)
             self.assertEqual((status["privacy_claim"]["epsilon"], row["promised_epsilon"], row["loss"]), (3, 3, None))
             node.finish()
             node.detach()

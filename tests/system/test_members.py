@@ -236,7 +236,7 @@ class Members(FleetTest):
         self.goes_on(f)
         child = self.child(f, 1)
         os.kill(child, signal.SIGSTOP)
-        waits = re.compile("event=waiting peer=n1.owner for=(credit|estimate)")  # by the moment of the stop
+        waits = re.compile("event=waiting peer=n1.owner for=(credit|estimate|acknowledgement)")  # by the moment of the stop
         f.wait("n2 waits for the owner", lambda: waits.search(f.nodes[2].log()))
         os.kill(child, signal.SIGCONT)
         self.goes_on(f)

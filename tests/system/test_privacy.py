@@ -325,8 +325,8 @@ class Wire(FleetTest):
             after_wishes = words[2 + int(words[1]):]
             self.assertEqual(len(after_wishes), 4, "run, label, whether it is final, state; and no measures: " + text)
             self.assertEqual(after_wishes[3], NO_ROWS, text)
-        row = next(node for node in f.nodes[1].json("/v1/fleet")["nodes"] if node["name"] == "n0")
-        self.assertEqual(row["state"], "finished", "n1 has heard of n0's end")
+        row = f.wait("n0's end at n1", lambda: next((node for node in f.nodes[1].json("/v1/fleet")["nodes"]
+                                                     if node["name"] == "n0" and node["state"] == "finished"), None))
         for name in ("loss", "test_loss", "test_accuracy", "epoch", "samples_per_second"):
             self.assertIsNone(row[name], name)
         self.assertEqual([row[name] for name in ("promised", "promised_epsilon", "promised_delta")], ["counted", 4, 1e-5])
