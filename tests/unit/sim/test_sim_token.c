@@ -3,6 +3,9 @@
  * when, the end on one model, deaths of whoever has it, and a token that is lost and made anew. */
 #include "sim_fleet.h"
 
+#include "core/core.h"
+#include "sim/world.h"
+
 #include "sgp/method.h"
 
 #define NODES 4u
@@ -314,4 +317,41 @@ Test(sim_token, whoever_stops_hands_it_on)
         expect_others_have_it(fleet, i);
         fleet_destroy(fleet);
     }
+}
+
+/* ---- the check that there is one ---- */
+
+/* The status of the check when so much time has gone by. */
+static int check_after(struct fleet *fleet, sgp_time time)
+{
+    fleet->sim->now += time;
+    fleet->sim->error = (struct sgp_error){0};
+    sgp_sim_check_one_token(fleet->sim);
+    return fleet->sim->error.code;
+}
+
+/* A second token appears. It is a fault at once, unless a ledger was restored; then it is one after a minute in which links
+ * join the two that have it. If none does, they cannot know of each other. */
+Test(sim_token, two_tokens_are_found)
+{
+    struct fleet *fleet = fleet_of((struct sgp_delay){.token = SGP_TOKEN_DYNAMIC});
+    fleet_open(fleet);
+    (void)all_train(fleet);
+    cr_assert(zero(int, check_after(fleet, 0)));
+    for (uint32_t k = 0; k < NODES; k++)
+        if (status_of(fleet, k).weight < 1) {
+            fleet->sim->hosts[k].node->mass.weight = 1;
+            break;
+        }
+    cr_expect(eq(int, check_after(fleet, 0), SGP_E_STATE));
+    fleet->sim->summary.restored = 1;
+    cr_expect(zero(int, check_after(fleet, 0)));
+    cr_expect(zero(int, check_after(fleet, 59 * SGP_SECOND)));
+    cr_expect(eq(int, check_after(fleet, SGP_SECOND), SGP_E_STATE));
+    for (uint32_t k = 0; k < NODES; k++) {
+        SGP_EACH_LINK (link, fleet->sim->hosts[k].node)
+            link->connection.state = SGP_LINK_DOWN;
+    }
+    cr_expect(zero(int, check_after(fleet, 600 * SGP_SECOND)));
+    fleet_destroy(fleet);
 }
