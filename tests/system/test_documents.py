@@ -90,6 +90,8 @@ class Documents(SignedTest):
             for way in ("in", "out"):
                 self.f.wait("a link", lambda i=i, other=other, way=way: self.f.nodes[i].peer(other, way)["state"] == "up")
         self.before = self.downs()
+        for node in self.f.nodes[:2]:  # documents travel all the same, and no processor is busy meanwhile
+            node.json("/v1/pause", "POST")
 
     def downs(self):
         """Of the links between n0 and n1."""
@@ -98,6 +100,8 @@ class Documents(SignedTest):
     def goes_on(self):
         """n0 has lost no link to n1, and the two change their file."""
         f = self.f
+        for node in f.nodes[:2]:
+            node.json("/v1/resume", "POST")
         despite = ",".join("n%d" % i for i in range(2, f.n))
         second = self.sign("r", *(["--despite", despite] if despite else []), after=self.first)
         self.assertEqual(self.push(0, second)[0], 200)
