@@ -3,6 +3,7 @@
 """Hosts whose cables are cut, choked, or lose packets. network.py SGPD [TEST...]"""
 import json
 import time
+import unittest
 
 import sandbox
 from sandbox import call
@@ -105,9 +106,11 @@ class Cuts(FourHosts):
     def test_a_cable_cut(self):
         self.check_one("iifname cable3", "oifname cable3")
 
+    @unittest.skipUnless(fleet.LONG, "with SGP_LONG=1")
     def test_a_cable_that_only_hears(self):
         self.check_one("iifname cable3")
 
+    @unittest.skipUnless(fleet.LONG, "with SGP_LONG=1")
     def test_a_cable_that_only_speaks(self):
         self.check_one("oifname cable3")
 
