@@ -3,14 +3,15 @@
 stopped in its middle and started again."""
 import csv
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import fleet
 from fleet import FleetTest
 
-# 320 of 400 rows train, 80 on each node: 8 steps an epoch, 4 from epoch 2 on and 2 from epoch 4 on. At epoch 300 the rate falls.
-EPOCHS, RATE = 400, 0.1
+# 320 of 400 rows train, 80 on each node: 8 steps an epoch, 4 from epoch 2 on and 2 from epoch 4 on. At epoch FALL the rate falls.
+EPOCHS, FALL, RATE = 1600, 1200, 0.1
 OPTIONS = {"train.epochs": str(EPOCHS), "train.batch": "10", "optimizer.learning_rate": str(RATE),
-           "optimizer.schedule": "growing-batch", "optimizer.milestones": "2 4 300", "optimizer.factor": "0.5",
+           "optimizer.schedule": "growing-batch", "optimizer.milestones": "2 4 %d" % FALL, "optimizer.factor": "0.5",
            "optimizer.growths": "2"}
 
 
@@ -26,9 +27,10 @@ class Growing(FleetTest):
             return [(int(row["round"]), float(row["epoch"])) for row in csv.DictReader(file)]
 
     def stop_all(self, f):
-        """Paused first, so that no node goes on without those that have ended, and they need not jump when they come back."""
-        for node in f.nodes:
-            self.assertIn(node.get("/v1/pause", "POST")[0], (200, 202))
+        """Paused first, all together, so that no node goes on far without the others, and they need not jump when they come back."""
+        with ThreadPoolExecutor() as pool:
+            for status, _ in pool.map(lambda node: node.get("/v1/pause", "POST"), f.nodes):
+                self.assertIn(status, (200, 202))
         f.wait_state("paused")
         f.quiet()
         for node in f.nodes:
@@ -57,7 +59,7 @@ class Growing(FleetTest):
             self.assertEqual(rows, [(rounds_of(epoch) - 1, epoch) for _, epoch in rows])
             epochs = [epoch for _, epoch in rows]
             self.assertEqual(epochs[:6], [1, 2, 3, 4, 5, 6])
-            self.assertTrue([epoch for epoch in epochs if end < epoch < 300])  # of the second process
+            self.assertTrue([epoch for epoch in epochs if end < epoch < FALL])  # of the second process
 
 
 if __name__ == "__main__":
