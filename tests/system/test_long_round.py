@@ -22,6 +22,7 @@ class LongRound(FleetTest):
                             options={"train.epochs": None, "train.rounds": "1000000", "train.batch": "500", "model.layers": "dense 64 tanh, dense 2",
                                      "train.patience": "1"})
         self.f.start()
+        self.f.wait("a first status", self.f.nodes[0].status)  # a loaded machine starts it late
         self.f.wait("n0 to compute", lambda: (self.status()["waiting"] or {}).get("for") == "compute")
 
     def status(self):
