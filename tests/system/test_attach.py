@@ -36,8 +36,9 @@ class Training(AttachTest):
                         node.mix(loss=step(model, optimizer, x, y), rows=len(x))
                 self.assertAlmostEqual(node.epoch, epochs)
                 self.rounds.append(node.round)
+                self.weights.append(node.weight)
             return model
-        self.rounds = []
+        self.rounds, self.weights = [], []  # when the steps are done; the mixing at the end changes the weights again
         models = self.each(4, act)
         statuses = f.quiet()
         self.adopted = [node.log().count("event=adopted") for node in f.nodes]
@@ -64,8 +65,8 @@ class Training(AttachTest):
         self.assertEqual([status["samples"] for status in statuses], [1280] * 4)
 
     def test_an_irregular_digraph_trains_as_one(self):
-        models, statuses = self.train(IRREGULAR)
-        self.assertGreater(max(abs(status["weight"] - 1) for status in statuses), 0.05)  # after each round of a cycle
+        models, _ = self.train(IRREGULAR)
+        self.assertLess(min(self.weights), 0.7)
         self.assertLess(abs(loss_of(models[0], *rows()) / self.alone() - 1), 0.15)
 
     def test_local_steps(self):
