@@ -313,6 +313,18 @@ class Fleet:
         self.wait("nothing in flight", settled, timeout)
         return [self.wait("a status", node.status) for node in nodes]
 
+    def connect_until(self, index, text):
+        """Connect to the control socket of a node again and again, until its log has the text. The error number of each
+        attempt; 0: it connected."""
+        node, codes = self.nodes[index], []
+
+        def is_there():
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+                codes.append(client.connect_ex(node.socket))
+            return text in node.log()
+        self.wait("%r in the log of %s" % (text, node.name), is_there, interval=0.001)
+        return codes
+
     def wait_log(self, index, text, timeout=PATIENCE):
         node = self.nodes[index]
         return self.wait("%r in the log of %s" % (text, node.name), lambda: text in node.log(),

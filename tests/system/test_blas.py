@@ -4,7 +4,6 @@ starts itself again with the fastest; a choice of the user's is never overridden
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import unittest
@@ -120,13 +119,7 @@ class Blas(FleetTest):
         """Who connects while the daemon starts again with other kernels waits, and is answered."""
         f = self.of_fleet()
         self.start(f)
-        codes = []
-
-        def begins():
-            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
-                codes.append(client.connect_ex(f.nodes[0].socket))
-            return "event=start" in f.nodes[0].log()
-        f.wait("the node", begins, interval=0.001)
+        codes = f.connect_until(0, "event=start")
         self.assertRegex(self.trains(f), CHOSEN)
         self.assertEqual(set(codes[codes.index(0):]), {0})
 

@@ -11,7 +11,6 @@ import socket
 import struct
 import subprocess
 import sys
-import unittest
 from fractions import Fraction
 
 import fleet
@@ -235,15 +234,7 @@ class ScaleFleet(FleetTest):
         f.start([0])
         f.wait_state("awaiting_scaling", [0])
         f.start([1])
-
-        missed = []
-
-        def begins():
-            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
-                missed.append(client.connect_ex(f.nodes[0].socket))
-            return "event=start" in f.nodes[0].log()
-        f.wait("the node", begins, interval=0.001)
-        self.assertEqual(set(missed), {0})
+        self.assertEqual(set(f.connect_until(0, "event=start")), {0})
 
     def test_a_silent_member_is_named_and_can_be_struck(self):
         f = self.sites()
