@@ -7,6 +7,7 @@
 
 #include "core/core.h"
 #include "sim/world.h"
+
 #include "sgp/guard.h"
 
 #include <math.h>
@@ -172,8 +173,8 @@ static int judge_weight(
     return 0;
 }
 
-/* To a guard a group that is of one mind, and of another mind, looks as a liar does, so the groups stay apart, and say so
- * (docs/rules/guard.md). Then the usual distance of each node to its sources is none: it is the whole bound. */
+/* To a guard, a group that holds another model looks as liars do. So the groups stay apart, and say so (docs/rules/guard.md).
+ * Each node then agrees with most of its sources, and its bound is a multiple of the usual distance to these. */
 static bool is_split_by_guards(const struct campaign *campaign, const struct sgp_sim *sim)
 {
     for (uint32_t i = 0; i < campaign->topology->node_count; i++) {

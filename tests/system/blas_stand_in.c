@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For LD_PRELOAD: OpenBLAS on a processor that it does not know. What it would choose by itself is what
  * STAND_IN_CHOICE names; with the kernels that STAND_IN_WRONG names a product is wrong, those of STAND_IN_CRASH
- * crash, and with those of STAND_IN_STOP the process stops; "not NAME": with all others. A choice in OPENBLAS_CORETYPE is left alone. */
+ * crash, and with those of STAND_IN_STOP the process stops; "not NAME": with all others. A choice in OPENBLAS_CORETYPE is
+ * left alone. */
 #include <cblas.h>
 #include <dlfcn.h>
 #include <signal.h>

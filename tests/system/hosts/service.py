@@ -241,7 +241,7 @@ class Restart(Service):
         self.assertEqual([s["weight_minted"] for s in statuses], [0] * len(NAMES))
 
     def test_paused_nodes_are_not_shot(self):
-        """Idle, but well; and so are the two that go on without it, which without SGP_LONG are paused later."""
+        """Idle, but well. With SGP_LONG the two others go on without it; else they are paused, too."""
         self.train()
         for name in ["n1"] if fleet.LONG else ["n1", "n0", "n2"]:
             self.host.run("sgpctl", "-n", name, "pause")

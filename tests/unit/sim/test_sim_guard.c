@@ -350,9 +350,8 @@ static void end_of_two_faces(double guard, bool apart, double lower, double uppe
     fleet_destroy(fleet);
 }
 
-/* To a guard a group that is of one mind, and of another mind, looks as a liar does. The page says so, and each node says that
- * it disagrees. */
-Test(sim_guard, groups_of_one_mind_stay_apart_and_say_so)
+/* To a guard, a group that holds another model looks as liars do. The page says so, and each node says that it disagrees. */
+Test(sim_guard, groups_that_each_hold_one_model_stay_apart_and_say_so)
 {
     end_of_two_faces(0, false, 2, 2);
     end_of_two_faces(0.5, true, 1, 3);
