@@ -284,11 +284,12 @@ os.write(1, b"no end")
     def test_a_signal_at_the_very_start(self):
         """One that comes as soon as a directory exists, to the whole group, as from a terminal."""
         for _ in range(20):
-            process = subprocess.Popen([SGPCTL, "launch", "-n", "1", "--", "true"], env=self.environment, cwd=self.folder,
-                                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                       start_new_session=True)
+            process = subprocess.Popen([SGPCTL, "launch", "-n", "1", "--", "sleep", "1000"], env=self.environment,
+                                       cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.DEVNULL, start_new_session=True)
             while process.poll() is None and not self.left():
                 pass
+            self.assertIsNone(process.poll())
             os.killpg(process.pid, signal.SIGTERM)
             process.wait(PATIENCE)
             self.until("all to be gone", lambda: processes(self.marker) == {} and self.left() == [])
