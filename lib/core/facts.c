@@ -471,6 +471,13 @@ sgp_round sgp_core_followed(
     return followed > least ? followed : least;
 }
 
+sgp_round sgp_core_reached(
+    const struct sgp_node *node, sgp_round least, bool (*counts)(const struct sgp_core_link *))
+{
+    bool owns = node->role->part == SGP_PART_LEADS;
+    return (owns ? sgp_core_furthest : sgp_core_followed)(node, least, counts);
+}
+
 sgp_time sgp_core_silence(const struct sgp_core_link *link)
 {
     sgp_time longest = link->liveness.longest[0] > link->liveness.longest[1]

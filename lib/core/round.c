@@ -524,10 +524,10 @@ static bool comes_late(const struct sgp_node *node)
         if (sgp_core_living(link) && later)
             return true;
     }
-    /* its workers have continued with its copies */
-    bool behind = node->role->part == SGP_PART_LEADS &&
-                  sgp_core_furthest(node, node->round, sgp_core_is_up) > node->round;
-    return behind || sgp_core_followed(node, node->round, sgp_core_living) > node->round + ahead;
+    /* the workers of an owner may wait for it before they take part */
+    bool owns = node->role->part == SGP_PART_LEADS;
+    sgp_round there = sgp_core_reached(node, node->round, owns ? sgp_core_is_up : sgp_core_living);
+    return there > node->round + ahead;
 }
 
 /* Resume at the round on record, or at the fleet's if that is greater. Exact parameters are kept if

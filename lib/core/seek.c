@@ -254,7 +254,7 @@ bool sgp_core_seeks(struct sgp_node *node)
         all = all && (link->liveness.heard != SGP_TIME_NEVER || link->retired);
         living = living || (sgp_core_living(link) && !has_nothing(node, link));
     }
-    bool ahead = sgp_core_followed(node, kept, sgp_core_living) > kept;
+    bool ahead = sgp_core_reached(node, kept, sgp_core_living) > kept;
     if (node->past.restored && ahead && !node->seeking.wants &&
         node->seeking.until == SGP_TIME_NEVER) {
         sgp_core_want(node);
