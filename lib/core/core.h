@@ -252,9 +252,8 @@ sgp_round sgp_core_followed(
     const struct sgp_node *node, sgp_round least, bool (*counts)(const struct sgp_core_link *));
 /* The round that the fleet has reached, for a node that joins. An owner takes the greatest round:
  * its workers have continued with its copies, and one worker may have the newest. Any other node
- * takes the round to follow. */
-sgp_round sgp_core_reached(
-    const struct sgp_node *node, sgp_round least, bool (*counts)(const struct sgp_core_link *));
+ * takes the round to follow. At least `least`. */
+sgp_round sgp_core_reached(const struct sgp_node *node, sgp_round least);
 /* Up, present, past joining, and not draining. */
 bool sgp_core_living(const struct sgp_core_link *link);
 /* the silence after which the peer counts as absent */

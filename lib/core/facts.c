@@ -471,11 +471,10 @@ sgp_round sgp_core_followed(
     return followed > least ? followed : least;
 }
 
-sgp_round sgp_core_reached(
-    const struct sgp_node *node, sgp_round least, bool (*counts)(const struct sgp_core_link *))
+sgp_round sgp_core_reached(const struct sgp_node *node, sgp_round least)
 {
-    bool owns = node->role->part == SGP_PART_LEADS;
-    return (owns ? sgp_core_furthest : sgp_core_followed)(node, least, counts);
+    return node->role->part == SGP_PART_LEADS ? sgp_core_furthest(node, least, sgp_core_is_up)
+                                              : sgp_core_followed(node, least, sgp_core_living);
 }
 
 sgp_time sgp_core_silence(const struct sgp_core_link *link)

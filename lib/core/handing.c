@@ -4,9 +4,11 @@
  *
  * A neighbour that has the same first parameters is told so, and gets no snapshot.
  *
- * A node that has joined can answer. The snapshot is kept until the neighbour says that it has
- * arrived, or until the neighbour is gone. A node that leaves for good answers until it has handed
- * over its mass, because its only heir may be waiting for an estimate.
+ * A node that has joined can answer. A worker that joins answers an owner that joins too, with its
+ * checkpoint: all workers may have been stopped, and the owner's machine lost. The snapshot is kept
+ * until the neighbour says that it has arrived, or until the neighbour is gone. A node that leaves
+ * for good answers until it has handed over its mass, because its only heir may be waiting for an
+ * estimate.
  *
  * An owner whose copies are coded sends its workers differences. Its performer keeps the copy that
  * the workers have. A difference is x minus that copy, coded, and both ends add it. A worker with
@@ -55,6 +57,14 @@ static sgp_round label_of(const struct sgp_node *node, const struct sgp_core_lin
     if (node->past.fresh && !node->role->counts_steps)
         return 0;
     return node->role->unique ? node->copy.label : sgp_core_label(node, link);
+}
+
+/* Whether a worker waits for its owner with the parameters of a checkpoint, at weight 1. They are
+ * no copy that another worker may have. */
+static bool returns(const struct sgp_node *node)
+{
+    return node->state == SGP_NODE_JOINING && node->role->gives_updates && node->past.recorded &&
+           !node->past.fresh && !node->copy.exists;
 }
 
 /* ---- differences ---- */
@@ -110,7 +120,7 @@ void sgp_core_end_with_copy(struct sgp_node *node)
  * so that all nodes that train end with the same values. */
 static enum sgp_publish purpose_of(const struct sgp_node *node, sgp_round label)
 {
-    if (node->role->keeps_copy)
+    if (node->role->keeps_copy && !returns(node))
         return SGP_PUBLISH_COPY;
     if (!codes_copies(node))
         return SGP_PUBLISH_ESTIMATE;
@@ -161,7 +171,7 @@ static void copy_out(struct sgp_node *node, const struct sgp_core_link *link, ui
     handing->slot = slot;
     handing->publishing = !entered;
     handing->estimate = (struct sgp_estimate){.round = label_of(node, link),
-        .weight = sgp_core_weight_of_estimate(node),
+        .weight = returns(node) ? 1 : sgp_core_weight_of_estimate(node),
         .payload_bytes = sgp_coding_bytes_most(SGP_CODING_NONE, values.count),
         .former = node->role->unique && node->copy.former};
     handing->epoch = node->exact.epoch;
@@ -294,8 +304,8 @@ void sgp_core_hand_out(struct sgp_node *node)
     /* its heir may need an estimate */
     bool leaves = sgp_core_has_gone(node) && !node->leaving.left;
     bool copied = node->copy.exists || !node->role->keeps_copy;
-    bool able = (stays || leaves) && copied && !sgp_core_is_guess(node) &&
-                sgp_core_weight_of_estimate(node) > 0 && node->giving.slot == SGP_SLOT_NONE;
+    bool has = copied && !sgp_core_is_guess(node) && sgp_core_weight_of_estimate(node) > 0;
+    bool able = (((stays || leaves) && has) || returns(node)) && node->giving.slot == SGP_SLOT_NONE;
     if (able)
         tell_same(node);
     if (able && !node->handing.publishing)

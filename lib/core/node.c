@@ -169,6 +169,14 @@ static void on_link_event(struct sgp_node *node, const struct sgp_event *event)
     }
 }
 
+/* A worker may hand its x to an owner that joins. Exact parameters have the weight of the record,
+ * if the node was no worker then. */
+static void keep_at_weight_one(struct sgp_node *node)
+{
+    if (!node->config.seeks && node->past.weight > 0)
+        sgp_core_scale(node, 1 / node->past.weight, sgp_core_all(node));
+}
+
 static void on_start(struct sgp_node *node)
 {
     SGP_EACH_OUT (link, node)
@@ -181,6 +189,10 @@ static void on_start(struct sgp_node *node)
         return;
     if (!node->past.recorded && node->mass.weight <= 0)
         sgp_core_scale(node, 0, sgp_core_all(node));
+    if (node->past.recorded && node->role->gives_updates) {
+        keep_at_weight_one(node);
+        return;
+    }
     if (!node->past.recorded || !node->config.seeks)
         return;
     /* A guess at weight 1. A leaving node needs it only if its bequest returns. */

@@ -249,6 +249,7 @@ void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record)
     node->trained = record->trained;
     node->gave = record->gave;
     bool weightless = node->role->gives_updates; /* whatever the role was before */
+    node->past.weight = record->weight;
     sgp_mass_set(node, weightless ? 0 : record->weight);
     node->token.of_record = node->role->unique && record->weight > 0;
     sgp_mass_set_members(node, record->surplus, record->covered);

@@ -311,7 +311,7 @@ static bool fits(
 /* The step to which it may have added updates is lost. */
 static sgp_round resumes_at(const struct sgp_node *node)
 {
-    return sgp_core_reached(node, node->round, sgp_core_is_up) + 1;
+    return sgp_core_reached(node, node->round) + 1;
 }
 
 static bool suits(const struct sgp_node_config *config)

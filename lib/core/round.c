@@ -524,10 +524,7 @@ static bool comes_late(const struct sgp_node *node)
         if (sgp_core_living(link) && later)
             return true;
     }
-    /* the workers of an owner may wait for it before they take part */
-    bool owns = node->role->part == SGP_PART_LEADS;
-    sgp_round there = sgp_core_reached(node, node->round, owns ? sgp_core_is_up : sgp_core_living);
-    return there > node->round + ahead;
+    return sgp_core_reached(node, node->round) > node->round + ahead;
 }
 
 /* Resume at the round on record, or at the fleet's if that is greater. Exact parameters are kept if
@@ -542,9 +539,8 @@ static void resume(struct sgp_node *node)
         return;
     }
     node->round_since = node->now;
-    sgp_round there = node->role->resumes_at != NULL
-                          ? node->role->resumes_at(node)
-                          : sgp_core_followed(node, node->round, sgp_core_living);
+    sgp_round there = node->role->resumes_at != NULL ? node->role->resumes_at(node)
+                                                     : sgp_core_reached(node, node->round);
     node->past.restored = false;
     node->unrecorded = true;
     if (there == node->round)

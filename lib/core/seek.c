@@ -53,6 +53,23 @@ static struct sgp_core_link *next_of(
     return NULL;
 }
 
+/* A worker that joins may have a checkpoint. It hands that to an owner only (sgp_core_hand_out),
+ * since it waits for the owner itself. */
+static bool can_answer(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    bool returns = sgp_core_is_up(link) && !link->liveness.absent &&
+                   link->pulse.state == SGP_NODE_JOINING && link->pulse.round > 0;
+    return sgp_core_living(link) || (returns && node->role->part == SGP_PART_LEADS);
+}
+
+/* A checkpoint may be older than its label. */
+static bool is_newer(const struct sgp_core_link *link, const struct sgp_core_link *other)
+{
+    if (other == NULL || sgp_core_living(link) != sgp_core_living(other))
+        return other == NULL || sgp_core_living(link);
+    return link->pulse.round > other->pulse.round;
+}
+
 /* For an owner: the worker with the newest copy, once all workers have been heard, or have had time
  * for that. NULL: none. */
 static struct sgp_core_link *newest(const struct sgp_node *node)
@@ -60,10 +77,10 @@ static struct sgp_core_link *newest(const struct sgp_node *node)
     struct sgp_core_link *best = NULL;
     bool may_come = node->now - node->stage_since < SGP_SILENCE_MIN_NS;
     SGP_EACH_IN (link, node) {
-        bool serves = sgp_core_living(link) && !link->estimate.refused;
+        bool serves = can_answer(node, link) && !link->estimate.refused;
         if (!serves && !link->retired && may_come)
             return NULL;
-        if (serves && (best == NULL || link->pulse.round > best->pulse.round))
+        if (serves && is_newer(link, best))
             best = link;
     }
     return best != NULL && best->question.slot == SGP_SLOT_NONE ? best : NULL;
@@ -133,7 +150,7 @@ static void give_way(struct sgp_node *node, struct sgp_core_link *link, bool oth
     if (!is_timed(node, link))
         return;
     bool late = other && node->now >= link->question.until;
-    bool serves = sgp_core_living(link) || drains(link) || link->question.filling;
+    bool serves = can_answer(node, link) || drains(link) || link->question.filling;
     if (link->receiving.filling || (serves && !late)) /* a share comes first on its connection */
         return;
     uint32_t most = link->question.filling ? TURNS_OF_ARRIVAL_MAX : TURNS_MAX;
@@ -221,7 +238,7 @@ static bool may_yet_ask(const struct sgp_node *node)
 {
     bool may = false;
     SGP_EACH_IN (link, node) {
-        if (sgp_core_living(link))
+        if (can_answer(node, link))
             return false;
         may = may || !link->retired;
     }
@@ -252,9 +269,9 @@ bool sgp_core_seeks(struct sgp_node *node)
         kept += node->config.topology->rounds_per_cycle;
     SGP_EACH_LINK (link, node) {
         all = all && (link->liveness.heard != SGP_TIME_NEVER || link->retired);
-        living = living || (sgp_core_living(link) && !has_nothing(node, link));
+        living = living || (can_answer(node, link) && !has_nothing(node, link));
     }
-    bool ahead = sgp_core_reached(node, kept, sgp_core_living) > kept;
+    bool ahead = sgp_core_reached(node, kept) > kept;
     if (node->past.restored && ahead && !node->seeking.wants &&
         node->seeking.until == SGP_TIME_NEVER) {
         sgp_core_want(node);

@@ -623,6 +623,7 @@ struct sgp_node {
         bool another_file; /* the record was made with another topology file */
         bool restored;     /* joins a fleet that is training, and has not begun a round there */
         bool fresh;        /* x is the initial model, of round 0 */
+        double weight;     /* of the record, whatever role the node had */
     } past;
 
     /* node.c, reload.c: the source of the first parameters by the file (sgp_topology_spread);

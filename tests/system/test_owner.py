@@ -208,6 +208,53 @@ class Owner(FleetTest):
         self.assertEqual(self.status(f, 4)["weight"], 1.0)
         f.close()
 
+    def configure_all(self, f, before, after):
+        for node in f.nodes:
+            with open(node.configuration) as file:
+                text = file.read()
+            self.assertIn(before, text)
+            with open(node.configuration, "w") as file:
+                file.write(text.replace(before, after))
+
+    def begin_under_a_new_owner(self, f):
+        """All nodes are stopped, and the workers n1 to n3 start again with n4 as their owner. Its model must be theirs: the
+        steps afterwards hardly change it."""
+        model = fleet.read_model(f.nodes[1].get("/v1/model")[1])
+        label = self.status(f, 1)["round"]
+        for i in f.present:
+            f.nodes[i].kill(signal.SIGTERM)
+        for i in f.present:
+            self.assertEqual(f.nodes[i].process.wait(fleet.PATIENCE), 0)
+        self.configure_all(f, "learning_rate = 0.1", "learning_rate = 1e-9")
+        f.switch([4, 1, 2, 3], owners=[4])
+        f.start([4, 1, 2, 3])
+        f.wait_round(4, label + 10)
+        owned = fleet.read_model(f.nodes[4].get("/v1/model")[1])
+        self.assertGreater(sum(a * b for a, b in zip(owned, model)), 0.5 * sum(a * a for a in model))
+        self.assertIn("event=adopted", f.nodes[4].log())
+
+    def test_an_owner_is_replaced_while_all_are_stopped(self):
+        for algorithm in ("backup", "downpour"):
+            with self.subTest(algorithm=algorithm):
+                f = self.owned(5, algorithm=algorithm, spare=(4,), **MANY)
+                f.switch([0, 1, 2, 3])
+                f.start([0, 1, 2, 3])
+                f.wait_round(1, 100)
+                self.begin_under_a_new_owner(f)
+                f.close()
+
+    def test_a_fleet_of_gossip_becomes_one_of_workers(self):
+        f = self.owned(5, algorithm="sgp", owners=(), spare=(0, 4), **MANY)
+        f.present = [1, 2, 3]
+        for i in f.present:
+            with open(os.path.join(f.directory, "n%d.dot" % i), "w") as file:
+                file.write("digraph ring {\n  n1 -> n2 -> n3 -> n1;\n  n2 -> n1;\n%s}\n" % "".join(
+                    '  n%d [address="%s:%d"];\n' % (k, f.host(k), f.ports[k]) for k in f.present))
+        f.start([1, 2, 3])
+        f.wait_round(1, 100)
+        self.configure_all(f, "algorithm = sgp", "algorithm = backup")
+        self.begin_under_a_new_owner(f)
+
     def test_what_an_owner_and_a_worker_did_is_played_again(self):
         f = self.owned(4, backup=1, journals=(0, 1), **MANY)
         f.start()

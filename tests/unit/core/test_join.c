@@ -2,8 +2,6 @@
 /* Joining by hand: a new node, and a fleet that is under way or over. */
 #include "core_desk.h"
 
-#include "sgp/generate.h"
-
 /* Its own first parameters, mixed into a model that has trained, would set the fleet back. */
 Test(join, a_new_node_takes_the_model_and_the_round_of_a_fleet_under_way)
 {
@@ -122,36 +120,6 @@ Test(join, nobody_is_taken_beyond_what_two_neighbours_say)
     cr_assert(eq(i64, followed(305, 300), 300));
     cr_assert(eq(i64, followed(50000, SGP_ROUND_NONE), 50000)); /* the only one's */
     cr_assert(eq(i64, followed(50000, 0), 5));                  /* never back */
-}
-
-/* Its workers trained at their own pace, and one of them alone with the owner before: the model that
- * it has a copy of is the fleet's. */
-Test(join, an_owner_takes_the_newest_copy_however_far_ahead_its_worker_is)
-{
-    struct desk desk;
-    struct sgp_topology *topology;
-    struct sgp_generate_options options = {.family = "owner", .nodes = 4};
-    cr_assert(zero(int, sgp_generate(&options, NULL, &topology)));
-    struct sgp_node_config config = config_of(topology);
-    config.method = sgp_method_find("downpour");
-    open_desk(&desk, topology, config);
-    desk.peers.method = config.method->number;
-    post_type(&desk, SGP_EVENT_START);
-    const sgp_round labels[] = {0, 70, 0};
-    for (uint32_t peer = 1; peer <= 3; peer++)
-        greet_in(&desk, peer, pulse_at(labels[peer - 1], SGP_ROUND_NONE), 87 + peer);
-    greet_out(&desk, 1, pulse_at(labels[0], SGP_ROUND_NONE), 88, 0);
-    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_JOINING));
-    post_type(&desk, SGP_EVENT_TICK);
-    cr_assert_not_null(find_sent(&desk, SGP_ASK, 2));
-    say(&desk, 2, SGP_IN,
-        (struct sgp_message){.type = SGP_ESTIMATE,
-            .pulse = pulse_at(70, SGP_ROUND_NONE),
-            .estimate = {.round = 70, .weight = 1, .payload_bytes = PAYLOAD}});
-    post(&desk, (struct sgp_event){.type = SGP_EVENT_PAYLOAD, .link = link_to(&desk, 2, SGP_IN)});
-    cr_assert_not_null(find(&desk, SGP_EFFECT_ADOPT));
-    cr_assert(eq(i64, status_of(&desk).round, 71));
-    close_desk(&desk);
 }
 
 Test(join, one_to_whom_nobody_can_hand_a_model_goes_on_without)

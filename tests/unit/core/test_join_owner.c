@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An owner joins a fleet that has trained: it takes the newest copy that a worker has, and if all
+ * workers join, a checkpoint of one. */
+#include "core_desk.h"
+
+#include "sgp/generate.h"
+
+/* Node `self` of an owner, n0, and three workers. */
+static void open_owned(struct desk *desk, const char *method, uint32_t self,
+    const struct sgp_record *record, bool seeks)
+{
+    struct sgp_topology *topology;
+    struct sgp_generate_options options = {.family = "owner", .nodes = 4};
+    cr_assert(zero(int, sgp_generate(&options, NULL, &topology)));
+    struct sgp_node_config config = config_of(topology);
+    config.method = sgp_method_find(method);
+    config.self = self;
+    config.record = record;
+    config.seeks = seeks;
+    open_desk(desk, topology, config);
+    desk->peers.method = config.method->number;
+    post_type(desk, SGP_EVENT_START);
+}
+
+static struct sgp_pulse in_state(enum sgp_node_state state, sgp_round label)
+{
+    struct sgp_pulse pulse = pulse_at(label, SGP_ROUND_NONE);
+    pulse.state = state;
+    return pulse;
+}
+
+/* Workers in these states and at these labels connect with n0. It asks one of them, which answers. */
+static void takes_copy_of(struct desk *desk, uint32_t asked, const enum sgp_node_state states[3],
+    const sgp_round labels[3])
+{
+    for (uint32_t i = 0; i < 3; i++)
+        greet_in(desk, i + 1, in_state(states[i], labels[i]), 88 + i);
+    for (uint32_t i = 0; i < 3; i++)
+        greet_out(desk, i + 1, in_state(states[i], labels[i]), 88 + i, 0);
+    cr_assert(eq(int, status_of(desk).state, SGP_NODE_JOINING));
+    post_type(desk, SGP_EVENT_TICK);
+    desk->now += SGP_SECOND;
+    cr_assert(eq(int, status_of(desk).waiting, SGP_WAITING_ESTIMATE));
+    cr_assert(eq(u32, sgp_core_asked(desk->node)->peer, asked));
+    say(desk, asked, SGP_IN,
+        (struct sgp_message){.type = SGP_ESTIMATE,
+            .pulse = in_state(states[asked - 1], labels[asked - 1]),
+            .estimate = {.round = labels[asked - 1], .weight = 1, .payload_bytes = PAYLOAD}});
+    post(desk, (struct sgp_event){.type = SGP_EVENT_PAYLOAD, .link = link_to(desk, asked, SGP_IN)});
+    cr_assert_not_null(find(desk, SGP_EFFECT_ADOPT));
+    cr_assert(eq(int, status_of(desk).state, SGP_NODE_TRAINING));
+}
+
+/* At its own pace one worker may have made nearly all updates. */
+Test(join_owner, takes_the_newest_copy_however_far_ahead_its_worker_is)
+{
+    static const enum sgp_node_state trains[] = {
+        SGP_NODE_TRAINING, SGP_NODE_TRAINING, SGP_NODE_TRAINING};
+    struct desk desk;
+    open_owned(&desk, "downpour", 0, NULL, false);
+    takes_copy_of(&desk, 2, trains, (const sgp_round[]){0, 70, 0});
+    cr_assert(eq(i64, status_of(&desk).round, 71));
+    close_desk(&desk);
+}
+
+/* All nodes were stopped, and the machine of the owner was lost. */
+Test(join_owner, takes_a_checkpoint_of_a_worker_if_all_join)
+{
+    static const enum sgp_node_state joins[] = {
+        SGP_NODE_JOINING, SGP_NODE_JOINING, SGP_NODE_JOINING};
+    struct desk desk;
+    for (uint32_t own_pace = 0; own_pace < 2; own_pace++) {
+        open_owned(&desk, own_pace ? "downpour" : "backup", 0, NULL, false);
+        takes_copy_of(&desk, 3, joins, (const sgp_round[]){40, 60, 70});
+        cr_assert(eq(i64, status_of(&desk).round, 71));
+        close_desk(&desk);
+    }
+}
+
+/* A checkpoint may be older than its label, so a copy is preferred; the labels go beyond both. */
+Test(join_owner, prefers_a_worker_that_trains)
+{
+    static const enum sgp_node_state states[] = {
+        SGP_NODE_JOINING, SGP_NODE_TRAINING, SGP_NODE_TRAINING};
+    struct desk desk;
+    open_owned(&desk, "backup", 0, NULL, false);
+    takes_copy_of(&desk, 3, states, (const sgp_round[]){70, 60, 65});
+    cr_assert(eq(i64, status_of(&desk).round, 71));
+    close_desk(&desk);
+}
+
+/* It has nothing to hand out, and the owner begins with its first parameters at last. */
+Test(join_owner, does_not_wait_for_ever_for_a_worker_that_does_not_answer)
+{
+    struct desk desk;
+    open_owned(&desk, "backup", 0, NULL, false);
+    for (uint32_t peer = 1; peer <= 3; peer++) {
+        greet_in(&desk, peer, in_state(SGP_NODE_JOINING, 70), 87 + peer);
+        greet_out(&desk, peer, in_state(SGP_NODE_JOINING, 70), 87 + peer, 0);
+    }
+    for (uint32_t second = 0; second < 90 && status_of(&desk).state == SGP_NODE_JOINING; second++) {
+        desk.now += SGP_SECOND;
+        for (uint32_t peer = 1; peer <= 3; peer++)
+            if (sgp_core_is_up(sgp_core_from(desk.node, peer)))
+                say_pulses(&desk, peer, in_state(SGP_NODE_JOINING, 70));
+        post_type(&desk, SGP_EVENT_TICK);
+    }
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_TRAINING));
+    close_desk(&desk);
+}
+
+/* What worker n1 does with its past when its owner, which joins, asks for it. */
+static void asks_for_checkpoint(struct desk *desk)
+{
+    greet_out(desk, 0, in_state(SGP_NODE_JOINING, 0), 88, 0);
+    say(desk, 0, SGP_OUT,
+        (struct sgp_message){
+            .type = SGP_ASK, .pulse = in_state(SGP_NODE_JOINING, 0), .ask = {.wants = true}});
+}
+
+Test(join_owner, a_worker_that_joins_hands_out_its_checkpoint)
+{
+    struct sgp_record record = {.incarnation = 77, .round = 70};
+    struct desk desk;
+    open_owned(&desk, "backup", 1, &record, true);
+    cr_assert_null(find(&desk, SGP_EFFECT_SCALE)); /* x is at weight 1 already */
+    asks_for_checkpoint(&desk);
+    const struct sgp_effect *publish = find(&desk, SGP_EFFECT_PUBLISH);
+    cr_assert_not_null(publish);
+    cr_assert(eq(int, publish->publish.purpose, SGP_PUBLISH_ESTIMATE)); /* x; it has no copy */
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED, .slot = publish->publish.slot});
+    const struct sgp_effect *sent = find_sent(&desk, SGP_ESTIMATE, 0);
+    cr_assert_not_null(sent);
+    cr_assert(eq(i64, sent->send.message.estimate.round, 70));
+    cr_assert(eq(dbl, sent->send.message.estimate.weight, 1));
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_JOINING));
+    close_desk(&desk);
+}
+
+/* Its record is of gossip, and its parameters are exact: x = weight * estimate. */
+Test(join_owner, a_worker_that_was_none_hands_out_its_estimate)
+{
+    struct sgp_record record = {.incarnation = 77, .round = 70, .weight = 0.25};
+    struct desk desk;
+    open_owned(&desk, "backup", 1, &record, false);
+    const struct sgp_effect *scale = find(&desk, SGP_EFFECT_SCALE);
+    cr_assert_not_null(scale);
+    cr_assert(eq(dbl, scale->scale.factor, 4));
+    asks_for_checkpoint(&desk);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_PUBLISH));
+    close_desk(&desk);
+}
+
+Test(join_owner, a_worker_without_a_checkpoint_hands_out_nothing)
+{
+    struct desk desk;
+    open_owned(&desk, "backup", 1, NULL, false);
+    asks_for_checkpoint(&desk);
+    cr_assert_null(find(&desk, SGP_EFFECT_PUBLISH));
+    close_desk(&desk);
+}
