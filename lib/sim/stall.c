@@ -35,7 +35,36 @@ bool sgp_sim_is_stalled(const struct sgp_sim *sim, sgp_time next)
     return next > since && next - since > sim->stall_ns;
 }
 
-/* The unfinished host that has waited longest; NONE: all have finished. */
+/* Whether the file of this host has an edge between it and the other. */
+static bool names_neighbour(const struct sgp_sim_host *host, const struct sgp_sim_host *other)
+{
+    const struct sgp_topology *topology = host->file->topology;
+    uint32_t self = host->file->nodes[host->index], peer = host->file->nodes[other->index];
+    for (uint32_t p = 0; p < topology->phase_count && peer != SGP_SLOT_NONE; p++) {
+        const struct sgp_phase *phase = &topology->phases[p];
+        if (sgp_phase_gives(phase, self, peer) || sgp_phase_gives(phase, peer, self))
+            return true;
+    }
+    return false;
+}
+
+bool sgp_sim_is_cut_off(const struct sgp_sim *sim, uint32_t index)
+{
+    const struct sgp_sim_host *host = &sim->hosts[index];
+    struct sgp_node_status status;
+    sgp_node_status(host->node, &status);
+    if (status.state != SGP_NODE_JOINING || host->dead)
+        return false;
+    for (uint32_t i = 0; i < sim->host_count; i++) {
+        const struct sgp_sim_host *other = &sim->hosts[i];
+        bool ended = other->gone || other->drained;
+        if (i != index && !ended && names_neighbour(host, other) && names_neighbour(other, host))
+            return false;
+    }
+    return true;
+}
+
+/* The unfinished host that has waited longest. NONE: all have finished, or are cut off. */
 static uint32_t find_stalled(const struct sgp_sim *sim)
 {
     sgp_time since = SGP_TIME_NEVER;
@@ -43,7 +72,8 @@ static uint32_t find_stalled(const struct sgp_sim *sim)
     for (uint32_t i = 0; i < sim->host_count; i++) {
         struct sgp_node_status status;
         sgp_node_status(sim->hosts[i].node, &status);
-        if (sim->hosts[i].done || (worst != SGP_SLOT_NONE && status.waiting_since >= since))
+        if (sim->hosts[i].done || sgp_sim_is_cut_off(sim, i) ||
+            (worst != SGP_SLOT_NONE && status.waiting_since >= since))
             continue;
         since = status.waiting_since;
         worst = i;
@@ -79,6 +109,8 @@ void sgp_sim_fail_stalled(struct sgp_sim *sim)
     const size_t room = sizeof text - SGP_NAME_BYTES - sizeof of;
     size_t used = 0;
     uint32_t first = find_stalled(sim), at = first;
+    if (first == SGP_SLOT_NONE)
+        return;
     for (uint32_t hop = 1; at != SGP_SLOT_NONE; hop++) {
         at = tell_waiting(sim, at, text, room, &used);
         bool last = at == first || hop == STALL_HOPS_MAX || room - used < SGP_NAME_BYTES;

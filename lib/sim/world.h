@@ -551,8 +551,13 @@ void sgp_sim_free_buffers(struct sgp_sim_host *host);
 sgp_time sgp_sim_stall_time(const struct sgp_sim *sim);
 /* next: time of the next event */
 bool sgp_sim_is_stalled(const struct sgp_sim *sim, sgp_time next);
-/* Fail the run. Name the host that has waited longest, and follow the hosts for which it waits. The
- * chain ends at a host that waits for no other, or in a circle. */
+/* Whether the host joins, and no host will ever greet it: each neighbour by its file has ended, or
+ * has a file without an edge between the two. It has to wait until an administrator corrects a
+ * file, and says for whom it waits. */
+bool sgp_sim_is_cut_off(const struct sgp_sim *sim, uint32_t host);
+/* Fail the run, unless all unfinished hosts are cut off. Name the host that has waited longest, and
+ * follow the hosts for which it waits. The chain ends at a host that waits for no other, or in a
+ * circle. */
 void sgp_sim_fail_stalled(struct sgp_sim *sim);
 
 /* network_model.c */

@@ -33,14 +33,15 @@ static bool stays(const struct campaign *campaign, uint32_t node, sgp_time end)
 }
 
 /* Those who stay have all finished. One who drained, and is not started again before the others have, is
- * forgiven. */
+ * forgiven. So is one whose neighbours have left, or missed the reload that named it. */
 static int judge_ends(const struct campaign *campaign, const struct sgp_sim *sim, sgp_time end,
     struct sgp_error *error)
 {
     for (uint32_t i = 0; i < campaign->topology->node_count; i++) {
         struct sgp_node_status status;
         sgp_node_status(sgp_sim_node(sim, i), &status);
-        if (stays(campaign, i, end) && status.state != SGP_NODE_FINISHED)
+        bool cut_off = !campaign->whole && sgp_sim_is_cut_off(sim, i);
+        if (stays(campaign, i, end) && status.state != SGP_NODE_FINISHED && !cut_off)
             return sgp_fail(error, SGP_E_STATE, "%s ends %s in round %lld, not finished",
                 campaign->topology->nodes[i].name, sgp_node_state_name(status.state),
                 (long long)status.round);
@@ -188,6 +189,15 @@ static bool is_split_by_guards(const struct campaign *campaign, const struct sgp
     return true;
 }
 
+/* The run of a fleet that has such a node ends when nothing happens any more. */
+static bool has_cut_off(const struct campaign *campaign, const struct sgp_sim *sim)
+{
+    for (uint32_t i = 0; i < campaign->topology->node_count; i++)
+        if (sgp_sim_is_cut_off(sim, i))
+            return true;
+    return false;
+}
+
 static int judge(const struct campaign *campaign, const struct sgp_sim *sim,
     const struct sgp_sim_summary *summary, struct sgp_error *error)
 {
@@ -207,7 +217,7 @@ static int judge(const struct campaign *campaign, const struct sgp_sim *sim,
     if (summary->broken > 0 && !hostile)
         return sgp_fail(error, SGP_E_STATE, "honest nodes broke the protocol on %llu connections",
             (unsigned long long)summary->broken);
-    if (summary->time > latest_end(campaign))
+    if (summary->time > latest_end(campaign) && !has_cut_off(campaign, sim))
         return sgp_fail(error, SGP_E_STATE, "the fleet ends at %.6g s, later than %.6g s",
             (double)summary->time * 1e-9, (double)latest_end(campaign) * 1e-9);
     if (!campaign->whole)

@@ -301,6 +301,29 @@ Test(stall, who_waits_for_whom_is_told_to_the_end)
     fleet_destroy(fleet);
 }
 
+/* n1 missed the file that gives it n2 as a neighbour, so nobody will ever greet n2. The others end. */
+Test(stall, a_node_that_no_neighbour_names_is_none)
+{
+    static const struct sgp_edge edges[] = {{0, 1, -1}, {1, 0, -1}, {1, 2, -1}, {2, 1, -1}};
+    struct fleet *former = fleet_of_edges(2, edges, 2), *fleet = fleet_of_edges(3, edges, 4);
+    const struct sgp_sim_reload reloads[] = {
+        {0, 0, fleet->topology}, {1, 0, former->topology}, {2, 0, fleet->topology}};
+    fleet->options.reloads = reloads;
+    fleet->options.reload_count = 3;
+    fleet->options.rounds = 10;
+    fleet_open(fleet);
+    int status = sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error);
+    cr_assert(zero(int, status), "%s", fleet->error.text);
+    for (uint32_t i = 0; i < 3; i++) {
+        struct sgp_node_status node;
+        sgp_node_status(sgp_sim_node(fleet->sim, i), &node);
+        cr_assert(eq(int, node.state, i == 2 ? SGP_NODE_JOINING : SGP_NODE_FINISHED));
+        cr_assert(eq(int, sgp_sim_is_cut_off(fleet->sim, i), i == 2));
+    }
+    fleet_destroy(fleet);
+    fleet_destroy(former);
+}
+
 /* Nobody hears anybody: each of a ring waits for the next. Names as long as may be: three links of the
  * chain fit, and the name of the fourth. */
 Test(stall, a_chain_of_long_names_is_told_as_far_as_it_fits)
