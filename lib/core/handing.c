@@ -59,12 +59,14 @@ static sgp_round label_of(const struct sgp_node *node, const struct sgp_core_lin
     return node->role->unique ? node->copy.label : sgp_core_label(node, link);
 }
 
-/* Whether a worker waits for its owner with the parameters of a checkpoint, at weight 1. They are
- * no copy that another worker may have. */
+/* Whether a worker waits for its owner, the only node that can ask it, with the parameters of a
+ * checkpoint at weight 1 (node.c). They are no copy that another worker may have. */
 static bool returns(const struct sgp_node *node)
 {
-    return node->state == SGP_NODE_JOINING && node->role->gives_updates && node->past.recorded &&
-           !node->past.fresh && !node->copy.exists;
+    bool has = node->past.recorded && !node->past.fresh &&
+               (node->config.seeks || node->past.weight > 0); /* not exact, or not zero */
+    return node->state == SGP_NODE_JOINING && node->role->gives_updates && has &&
+           !node->copy.exists;
 }
 
 /* ---- differences ---- */

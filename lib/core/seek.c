@@ -53,16 +53,22 @@ static struct sgp_core_link *next_of(
     return NULL;
 }
 
-/* A worker that joins may have a checkpoint. It hands that to an owner only (sgp_core_hand_out),
- * since it waits for the owner itself. */
-static bool can_answer(const struct sgp_node *node, const struct sgp_core_link *link)
+/* For an owner whose parameters contain no training: a worker that joins, and waits for the owner,
+ * may have a checkpoint. It is asked once. */
+static bool returns(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    bool returns = sgp_core_is_up(link) && !link->liveness.absent &&
-                   link->pulse.state == SGP_NODE_JOINING && link->pulse.round > 0;
-    return sgp_core_living(link) || (returns && node->role->part == SGP_PART_LEADS);
+    return node->role->part == SGP_PART_LEADS && node->past.fresh && link->direction == SGP_IN &&
+           sgp_core_is_up(link) && !link->liveness.absent &&
+           link->pulse.state == SGP_NODE_JOINING && link->pulse.round > 0 &&
+           !link->estimate.refused;
 }
 
-/* A checkpoint may be older than its label. */
+static bool can_answer(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    return sgp_core_living(link) || returns(node, link);
+}
+
+/* A checkpoint may be older than its label, so a worker that trains has the newer values. */
 static bool is_newer(const struct sgp_core_link *link, const struct sgp_core_link *other)
 {
     if (other == NULL || sgp_core_living(link) != sgp_core_living(other))
@@ -71,7 +77,7 @@ static bool is_newer(const struct sgp_core_link *link, const struct sgp_core_lin
 }
 
 /* For an owner: the worker with the newest copy, once all workers have been heard, or have had time
- * for that. NULL: none. */
+ * for that. NULL: none. A checkpoint is asked for only when the owner could start. */
 static struct sgp_core_link *newest(const struct sgp_node *node)
 {
     struct sgp_core_link *best = NULL;
@@ -83,7 +89,8 @@ static struct sgp_core_link *newest(const struct sgp_node *node)
         if (serves && is_newer(link, best))
             best = link;
     }
-    return best != NULL && best->question.slot == SGP_SLOT_NONE ? best : NULL;
+    bool early = best != NULL && !sgp_core_living(best) && node->seeking.until == SGP_TIME_NEVER;
+    return best != NULL && best->question.slot == SGP_SLOT_NONE && !early ? best : NULL;
 }
 
 /* By another file that source may take its parameters from this node, and each would wait for the
@@ -139,6 +146,14 @@ static bool is_timed(const struct sgp_node *node, const struct sgp_core_link *li
 {
     bool open = link->question.slot != SGP_SLOT_NONE && !link->question.whole;
     return open && (!link->question.filling || node->config.candidates > 0);
+}
+
+/* A worker that joins and does not answer in time has no checkpoint. */
+static void give_up_checkpoints(struct sgp_node *node)
+{
+    SGP_EACH_IN (link, node)
+        if (returns(node, link) && is_timed(node, link) && node->now >= link->question.until)
+            link->estimate.refused = true;
 }
 
 /* A source may be unable to answer, and need not show it. It may have been paused before its own
@@ -203,6 +218,7 @@ void sgp_core_seek(struct sgp_node *node)
     if (!node->seeking.wants || node->drained)
         return;
     bool all = node->role->gives_updates;
+    give_up_checkpoints(node);
     struct sgp_core_link *next = next_source(node);
     if ((all && next != NULL) || sgp_core_asked(node) == NULL)
         sgp_core_set_aside(node);

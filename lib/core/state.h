@@ -163,7 +163,7 @@ struct sgp_core_link {
         struct sgp_estimate incoming;
     } question;
 
-    struct {             /* handing.c; estimate.c: refused */
+    struct {             /* handing.c; estimate.c, seek.c: refused */
         bool refused;    /* IN: the peer refused the question */
         bool asks;       /* OUT: the peer asks for this node's estimate */
         uint64_t digest; /* OUT: of the peer's x; 0: not given */
