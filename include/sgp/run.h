@@ -23,8 +23,9 @@
 struct sgp_run {
     uint64_t number; /* 1, 2, ...; 0: not known yet: the node joins the run of its neighbours */
     bool begun;      /* a round of it is complete */
-    uint64_t shape, loss, classes,
-        scaling;   /* Of struct sgp_fingerprint: another value means another model. */
+    /* Of struct sgp_fingerprint: another value means another model. 0 of the last two: not known,
+     * since a node that owns or relays has no rows. */
+    uint64_t shape, loss, classes, scaling;
     uint64_t data; /* the table of rows; 0: not known */
 };
 

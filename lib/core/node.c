@@ -169,12 +169,14 @@ static void on_link_event(struct sgp_node *node, const struct sgp_event *event)
     }
 }
 
-/* A worker may hand its x to an owner that joins. Exact parameters have the weight of the record,
- * if the node was no worker then. */
-static void keep_at_weight_one(struct sgp_node *node)
+/* An owner has its x at weight 1. So has a worker, which may hand it to an owner that joins. Exact
+ * parameters have the weight of the record: the node may have had another role. */
+static void bring_to_weight_one(struct sgp_node *node)
 {
-    if (!node->config.seeks && node->past.weight > 0)
-        sgp_core_scale(node, 1 / node->past.weight, sgp_core_all(node));
+    double weight = node->past.weight;
+    bool differs = weight < 1 || weight > 1;
+    if (!node->config.seeks && weight > 0 && differs)
+        sgp_core_scale(node, 1 / weight, sgp_core_all(node));
 }
 
 static void on_start(struct sgp_node *node)
@@ -189,11 +191,9 @@ static void on_start(struct sgp_node *node)
         return;
     if (!node->past.recorded && node->mass.weight <= 0)
         sgp_core_scale(node, 0, sgp_core_all(node));
-    if (node->past.recorded && node->role->gives_updates) {
-        keep_at_weight_one(node);
-        return;
-    }
-    if (!node->past.recorded || !node->config.seeks)
+    if (node->past.recorded && (node->role->gives_updates || node->role->part == SGP_PART_LEADS))
+        bring_to_weight_one(node);
+    if (!node->past.recorded || !node->config.seeks || node->role->gives_updates)
         return;
     /* A guess at weight 1. A leaving node needs it only if its bequest returns. */
     const struct sgp_core_link *heir = sgp_core_bequest(node);

@@ -248,9 +248,11 @@ void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record)
         node->fleet.ends = record->rounds;
     node->trained = record->trained;
     node->gave = record->gave;
-    bool weightless = node->role->gives_updates; /* whatever the role was before */
     node->past.weight = record->weight;
-    sgp_mass_set(node, weightless ? 0 : record->weight);
+    /* an owner has weight 1 and a worker 0, whatever the role was before */
+    bool owned = node->role->gives_updates || node->role->part == SGP_PART_LEADS;
+    sgp_mass_set(node,
+        owned ? sgp_topology_starts(node->config.topology, node->config.self) : record->weight);
     node->token.of_record = node->role->unique && record->weight > 0;
     sgp_mass_set_members(node, record->surplus, record->covered);
     /* otherwise the user has configured another end */

@@ -205,16 +205,27 @@ static int set_aside(const char *directory, const struct sgp_run *run, struct sg
 
 /* ---- plans ---- */
 
+/* 0: not known, because the node has no rows */
+static bool differs(uint64_t digest, uint64_t other)
+{
+    return digest != 0 && other != 0 && digest != other;
+}
+
 /* The difference that makes this another model, or NULL. A run that a reset began has no model
  * yet. */
 static const char *difference(const struct sgp_run *run, const struct sgp_run *model)
 {
-    return run->shape == 0                  ? NULL
-           : run->shape != model->shape     ? "the model has other layers"
-           : run->loss != model->loss       ? "the model has another loss"
-           : run->classes != model->classes ? "the classes are others"
-           : run->scaling != model->scaling ? "the columns or their scaling are others"
-                                            : NULL;
+    return run->shape == 0                         ? NULL
+           : run->shape != model->shape            ? "the model has other layers"
+           : run->loss != model->loss              ? "the model has another loss"
+           : differs(run->classes, model->classes) ? "the classes are others"
+           : differs(run->scaling, model->scaling) ? "the columns or their scaling are others"
+                                                   : NULL;
+}
+
+static void keep_known(uint64_t *digest, uint64_t former)
+{
+    *digest = *digest != 0 ? *digest : former;
 }
 
 /* Find the run that the present run replaced, if that run was of this model. */
@@ -253,8 +264,10 @@ int sgp_run_plan(const char *directory, const struct sgp_run *model, struct sgp_
         plan.kind = SGP_RUN_GOES_ON;
         plan.run.number = plan.former.number;
         plan.run.begun = plan.former.begun;
-        plan.other_rows =
-            plan.former.data != 0 && model->data != 0 && plan.former.data != model->data;
+        plan.other_rows = differs(plan.former.data, model->data);
+        keep_known(&plan.run.classes, plan.former.classes);
+        keep_known(&plan.run.scaling, plan.former.scaling);
+        keep_known(&plan.run.data, plan.former.data);
     } else if (code == 0 && !plan.former.begun &&
                find_former(directory, &plan.former, model, &plan.run)) {
         plan.kind = SGP_RUN_RESUMED;

@@ -243,6 +243,26 @@ class Owner(FleetTest):
                 self.begin_under_a_new_owner(f)
                 f.close()
 
+    def test_a_worker_is_started_again_as_the_owner(self):
+        f = self.owned(4, **MANY)
+        f.start()
+        f.wait_round(1, 100)
+        for i in (0, 1):
+            f.nodes[i].kill(signal.SIGTERM)
+            f.nodes[i].process.wait(fleet.PATIENCE)
+        with open(f.nodes[1].configuration) as file:
+            lines = [line for line in file if not line.startswith(("train =", "label =", "classes =", "holdout ="))]
+        with open(f.nodes[1].configuration, "w") as file:
+            file.write("".join(lines).replace("[model]\n", "[model]\ninputs = 6\n"))
+        label = self.status(f, 2)["round"]
+        f.switch([1, 2, 3], owners=[1])
+        f.nodes[1].start()
+        f.reload((2, 3))
+        for i in (1, 2, 3):
+            f.wait_round(i, label + 20)
+        self.assertEqual(self.status(f, 1)["weight"], 1.0)
+        self.assertIn("event=adopted", f.nodes[1].log())
+
     def test_a_fleet_of_gossip_becomes_one_of_workers(self):
         f = self.owned(5, algorithm="sgp", owners=(), spare=(0, 4), **MANY)
         f.present = [1, 2, 3]

@@ -17,6 +17,7 @@ static void open_owned(struct desk *desk, const char *method, uint32_t self,
     config.self = self;
     config.record = record;
     config.seeks = seeks;
+    config.fresh = record == NULL;
     open_desk(desk, topology, config);
     desk->peers.method = config.method->number;
     post_type(desk, SGP_EVENT_START);
@@ -77,6 +78,45 @@ Test(join_owner, takes_a_checkpoint_of_a_worker_if_all_join)
     }
 }
 
+/* It continues from its own checkpoint, which may be newer than those of its workers. */
+Test(join_owner, keeps_its_own_checkpoint_if_all_join)
+{
+    struct sgp_record record = {.incarnation = 77, .round = 60, .weight = 1, .rounds = 100};
+    struct desk desk;
+    open_owned(&desk, "backup", 0, &record, true);
+    for (uint32_t peer = 1; peer <= 3; peer++) {
+        greet_in(&desk, peer, in_state(SGP_NODE_JOINING, 50 + peer), 87 + peer);
+        greet_out(&desk, peer, in_state(SGP_NODE_JOINING, 50 + peer), 87 + peer, 0);
+    }
+    for (uint32_t second = 0; second < 30; second++) {
+        desk.now += SGP_SECOND;
+        for (uint32_t peer = 1; peer <= 3; peer++) {
+            say_pulses(&desk, peer, in_state(SGP_NODE_JOINING, 50 + peer));
+            cr_assert_null(find_sent(&desk, SGP_ASK, peer));
+        }
+        post_type(&desk, SGP_EVENT_TICK);
+    }
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_TRAINING));
+    cr_assert(eq(i64, status_of(&desk).round, 61));
+    close_desk(&desk);
+}
+
+/* A worker has weight 0 on record, and a node that gossiped has x = weight * estimate. */
+Test(join_owner, has_weight_1_whatever_it_was)
+{
+    static const double weights[] = {0, 0.25, 1};
+    for (uint32_t i = 0; i < 3; i++) {
+        struct sgp_record record = {.incarnation = 77, .round = 60, .weight = weights[i]};
+        struct desk desk;
+        open_owned(&desk, "backup", 0, &record, weights[i] <= 0);
+        cr_assert(eq(dbl, status_of(&desk).weight, 1));
+        const struct sgp_effect *scale = find(&desk, SGP_EFFECT_SCALE);
+        double factor = scale != NULL ? scale->scale.factor : 1;
+        cr_assert(eq(dbl, factor, weights[i] > 0 ? 1 / weights[i] : 1));
+        close_desk(&desk);
+    }
+}
+
 /* A checkpoint may be older than its label, so a copy is preferred; the labels go beyond both. */
 Test(join_owner, prefers_a_worker_that_trains)
 {
@@ -89,22 +129,39 @@ Test(join_owner, prefers_a_worker_that_trains)
     close_desk(&desk);
 }
 
-/* It has nothing to hand out, and the owner begins with its first parameters at last. */
-Test(join_owner, does_not_wait_for_ever_for_a_worker_that_does_not_answer)
+static void count_asked(const struct desk *desk, uint32_t asked[4])
 {
+    for (uint32_t peer = 1; peer <= 3; peer++) {
+        const struct sgp_effect *ask = find_sent(desk, SGP_ASK, peer);
+        asked[peer] += ask != NULL && ask->send.message.ask.wants;
+    }
+}
+
+/* None has a checkpoint. The owner asks each once, and begins with its first parameters at last. */
+Test(join_owner, asks_each_worker_for_a_checkpoint_once)
+{
+    const struct sgp_pulse pulse = in_state(SGP_NODE_JOINING, 70);
+    uint32_t asked[4] = {0};
     struct desk desk;
     open_owned(&desk, "backup", 0, NULL, false);
-    for (uint32_t peer = 1; peer <= 3; peer++) {
-        greet_in(&desk, peer, in_state(SGP_NODE_JOINING, 70), 87 + peer);
-        greet_out(&desk, peer, in_state(SGP_NODE_JOINING, 70), 87 + peer, 0);
-    }
+    for (uint32_t peer = 1; peer <= 3; peer++)
+        greet_out(&desk, peer, pulse, 87 + peer, 0);
     for (uint32_t second = 0; second < 90 && status_of(&desk).state == SGP_NODE_JOINING; second++) {
         desk.now += SGP_SECOND;
-        for (uint32_t peer = 1; peer <= 3; peer++)
+        for (uint32_t peer = 1; peer <= 3; peer++) {
             if (sgp_core_is_up(sgp_core_from(desk.node, peer)))
-                say_pulses(&desk, peer, in_state(SGP_NODE_JOINING, 70));
+                say_pulse(&desk, peer, SGP_IN, pulse);
+            else
+                greet_in(&desk, peer, pulse, 87 + peer);
+            count_asked(&desk, asked);
+            say_pulse(&desk, peer, SGP_OUT, pulse);
+            count_asked(&desk, asked);
+        }
         post_type(&desk, SGP_EVENT_TICK);
+        count_asked(&desk, asked);
     }
+    for (uint32_t peer = 1; peer <= 3; peer++)
+        cr_assert(eq(u32, asked[peer], 1));
     cr_assert(eq(int, status_of(&desk).state, SGP_NODE_TRAINING));
     close_desk(&desk);
 }
@@ -151,11 +208,16 @@ Test(join_owner, a_worker_that_was_none_hands_out_its_estimate)
     close_desk(&desk);
 }
 
+/* The second had given all its mass away: its exact x is zero. */
 Test(join_owner, a_worker_without_a_checkpoint_hands_out_nothing)
 {
+    const struct sgp_record record = {.incarnation = 77, .round = 70};
+    const struct sgp_record *records[] = {NULL, &record};
     struct desk desk;
-    open_owned(&desk, "backup", 1, NULL, false);
-    asks_for_checkpoint(&desk);
-    cr_assert_null(find(&desk, SGP_EFFECT_PUBLISH));
-    close_desk(&desk);
+    for (uint32_t i = 0; i < 2; i++) {
+        open_owned(&desk, "backup", 1, records[i], false);
+        asks_for_checkpoint(&desk);
+        cr_assert_null(find(&desk, SGP_EFFECT_PUBLISH));
+        close_desk(&desk);
+    }
 }
