@@ -55,7 +55,7 @@ static struct sgp_core_link *next_of(
 
 /* For an owner whose parameters contain no training: a worker that joins, and waits for the owner,
  * may have a checkpoint. It is asked once. */
-static bool returns(const struct sgp_node *node, const struct sgp_core_link *link)
+static bool may_have_checkpoint(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     return node->role->part == SGP_PART_LEADS && node->past.fresh && link->direction == SGP_IN &&
            sgp_core_is_up(link) && !link->liveness.absent &&
@@ -65,7 +65,7 @@ static bool returns(const struct sgp_node *node, const struct sgp_core_link *lin
 
 static bool can_answer(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    return sgp_core_living(link) || returns(node, link);
+    return sgp_core_living(link) || may_have_checkpoint(node, link);
 }
 
 /* A checkpoint may be older than its label, so a worker that trains has the newer values. */
@@ -152,7 +152,8 @@ static bool is_timed(const struct sgp_node *node, const struct sgp_core_link *li
 static void give_up_checkpoints(struct sgp_node *node)
 {
     SGP_EACH_IN (link, node)
-        if (returns(node, link) && is_timed(node, link) && node->now >= link->question.until)
+        if (may_have_checkpoint(node, link) && is_timed(node, link) &&
+            node->now >= link->question.until)
             link->estimate.refused = true;
 }
 
