@@ -293,11 +293,10 @@ static int run(const struct config *config, struct prepared *prepared, struct lo
 
 /* ---- the owner colocated with a node that trains ---- */
 
-/* NULL: the topology file names no owner that is co-located with this node. */
-static const char *name_of_owner(const struct prepared *prepared)
+/* SGP_NODE_NONE: the topology file names no owner that is co-located with this node. */
+static uint32_t owner_of(const struct prepared *prepared)
 {
-    uint32_t owner = sgp_topology_colocated_owner(prepared->topology, prepared->self);
-    return owner == SGP_NODE_NONE ? NULL : prepared->topology->nodes[owner].name;
+    return sgp_topology_colocated_owner(prepared->topology, prepared->self);
 }
 
 /* The child process. It must not use anything of the other node. */
@@ -335,8 +334,8 @@ static int run_or_check_both(struct config *config, struct prepared *prepared, s
     struct sgp_error error = {0};
     struct config owner_config;
     struct prepared owner;
-    if (config_colocated(
-            config, name_of_owner(prepared), prepared->model.inputs, &error, &owner_config) < 0)
+    if (config_colocated(config, prepared->topology->nodes[owner_of(prepared)].name,
+            prepared->model.inputs, &error, &owner_config) < 0)
         return refuse(&error, checks);
     int status = EXIT_STATUS_DONE;
     if (prepare(&owner_config, NULL, &error, &owner) < 0) {
@@ -491,7 +490,7 @@ static int run_or_check(const struct options *options, struct config *config, ch
         code = state_spent(config, &prepared, options->spent, &error);
     int status = code < 0                                   ? refuse(&error, options->check)
                  : options->tune != NULL || options->states ? EXIT_STATUS_DONE
-                 : name_of_owner(&prepared) != NULL
+                 : owner_of(&prepared) != SGP_NODE_NONE
                      ? run_or_check_both(config, &prepared, &log, options->check, &opened)
                  : options->check ? check(config, &prepared)
                                   : run(config, &prepared, &log, NULL, &opened);
