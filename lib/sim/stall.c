@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stall: no host completes a round any more, and which host is the cause. */
+/* A stall: no host completes a round any more, and which host is the cause. A host that nobody will
+ * greet is no cause. */
 #include "sim/world.h"
 
 #include <math.h>
