@@ -61,7 +61,7 @@ static sgp_round label_of(const struct sgp_node *node, const struct sgp_core_lin
 
 /* Whether a worker waits for its owner, the only node that can ask it, with the parameters of a
  * checkpoint at weight 1 (node.c). They are no copy that another worker may have. */
-static bool returns(const struct sgp_node *node)
+static bool has_checkpoint(const struct sgp_node *node)
 {
     bool has = node->past.recorded && !node->past.fresh &&
                (node->config.seeks || node->past.weight > 0); /* not exact, or not zero */
@@ -122,7 +122,7 @@ void sgp_core_end_with_copy(struct sgp_node *node)
  * so that all nodes that train end with the same values. */
 static enum sgp_publish purpose_of(const struct sgp_node *node, sgp_round label)
 {
-    if (node->role->keeps_copy && !returns(node))
+    if (node->role->keeps_copy && !has_checkpoint(node))
         return SGP_PUBLISH_COPY;
     if (!codes_copies(node))
         return SGP_PUBLISH_ESTIMATE;
@@ -173,7 +173,7 @@ static void copy_out(struct sgp_node *node, const struct sgp_core_link *link, ui
     handing->slot = slot;
     handing->publishing = !entered;
     handing->estimate = (struct sgp_estimate){.round = label_of(node, link),
-        .weight = returns(node) ? 1 : sgp_core_weight_of_estimate(node),
+        .weight = has_checkpoint(node) ? 1 : sgp_core_weight_of_estimate(node),
         .payload_bytes = sgp_coding_bytes_most(SGP_CODING_NONE, values.count),
         .former = node->role->unique && node->copy.former};
     handing->epoch = node->exact.epoch;
@@ -307,7 +307,8 @@ void sgp_core_hand_out(struct sgp_node *node)
     bool leaves = sgp_core_has_gone(node) && !node->leaving.left;
     bool copied = node->copy.exists || !node->role->keeps_copy;
     bool has = copied && !sgp_core_is_guess(node) && sgp_core_weight_of_estimate(node) > 0;
-    bool able = (((stays || leaves) && has) || returns(node)) && node->giving.slot == SGP_SLOT_NONE;
+    bool able =
+        (((stays || leaves) && has) || has_checkpoint(node)) && node->giving.slot == SGP_SLOT_NONE;
     if (able)
         tell_same(node);
     if (able && !node->handing.publishing)

@@ -191,7 +191,7 @@ static void on_start(struct sgp_node *node)
         return;
     if (!node->past.recorded && node->mass.weight <= 0)
         sgp_core_scale(node, 0, sgp_core_all(node));
-    if (node->past.recorded && (node->role->gives_updates || node->role->part == SGP_PART_LEADS))
+    if (node->past.recorded && node->role->weight_by_file)
         bring_to_weight_one(node);
     if (!node->past.recorded || !node->config.seeks || node->role->gives_updates)
         return;

@@ -249,10 +249,9 @@ void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record)
     node->trained = record->trained;
     node->gave = record->gave;
     node->past.weight = record->weight;
-    /* an owner has weight 1 and a worker 0, whatever the role was before */
-    bool owned = node->role->gives_updates || node->role->part == SGP_PART_LEADS;
-    sgp_mass_set(node,
-        owned ? sgp_topology_starts(node->config.topology, node->config.self) : record->weight);
+    const struct sgp_topology *topology = node->config.topology;
+    sgp_mass_set(node, node->role->weight_by_file ? sgp_topology_starts(topology, node->config.self)
+                                                  : record->weight);
     node->token.of_record = node->role->unique && record->weight > 0;
     sgp_mass_set_members(node, record->surplus, record->covered);
     /* otherwise the user has configured another end */

@@ -36,6 +36,8 @@ struct sgp_role {
     bool gives_always;
     /* Such a share is whole and has no weight. It is the change that the node's steps made. */
     bool gives_updates;
+    /* The weight is what the file says, whatever is on record, and x of a record has weight 1. */
+    bool weight_by_file;
     bool counts_steps; /* labels count steps; the node never jumps to a round */
     bool one_model;  /* all nodes end with the leader's model, so no round mixes after the steps */
     bool keeps_copy; /* the node trains from a copy of another's estimate */

@@ -324,6 +324,7 @@ const struct sgp_role sgp_role_owner = {
     .suits = suits,
     .part = SGP_PART_LEADS,
     .gives_nothing = true,
+    .weight_by_file = true,
     .counts_steps = true,
     .one_model = true,
     .leave_obstacle = "it owns the vector, or a part, which nobody can inherit; stop it, and name "

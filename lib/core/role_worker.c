@@ -172,6 +172,7 @@ const struct sgp_role sgp_role_worker = {
     .part = SGP_PART_FOLLOWS,
     .gives_always = true,
     .gives_updates = true,
+    .weight_by_file = true,
     .counts_steps = true,
     .one_model = true,
     .keeps_copy = true,
