@@ -76,7 +76,8 @@ class AttachTest(FleetTest):
         return os.path.join(f.directory, "n%d.attach" % index)
 
     def each(self, n, act):
-        """act(i) for each node, side by side; what each returned. The first exception is raised here."""
+        """act(i) for each node, side by side; what each returned. The first exception is raised here. `act` must not make a
+        loader with workers: a fork while another thread computes may copy a lock that is held. start() has programs for that."""
         results = [None] * n
 
         def run(i):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training scripts as people write them, through the package sgp and real daemons: what must be right, or else be told."""
+import json
 import os
 import signal
 import threading
@@ -308,29 +309,38 @@ class Scripts(AttachTest):
 
     # ---- rows
 
+    READS_AHEAD = """if True:
+        import json, sys, torch, sgp
+        model = torch.nn.Linear(6, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        seen = []
+        with sgp.attach(model, optimizer, name=sys.argv[1], timeout=60) as node:
+            data = torch.utils.data.TensorDataset(torch.randn(96, 6), torch.randn(96, 2), torch.arange(96))
+            loader = torch.utils.data.DataLoader(data, batch_size=8, sampler=node.sampler(data), num_workers=1)
+            next(iter(loader))  # a look at the data
+            for epoch in range(3):
+                own = []
+                for number, (x, y, which) in enumerate(loader):
+                    if epoch == 1 and number == 2:
+                        break
+                    optimizer.zero_grad()
+                    loss = (model(x) - y).pow(2).mean()
+                    loss.backward()
+                    optimizer.step()
+                    node.mix(loss=loss, rows=len(x))
+                    own += which.tolist()
+                seen.append(own)
+        print(json.dumps(seen))
+    """
+
     def test_a_break_in_an_epoch_shortens_no_other(self):
         """Workers read ahead, the loop leaves early, and the next epoch has every row of the node once."""
         f = self.daemons(2, PAIR)
-
-        def act(i):
-            model = network()
-            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-            x, y = rows(96)
-            seen = []
-            with self.attach(f, i, model, optimizer) as node:
-                data = torch.utils.data.TensorDataset(x, y, torch.arange(96))
-                loader = torch.utils.data.DataLoader(data, batch_size=8, sampler=node.sampler(data), num_workers=1)
-                next(iter(loader))  # a look at the data
-                for epoch in range(3):
-                    own = []
-                    for number, (a, b, which) in enumerate(loader):
-                        if epoch == 1 and number == 2:
-                            break
-                        node.mix(loss=step(model, optimizer, a, b), rows=len(a))
-                        own += which.tolist()
-                    seen.append(own)
-            return seen
-        for i, (first, left, last) in enumerate(self.each(2, act)):
+        programs = [self.start(self.READS_AHEAD, self.path(f, i)) for i in range(2)]
+        for i, program in enumerate(programs):
+            said, complained = program.communicate(timeout=2 * fleet.PATIENCE)
+            self.assertEqual(program.returncode, 0, complained)
+            first, left, last = json.loads(said)
             self.assertEqual([sorted(first), len(left), sorted(last)], [list(range(i, 96, 2)), 16, list(range(i, 96, 2))])
         self.assertEqual([status["samples"] for status in f.quiet()], [48 + 16 + 48] * 2)
 
