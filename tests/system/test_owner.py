@@ -243,6 +243,26 @@ class Owner(FleetTest):
                 self.begin_under_a_new_owner(f)
                 f.close()
 
+    def test_a_new_owner_that_finds_no_training_says_so(self):
+        f = self.owned(3, spare=(2,), **MANY)
+        f.switch([0, 1])
+        f.start([0, 1])
+        f.wait_round(1, 100)
+        for i in (0, 1):
+            f.nodes[i].end(signal.SIGKILL)
+        for name in ("checkpoint", "checkpoint.1"):
+            path = os.path.join(f.nodes[1].directory, name)
+            if os.path.exists(path):
+                os.remove(path)
+        f.switch([2, 1], owners=[2])
+        f.start([2, 1])
+        f.wait_log(2, "event=untrained lost_rounds=")
+        f.wait_round(2, 120)
+        log = f.nodes[2].log()
+        self.assertIn("event=jump", log)
+        self.assertNotIn("event=adopted", log)
+        self.assertNotIn("event=untrained", f.nodes[1].log())
+
     def test_a_worker_is_started_again_as_the_owner(self):
         f = self.owned(4, **MANY)
         f.start()
