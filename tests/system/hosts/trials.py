@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Eight hosts train one model on Fashion-MNIST, undisturbed and then with everything going wrong, by each
-algorithm that sgpd knows. trials.py SGPD [TEST...]
+algorithm that sgpd knows. trials.py SGPD [TEST... | --half 0 | --half 1]
+
+Faults need their time, however fast a machine is. So two halves run side by side.
 
 Both runs of a pair have the same configuration. How many rounds it asks for is measured first, so that
 the faults fall within training on whatever machine this is."""
@@ -9,7 +11,9 @@ import calendar
 import os
 import re
 import signal
+import sys
 import time
+import unittest
 
 import sandbox
 from switch import Hosts, NetworkTest, fleet
@@ -272,4 +276,7 @@ if __name__ == "__main__":
     fleet.take_sgpd()
     for name in fleet.algorithms():
         add_case(name)
+    if sys.argv[1:2] == ["--half"]:
+        names = unittest.defaultTestLoader.getTestCaseNames(Trial)
+        sys.argv[1:] = ["Trial." + name for name in names[int(sys.argv[2])::2]]
     fleet.main()
