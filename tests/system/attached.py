@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of programs that attach by the package sgp share: daemons for them, a small network and its rows."""
+import faulthandler
 import os
 import subprocess
 import sys
@@ -90,6 +91,8 @@ class AttachTest(FleetTest):
             thread.start()
         for thread in threads:
             thread.join(fleet.PATIENCE * 2)
+        if any(thread.is_alive() for thread in threads):
+            faulthandler.dump_traceback()  # on stderr: where each hangs
         for thread, result in zip(threads, results):
             self.assertFalse(thread.is_alive(), self.logs())
             if isinstance(result, BaseException):

@@ -2,6 +2,7 @@
 """Kinds of training scripts, all trained at once, as parts of one model. kinds.py SOCKET prints the loss of each kind before
 and after, as JSON. Each node needs a process of its own: the workers of a loader are forked, and a fork while another thread
 computes may copy a lock that is held."""
+import faulthandler
 import json
 import sys
 import warnings
@@ -230,6 +231,7 @@ def train(**where):
 
 
 if __name__ == "__main__":
+    faulthandler.dump_traceback_later(1.5 * fleet.PATIENCE, exit=True)  # a program that hangs says where
     warnings.simplefilter("ignore")
     if len(sys.argv) > 1:
         print(json.dumps(train(name=sys.argv[1], timeout=fleet.PATIENCE)))
