@@ -235,6 +235,7 @@ class Impostors(Trio):
         new.socket.settimeout(30)
         old.close()
         self.assertEqual(new.receive(peer.WELCOME)[1][0], "n0")
+        new.close()  # else the next connection of n2 waits for the end of this one
         self.promised = True
         self.assert_goes_on()
 
