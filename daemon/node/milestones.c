@@ -46,9 +46,9 @@ static void on_drained(struct daemon *daemon, const struct sgp_effect *effect)
 
 /* The node trains on from the parameters of the beginning, at the round of its ledger or of the
  * fleet. Its steps have the learning rate of that round. A relay of weight 0 has no model. */
-static void warn_if_untrained(struct daemon *daemon, const struct sgp_node_status *status)
+static void warn_if_untrained(struct daemon *daemon, const struct sgp_effect *effect, bool fresh)
 {
-    if (!status->fresh || status->round <= 0 || status->weight <= 0)
+    if (!fresh || effect->round <= 0 || effect->weight <= 0)
         return;
     sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
         "event=untrained lost_rounds=%" PRId64
@@ -56,14 +56,14 @@ static void warn_if_untrained(struct daemon *daemon, const struct sgp_node_statu
         " at round %" PRId64
         " from the first parameters; if a checkpoint exists elsewhere, stop all nodes and bring it "
         "back; sgpctl reset %s begins a new run\"",
-        status->round, status->round, daemon->config->name);
+        effect->round, effect->round, daemon->config->name);
 }
 
 static void on_state(struct daemon *daemon, const struct sgp_effect *effect)
 {
     const struct sgp_node_status status = daemon_status(daemon);
     if (status.state == SGP_NODE_TRAINING)
-        warn_if_untrained(daemon, &status);
+        warn_if_untrained(daemon, effect, status.fresh);
     if (status.state == SGP_NODE_FINISHED) {
         daemon->finished_since = events_now();
         if (!kept_finished(daemon, effect))
