@@ -44,8 +44,9 @@ static void on_drained(struct daemon *daemon, const struct sgp_effect *effect)
     (void)survive_checkpoint(daemon);
 }
 
-/* The node trains on from the parameters of the beginning, at the round of its ledger or of the
- * fleet. Its steps have the learning rate of that round. A relay of weight 0 has no model. */
+/* Warn if the node begins to train at a later round with its first parameters. Its steps have the
+ * learning rate of that round, which may be too small for them. A node of weight 0 has no model of
+ * its own. */
 static void warn_if_untrained(struct daemon *daemon, const struct sgp_effect *effect, bool fresh)
 {
     if (!fresh || effect->round <= 0 || effect->weight <= 0)

@@ -3,7 +3,7 @@
 """Eight hosts train one model on Fashion-MNIST, undisturbed and then with everything going wrong, by each
 algorithm that sgpd knows. trials.py SGPD [TEST... | --half 0 | --half 1]
 
-Faults need their time, however fast a machine is. So two halves run side by side.
+The faults last as long on any machine, so two halves of the tests run side by side.
 
 Both runs of a pair have the same configuration. How many rounds it asks for is measured first, so that
 the faults fall within training on whatever machine this is."""
