@@ -116,6 +116,14 @@ static bool has_fleet(const struct sgp_node *node)
     return returns;
 }
 
+/* Whether an owner that returns would close a step without the updates of workers that are about to
+ * greet. At its own pace it closes a step for each update. */
+static bool may_miss_updates(const struct sgp_node *node)
+{
+    bool together = node->role->part == SGP_PART_LEADS && !sgp_core_at_own_pace(node);
+    return together && node->past.restored && node->now - node->stage_since < SGP_SILENCE_MIN_NS;
+}
+
 bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing)
 {
     const struct sgp_core_link *first = node->past.restored ? NULL : veteran_peer(node);
@@ -138,7 +146,7 @@ bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing)
             *ret_missing = node->layout.links[i].peer;
     if (*ret_missing == SGP_SLOT_NONE || !knows)
         return knows;
-    if (sgp_core_may_have_passed(node))
+    if (sgp_core_may_have_passed(node) || may_miss_updates(node))
         return false;
     if (next_round(node, 0) > 0)
         return true;

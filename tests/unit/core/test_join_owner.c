@@ -101,6 +101,64 @@ Test(join_owner, keeps_its_own_checkpoint_if_all_join)
     close_desk(&desk);
 }
 
+static enum sgp_node_state state_after(struct desk *desk, sgp_time time)
+{
+    for (sgp_time until = desk->now + time; desk->now < until;) {
+        desk->now += SGP_SECOND / 10;
+        post_type(desk, SGP_EVENT_TICK);
+    }
+    return status_of(desk).state;
+}
+
+/* Its workers, at work when it was stopped, connect one after the other. If it began with the first
+ * of them, it would close a step without the updates of the others. */
+Test(join_owner, begins_when_its_workers_have_greeted)
+{
+    const struct sgp_record record = {.incarnation = 77, .round = 60, .weight = 1, .rounds = 100};
+    const struct sgp_pulse pulse = in_state(SGP_NODE_TRAINING, 60);
+    struct desk desk;
+    open_owned(&desk, "backup", 0, &record, false);
+    for (uint32_t peer = 1; peer <= 3; peer++) {
+        greet_in(&desk, peer, pulse, 87 + peer);
+        greet_out(&desk, peer, pulse, 87 + peer, 0);
+        bool last = peer == 3;
+        cr_assert(eq(int, status_of(&desk).state, last ? SGP_NODE_TRAINING : SGP_NODE_JOINING));
+        if (last)
+            continue;
+        cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_HELLO));
+        cr_assert(eq(u32, status_of(&desk).waiting_peer, peer + 1));
+    }
+    cr_assert(eq(i64, status_of(&desk).round, 61));
+    close_desk(&desk);
+}
+
+/* A worker that is away is not waited for longer than a worker takes that is silent. */
+Test(join_owner, begins_without_a_worker_that_does_not_greet)
+{
+    const struct sgp_record record = {.incarnation = 77, .round = 60, .weight = 1, .rounds = 100};
+    const struct sgp_pulse pulse = in_state(SGP_NODE_TRAINING, 60);
+    struct desk desk;
+    open_owned(&desk, "backup", 0, &record, false);
+    greet_in(&desk, 1, pulse, 88);
+    greet_out(&desk, 1, pulse, 88, 0);
+    cr_assert(eq(int, state_after(&desk, SGP_SILENCE_MIN_NS - SGP_SECOND), SGP_NODE_JOINING));
+    say_pulses(&desk, 1, pulse);
+    cr_assert(eq(int, state_after(&desk, 2 * SGP_SECOND), SGP_NODE_TRAINING));
+    close_desk(&desk);
+}
+
+/* A step is closed for each update, so no worker misses one. */
+Test(join_owner, begins_with_the_first_worker_at_its_own_pace)
+{
+    const struct sgp_record record = {.incarnation = 77, .round = 60, .weight = 1, .rounds = 100};
+    const struct sgp_pulse pulse = in_state(SGP_NODE_TRAINING, 60);
+    struct desk desk;
+    open_owned(&desk, "downpour", 0, &record, false);
+    greet_in(&desk, 1, pulse, 88);
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_TRAINING));
+    close_desk(&desk);
+}
+
 /* A worker has weight 0 on record, and a node that gossiped has x = weight * estimate. */
 Test(join_owner, has_weight_1_whatever_it_was)
 {
