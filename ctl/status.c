@@ -55,21 +55,22 @@ bool ctl_model_is_written_now(const json_t *status)
 void ctl_model_failure(const json_t *status, char text[SGP_TEXT_BYTES])
 {
     const char *why = json_string_value(json_object_get(status, "last_error"));
+    const char *state = json_string_value(json_object_get(status, "state"));
+    long long lost = json_integer_value(json_object_get(status, "lost_rounds"));
+    bool joins = state == NULL || strcmp(state, "joining") == 0; /* it may yet be given a model */
+    bool stays = json_is_null(json_object_get(status, "model_file"));
     text[0] = '\0';
     if (model_file_is(status, "failed"))
         (void)snprintf(text, SGP_TEXT_BYTES,
             "its model is not on the disk (%.300s); it is in the daemon's memory: make room, and "
             "sgpctl checkpoint writes it",
             why ? why : "see its journal");
-    long long lost = json_integer_value(json_object_get(status, "lost_rounds"));
-    const char *state = json_string_value(json_object_get(status, "state"));
-    if (lost > 0 && state != NULL && strcmp(state, "finished") == 0)
+    else if (lost > 0 && !joins)
         (void)snprintf(text, SGP_TEXT_BYTES,
-            "its model is not trained: the ledger counts %lld rounds, and no checkpoint of them "
-            "was left here or at a "
-            "neighbour; model.safetensors is what an earlier process wrote; sgpctl reset begins a "
-            "new run",
-            lost);
+            "its model lacks the training of the first %lld rounds: no checkpoint of them was left "
+            "here or at a neighbour%s; if one exists elsewhere, stop all nodes and bring it back; "
+            "sgpctl reset begins a new run",
+            lost, stays ? "; model.safetensors is what an earlier process wrote" : "");
 }
 
 void ctl_privacy_failure(const json_t *status, char text[SGP_TEXT_BYTES])

@@ -63,7 +63,7 @@ static void inspect_status(void *context, struct view_status *ret_status)
         .parameters = daemon->prepared->parameters,
         .memory_bytes = daemon->prepared->memory_bytes,
         .weight_minted = daemon->ledger.minted,
-        .lost_rounds = survive_lost_rounds(&status),
+        .lost_rounds = survive_lost_rounds(&daemon->found, &status),
         .copy_seconds = status.copy_label == SGP_ROUND_NONE
                             ? NAN
                             : seconds_since(status.copy_since, events_now()),

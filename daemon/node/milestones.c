@@ -14,20 +14,21 @@
 
 #include <inttypes.h>
 
+#define NOTHING_LEFT "no checkpoint was left, and no neighbour has handed a model over: "
+
 /* Save the model, unless that would replace a better one by an untrained one. */
 static void save(struct daemon *daemon, const struct sgp_effect *effect)
 {
     const struct sgp_node_status status = daemon_status(daemon);
-    sgp_round lost = survive_lost_rounds(&status);
-    if (lost == 0) {
+    if (!survive_is_untrained(&status)) {
         background_jobs_save(daemon, effect->round, effect->weight);
         return;
     }
     sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
-        "event=untrained lost_rounds=%" PRId64
-        " text=\"no checkpoint was left, and no neighbour has handed a model over: the parameters "
-        "are the first ones; model.safetensors stays as it was; sgpctl reset %s begins a new run\"",
-        lost, daemon->config->name);
+        "event=untrained lost_rounds=%" PRId64 " text=\"" NOTHING_LEFT
+        "the parameters are the first ones; model.safetensors stays as it "
+        "was; sgpctl reset %s begins a new run\"",
+        status.round, daemon->config->name);
 }
 
 /* The core has ended: save now. A node that left for good saved its model before it gave its mass
@@ -44,17 +45,17 @@ static void on_drained(struct daemon *daemon, const struct sgp_effect *effect)
     (void)survive_checkpoint(daemon);
 }
 
-/* Warn if the node begins to train at a later round with its first parameters. Its steps have the
- * learning rate of that round, which may be too small for them. A node of weight 0 has no model of
- * its own. */
-static void warn_if_untrained(struct daemon *daemon, const struct sgp_effect *effect, bool fresh)
+/* The node begins to train. Warn if it does so at a later round with its first parameters. Its
+ * steps have the learning rate of that round, which may be too small for them. A node of weight 0
+ * has no model of its own. */
+static void on_training(struct daemon *daemon, const struct sgp_effect *effect, bool fresh)
 {
     if (!fresh || effect->round <= 0 || effect->weight <= 0)
         return;
+    daemon->found.lost = effect->round;
     sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
-        "event=untrained lost_rounds=%" PRId64
-        " text=\"no checkpoint was left, and no neighbour has handed a model over: training goes on"
-        " at round %" PRId64
+        "event=untrained lost_rounds=%" PRId64 " text=\"" NOTHING_LEFT
+        "training goes on at round %" PRId64
         " from the first parameters; if a checkpoint exists elsewhere, stop all nodes and bring it "
         "back; sgpctl reset %s begins a new run\"",
         effect->round, effect->round, daemon->config->name);
@@ -64,7 +65,7 @@ static void on_state(struct daemon *daemon, const struct sgp_effect *effect)
 {
     const struct sgp_node_status status = daemon_status(daemon);
     if (status.state == SGP_NODE_TRAINING)
-        warn_if_untrained(daemon, effect, status.fresh);
+        on_training(daemon, effect, status.fresh);
     if (status.state == SGP_NODE_FINISHED) {
         daemon->finished_since = events_now();
         if (!kept_finished(daemon, effect))
@@ -103,8 +104,10 @@ static void on_up(struct daemon *daemon, const struct sgp_effect *effect)
  * lost its own, too. */
 static void on_adopted(struct daemon *daemon)
 {
-    if (!daemon_status(daemon).fresh)
-        daemon->found.older = SGP_ROUND_NONE;
+    if (daemon_status(daemon).fresh)
+        return;
+    daemon->found.older = SGP_ROUND_NONE;
+    daemon->found.lost = 0;
 }
 
 void milestones_reached(struct daemon *daemon, const struct sgp_effect *effect)

@@ -116,6 +116,9 @@ struct survive_found {
     /* Round of the parameters, if that is before the ledger's. Otherwise SGP_ROUND_NONE. Until a
      * neighbour's parameters are adopted (milestones.c), or a program was told (turns.c). */
     sgp_round older;
+    /* The round at which training went on from the first parameters, because none were left; 0: it
+     * did not. Until a neighbour's parameters are adopted (milestones.c). */
+    sgp_round lost;
 };
 
 struct daemon {

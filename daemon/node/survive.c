@@ -212,9 +212,15 @@ static void done_checkpoint(struct job *job, bool cancelled)
         events_settle(daemon);
 }
 
-sgp_round survive_lost_rounds(const struct sgp_node_status *status)
+bool survive_is_untrained(const struct sgp_node_status *status)
 {
-    return status->fresh && status->state != SGP_NODE_TRAINING ? status->round : 0;
+    return status->fresh && status->round > 0 && status->state != SGP_NODE_TRAINING;
+}
+
+sgp_round survive_lost_rounds(
+    const struct survive_found *found, const struct sgp_node_status *status)
+{
+    return survive_is_untrained(status) ? status->round : found->lost;
 }
 
 /* Nothing is worth writing: there is no estimate, or the initial parameters belong to a ledger that

@@ -11,9 +11,11 @@
 int survive_open(struct daemon *daemon, struct sgp_node_config *config, struct sgp_error *error);
 /* Once there are snapshot slots: restore the snapshots of owed shares, and free the checkpoint. */
 void survive_restore(struct daemon *daemon);
-/* The number of rounds that are lost: x is of round 0, and the node does not train. 0: no round is
- * lost. */
-sgp_round survive_lost_rounds(const struct sgp_node_status *status);
+/* Whether x is of round 0, whatever the node's round, and the node does not train. */
+bool survive_is_untrained(const struct sgp_node_status *status);
+/* The number of rounds whose training is not in x, because no parameters of them were left. */
+sgp_round survive_lost_rounds(
+    const struct survive_found *found, const struct sgp_node_status *status);
 void survive_start_timer(struct daemon *daemon);
 /* Write a checkpoint. During the steps of a round it is only an estimate. Returns 0, -EBUSY or
  * SGP_E_STATE. */

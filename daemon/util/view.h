@@ -95,7 +95,8 @@ struct view_status {
     struct sgp_evaluation test;   /* the latest */
     double epochs;                /* of the configuration; NaN if the end is given in rounds */
     uint64_t samples;
-    /* Rounds that the ledger counts, but of which no parameters were left; 0: none. */
+    /* Rounds that were counted, and whose training is not in the parameters, because no parameters
+     * of them were left; 0: none. */
     sgp_round lost_rounds;
     double samples_per_second;
     /* The latest model.safetensors: "writing", "written", "failed"; NULL: none was begun.
@@ -206,7 +207,7 @@ static inline const char *view_direction(enum sgp_direction direction)
     DERIVED(samples, count, view->samples, 150, ALL, 40, counter, samples_total,                   \
         "Rows trained on.", view->private_steps ? (double)NAN : (double)view->samples)             \
     METRIC(lost_rounds, count, (uint64_t)view->lost_rounds, 140, NOTABLE, 130, gauge, lost_rounds, \
-        "Rounds that the ledger counts and of which no parameters were left.")                     \
+        "Rounds whose training was lost here: no parameters of them were left.")                   \
     METRIC(parameters, count, view->parameters, 400, ALL, 160, gauge, parameters,                  \
         "Parameters of the model.")                                                                \
     METRIC(memory_bytes, count, view->memory_bytes, 410, ALL, 170, gauge, memory_bytes,            \

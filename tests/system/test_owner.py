@@ -262,6 +262,10 @@ class Owner(FleetTest):
         self.assertIn("event=jump", log)
         self.assertNotIn("event=adopted", log)
         self.assertNotIn("event=untrained", f.nodes[1].log())
+        self.assertGreater(f.nodes[2].status()["lost_rounds"], 90)
+        self.assertEqual(f.nodes[1].status()["lost_rounds"], 0)
+        checked = subprocess.run([SGPCTL, "-s", f.nodes[2].socket, "status", "--check"], text=True, stdout=subprocess.PIPE, check=False)
+        self.assertEqual((checked.returncode, "lacks the training of the first" in checked.stdout), (7, True), checked.stdout)
 
     def test_a_worker_is_started_again_as_the_owner(self):
         f = self.owned(4, **MANY)
