@@ -37,7 +37,7 @@ sgp_time sgp_core_own_round(const struct sgp_node *node)
 void sgp_core_pace_begin(struct sgp_node *node)
 {
     node->pace.round = node->round;
-    node->pace.since = node->now;
+    node->pace.since = node->pace.begun = node->now;
 }
 
 /* Whether the neighbour may still take part: it has neither left for good nor finished. */
@@ -96,13 +96,14 @@ static bool takes_rounds_alone(const struct sgp_node *node)
 }
 
 /* How long a round with others takes, or 0 if that is not known. A relay at its own pace makes a
- * round for each share, and counts by its label how far the others are. */
+ * round for each share, and counts by its label how far the others are. Its first rounds may be
+ * those that it is behind. */
 static sgp_time round_with_others(const struct sgp_node *node)
 {
     if (!sgp_core_at_own_pace(node))
         return node->pace.together_rounds >= PACE_ROUNDS ? node->pace.together : 0;
     sgp_round rounds = node->round - node->pace.round;
-    return rounds > 0 ? (node->pace.begun - node->pace.since) / rounds : SGP_SECOND;
+    return rounds >= PACE_ROUNDS ? (node->pace.begun - node->pace.since) / rounds : SGP_SECOND;
 }
 
 /* Its last round of mixing gave nothing and received nothing. A late or absent neighbour is not

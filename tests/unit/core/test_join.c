@@ -2,6 +2,8 @@
 /* Joining by hand: a new node, and a fleet that is under way or over. */
 #include "core_desk.h"
 
+#include "sgp/generate.h"
+
 /* Its own first parameters, mixed into a model that has trained, would set the fleet back. */
 Test(join, a_new_node_takes_the_model_and_the_round_of_a_fleet_under_way)
 {
@@ -568,4 +570,68 @@ Test(join, an_older_label_is_turn_0_and_no_turn_before_it)
     cr_assert(eq(i64, sgp_core_turn(desk.node, 82), 0));
     cr_assert(eq(i64, sgp_core_turn(desk.node, 1), 0));
     close_desk(&desk);
+}
+
+/* Node n0 of `elastic`, which is a relay, comes back at its own pace. Its targets, all but one in round `label`, greet before its
+ * sources do. */
+static void open_relay(struct desk *desk, sgp_time now, sgp_round label)
+{
+    struct sgp_topology *topology;
+    struct sgp_generate_options options = {.family = "elastic", .nodes = 4};
+    const struct sgp_record record = {.incarnation = 77, .round = 20, .weight = 1, .rounds = 100};
+    cr_assert(zero(int, sgp_generate(&options, NULL, &topology)));
+    struct sgp_node_config config = config_of(topology);
+    config.method = sgp_method_find("agp");
+    config.record = &record;
+    open_desk(desk, topology, config);
+    desk->peers.method = config.method->number;
+    desk->now = now;
+    post_type(desk, SGP_EVENT_START);
+    for (uint32_t peer = 1; peer <= 3; peer++)
+        greet_out(desk, peer, pulse_at(peer == 1 ? 20 : label, SGP_ROUND_NONE), 87 + peer, 0);
+    cr_assert(eq(int, status_of(desk).state, SGP_NODE_TRAINING));
+}
+
+/* The targets grant all that it asks for, and stay in round `label`. */
+static void tick(struct desk *desk, sgp_round label)
+{
+    for (uint32_t peer = 1; peer <= 3; peer++)
+        grant(desk, peer, label);
+    if (desk->node->stage == SGP_STAGE_PUBLISHING)
+        post(
+            desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED, .slot = desk->node->giving.slot});
+    post_type(desk, SGP_EVENT_TICK);
+}
+
+/* Otherwise it takes all rounds of the run at that moment, and gives most of its weight away. */
+Test(join, a_relay_that_comes_back_is_not_ahead_before_its_sources_greet)
+{
+    static const sgp_time starts[] = {SGP_SECOND / 10, 1000 * SGP_SECOND}; /* of the machine */
+    for (uint32_t i = 0; i < 2; i++)
+        for (sgp_round label = 20; label <= 21; label++) {
+            struct desk desk;
+            open_relay(&desk, starts[i], label);
+            for (int j = 0; j < 50; j++)
+                tick(&desk, label);
+            cr_assert(eq(i64, status_of(&desk).round, label));
+            cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_PACE));
+            close_desk(&desk);
+        }
+}
+
+Test(join, a_relay_whose_sources_stay_away_takes_a_round_a_second)
+{
+    for (sgp_round label = 20; label <= 21; label++) {
+        struct desk desk;
+        open_relay(&desk, 1000 * SGP_SECOND, label);
+        for (int i = 0; i < 200; i++) {
+            desk.now += SGP_SECOND / 10;
+            for (uint32_t peer = 1; peer <= 3; peer++)
+                say_pulse(&desk, peer, SGP_OUT, pulse_at(label, SGP_ROUND_NONE));
+            tick(&desk, label);
+        }
+        cr_assert(ge(i64, status_of(&desk).round, label + 10));
+        cr_assert(le(i64, status_of(&desk).round, label + 20));
+        close_desk(&desk);
+    }
 }
