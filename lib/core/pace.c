@@ -37,7 +37,7 @@ sgp_time sgp_core_own_round(const struct sgp_node *node)
 void sgp_core_pace_begin(struct sgp_node *node)
 {
     node->pace.round = node->round;
-    node->pace.since = node->pace.begun = node->now;
+    node->pace.since = node->now;
 }
 
 /* Whether the neighbour may still take part: it has neither left for good nor finished. */
@@ -95,15 +95,33 @@ static bool takes_rounds_alone(const struct sgp_node *node)
     return is_alone(node);
 }
 
+static double rate_of(const struct sgp_core_link *link)
+{
+    return rate(link->pulse.round - link->pace.round, link->pace.since, link->liveness.heard);
+}
+
+/* The length of a round of the sources, when they were heard. A second until eight rounds of one of
+ * them are known. */
+static sgp_time round_of_sources(const struct sgp_node *node)
+{
+    double sum = 0;
+    uint32_t count = 0;
+    SGP_EACH_IN (link, node) {
+        double theirs = rate_of(link);
+        sum += theirs;
+        count += theirs > 0;
+    }
+    return count > 0 ? (sgp_time)((double)SGP_SECOND * count / sum) : SGP_SECOND;
+}
+
 /* How long a round with others takes, or 0 if that is not known. A relay at its own pace makes a
- * round for each share, and counts by its label how far the others are. Its first rounds may be
- * those that it is behind. */
+ * round for each share, and takes several at once if it is behind, so its own rounds tell
+ * nothing. */
 static sgp_time round_with_others(const struct sgp_node *node)
 {
-    if (!sgp_core_at_own_pace(node))
-        return node->pace.together_rounds >= PACE_ROUNDS ? node->pace.together : 0;
-    sgp_round rounds = node->round - node->pace.round;
-    return rounds >= PACE_ROUNDS ? (node->pace.begun - node->pace.since) / rounds : SGP_SECOND;
+    if (sgp_core_at_own_pace(node))
+        return round_of_sources(node);
+    return node->pace.together_rounds >= PACE_ROUNDS ? node->pace.together : 0;
 }
 
 /* Its last round of mixing gave nothing and received nothing. A late or absent neighbour is not
@@ -119,8 +137,9 @@ sgp_time sgp_core_rests_until(const struct sgp_node *node)
     if (node->stage != SGP_STAGE_BEGIN)
         return 0;
     if (takes_rounds_alone(node)) {
-        sgp_time each = round_with_others(node);
-        return node->pace.begun + each + each / LONE_SLOWER;
+        sgp_time each = round_with_others(node), since = node->pace.since;
+        sgp_time begun = node->pace.begun > since ? node->pace.begun : since;
+        return begun + each + each / LONE_SLOWER;
     }
     if (mixes_in_vain(node))
         return node->pace.begun + LEAST_NS;
@@ -150,8 +169,7 @@ double sgp_core_pace(const struct sgp_node *node)
     SGP_EACH_IN (link, node) {
         if (!sgp_core_peer_active(link) || link->pulse.state != SGP_NODE_TRAINING)
             continue;
-        double theirs =
-            rate(link->pulse.round - link->pace.round, link->pace.since, link->liveness.heard);
+        double theirs = rate_of(link);
         sum += theirs;
         count += theirs > 0;
     }

@@ -572,6 +572,10 @@ Test(join, an_older_label_is_turn_0_and_no_turn_before_it)
     close_desk(&desk);
 }
 
+/* Level with the relay, behind by a few rounds, and far behind. */
+static const sgp_round labels[] = {20, 21, 23, 28, 30, 60};
+#define LABELS (sizeof labels / sizeof *labels)
+
 /* Node n0 of `elastic`, which is a relay, comes back at its own pace. Its targets, all but one in round `label`, greet before its
  * sources do. */
 static void open_relay(struct desk *desk, sgp_time now, sgp_round label)
@@ -587,9 +591,10 @@ static void open_relay(struct desk *desk, sgp_time now, sgp_round label)
     desk->peers.method = config.method->number;
     desk->now = now;
     post_type(desk, SGP_EVENT_START);
-    for (uint32_t peer = 1; peer <= 3; peer++)
+    for (uint32_t peer = 1; peer <= 3; peer++) {
         greet_out(desk, peer, pulse_at(peer == 1 ? 20 : label, SGP_ROUND_NONE), 87 + peer, 0);
-    cr_assert(eq(int, status_of(desk).state, SGP_NODE_TRAINING));
+        cr_assert(eq(int, status_of(desk).state, SGP_NODE_TRAINING));
+    }
 }
 
 /* The targets grant all that it asks for, and stay in round `label`. */
@@ -608,7 +613,8 @@ Test(join, a_relay_that_comes_back_is_not_ahead_before_its_sources_greet)
 {
     static const sgp_time starts[] = {SGP_SECOND / 10, 1000 * SGP_SECOND}; /* of the machine */
     for (uint32_t i = 0; i < 2; i++)
-        for (sgp_round label = 20; label <= 21; label++) {
+        for (uint32_t l = 0; l < LABELS; l++) {
+            const sgp_round label = labels[l];
             struct desk desk;
             open_relay(&desk, starts[i], label);
             for (int j = 0; j < 50; j++)
@@ -621,7 +627,8 @@ Test(join, a_relay_that_comes_back_is_not_ahead_before_its_sources_greet)
 
 Test(join, a_relay_whose_sources_stay_away_takes_a_round_a_second)
 {
-    for (sgp_round label = 20; label <= 21; label++) {
+    for (uint32_t l = 0; l < LABELS; l++) {
+        const sgp_round label = labels[l];
         struct desk desk;
         open_relay(&desk, 1000 * SGP_SECOND, label);
         for (int i = 0; i < 200; i++) {
