@@ -178,7 +178,7 @@ json_t *ctl_status_in_order(const json_t *status);
 
 /* Whether an answer of GET /v1/status says that model.safetensors is being written. */
 bool ctl_model_is_written_now(const json_t *status);
-/* Why the model is not on the disk, or lacks training that was lost, and a remedy, as one line; "":
+/* Why the model is not on the disk, or which training was lost, and a remedy, as one line; "":
  * neither. */
 void ctl_model_failure(const json_t *status, char text[SGP_TEXT_BYTES]);
 /* That the node leaves out steps because its epsilon is spent, and a remedy, as one line; "" if it

@@ -55,22 +55,24 @@ bool ctl_model_is_written_now(const json_t *status)
 void ctl_model_failure(const json_t *status, char text[SGP_TEXT_BYTES])
 {
     const char *why = json_string_value(json_object_get(status, "last_error"));
-    const char *state = json_string_value(json_object_get(status, "state"));
+    const char *state = ctl_text_of(status, "state", "?");
     long long lost = json_integer_value(json_object_get(status, "lost_rounds"));
-    bool joins = state == NULL || strcmp(state, "joining") == 0; /* it may yet be given a model */
-    bool stays = json_is_null(json_object_get(status, "model_file"));
+    bool finished = strcmp(state, "finished") == 0;
+    /* in another state the node may be given a model */
+    bool sure = finished || strcmp(state, "training") == 0 || strcmp(state, "settling") == 0;
+    bool stays = finished && json_is_null(json_object_get(status, "model_file"));
     text[0] = '\0';
     if (model_file_is(status, "failed"))
         (void)snprintf(text, SGP_TEXT_BYTES,
             "its model is not on the disk (%.300s); it is in the daemon's memory: make room, and "
             "sgpctl checkpoint writes it",
             why ? why : "see its journal");
-    else if (lost > 0 && !joins)
+    else if (lost > 0 && sure)
         (void)snprintf(text, SGP_TEXT_BYTES,
-            "its model lacks the training of the first %lld rounds: no checkpoint of them was left "
-            "here or at a neighbour%s; if one exists elsewhere, stop all nodes and bring it back; "
-            "sgpctl reset begins a new run",
-            lost, stays ? "; model.safetensors is what an earlier process wrote" : "");
+            "it has lost the training of the first %lld rounds: no checkpoint was left here, and "
+            "no neighbour had a model%s; if one exists elsewhere, stop all nodes and bring it "
+            "back; sgpctl reset begins a new run",
+            lost, stays ? "; model.safetensors stays as it was" : "");
 }
 
 void ctl_privacy_failure(const json_t *status, char text[SGP_TEXT_BYTES])
@@ -345,9 +347,9 @@ const struct ctl_command ctl_status_command = {.words = "status",
         "A node is degraded when it is paused, draining, starving, hearing nobody, waiting for\n"
         "more than 5 s, diverging (a loss is more than 100 times what it was early on, or not\n"
         "finite), ended with another model than a neighbour or without room for its own on the\n"
-        "disk, without steps because its [privacy] epsilon is spent, or with a neighbour that is\n"
-        "absent, far too slow or not connected, or whose shares are out of all proportion; or\n"
-        "when a reload has left tls=require or tls=offer.\n",
+        "disk, without training that was lost, without steps because its [privacy] epsilon is\n"
+        "spent, or with a neighbour that is absent, far too slow or not connected, or whose\n"
+        "shares are out of all proportion; or when a reload has left tls=require or tls=offer.\n",
     .run = status};
 
 /* ---- peers ---- */

@@ -318,7 +318,8 @@ const struct ctl_command ctl_wait_command = {.words = "wait",
         "A daemon that is not there yet is waited for if -n or -s names it. What is waited for\n"
         "is said on standard error, once and when it changes. Ends with 3 when the daemon ends\n"
         "first, and with 1 for what cannot come: the node has finished without meeting the\n"
-        "condition, or could not write its model, or its training diverged; its unit has failed;\n"
-        "or no node of this name is here, neither /etc/sgpd/NAME.conf nor /run/sgpd/NAME. Ends\n"
-        "with 7 when the node has finished, and left out steps because its epsilon was spent.\n",
+        "condition, or could not write its model, or has lost training, or its training\n"
+        "diverged; its unit has failed; or no node of this name is here, neither\n"
+        "/etc/sgpd/NAME.conf nor /run/sgpd/NAME. Ends with 7 when the node has finished, and\n"
+        "left out steps because its epsilon was spent.\n",
     .run = run};

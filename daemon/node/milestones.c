@@ -47,25 +47,26 @@ static void on_drained(struct daemon *daemon, const struct sgp_effect *effect)
 
 /* The node begins to train. Warn if it does so at a later round with its first parameters. Its
  * steps have the learning rate of that round, which may be too small for them. A node of weight 0
- * has no model of its own. */
-static void on_training(struct daemon *daemon, const struct sgp_effect *effect, bool fresh)
+ * has no model of its own. Neighbours that kept theirs may bring the model back, by averaging, but
+ * no node can tell whether they did. */
+static void on_training(struct daemon *daemon, const struct sgp_node_status *status)
 {
-    if (!fresh || effect->round <= 0 || effect->weight <= 0)
+    if (!status->fresh || status->round <= 0 || status->weight <= 0)
         return;
-    daemon->found.lost = effect->round;
+    daemon->found.lost = status->round;
     sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
         "event=untrained lost_rounds=%" PRId64 " text=\"" NOTHING_LEFT
         "training goes on at round %" PRId64
         " from the first parameters; if a checkpoint exists elsewhere, stop all nodes and bring it "
         "back; sgpctl reset %s begins a new run\"",
-        effect->round, effect->round, daemon->config->name);
+        status->round, status->round, daemon->config->name);
 }
 
 static void on_state(struct daemon *daemon, const struct sgp_effect *effect)
 {
     const struct sgp_node_status status = daemon_status(daemon);
     if (status.state == SGP_NODE_TRAINING)
-        on_training(daemon, effect, status.fresh);
+        on_training(daemon, &status);
     if (status.state == SGP_NODE_FINISHED) {
         daemon->finished_since = events_now();
         if (!kept_finished(daemon, effect))

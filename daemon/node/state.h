@@ -117,7 +117,8 @@ struct survive_found {
      * neighbour's parameters are adopted (milestones.c), or a program was told (turns.c). */
     sgp_round older;
     /* The round at which training went on from the first parameters, because none were left; 0: it
-     * did not. Until a neighbour's parameters are adopted (milestones.c). */
+     * did not. Until a neighbour's parameters are adopted (milestones.c), or a program has put its
+     * own back (turns.c). */
     sgp_round lost;
 };
 

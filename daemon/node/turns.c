@@ -221,9 +221,11 @@ static void done_take_back(struct job *job, bool cancelled)
         return;
     program->steps--;
     const bool ends = task.code != 0 || program->steps == 0;
-    if (task.code == 0 && (program->done.flags & SGP_ATTACH_RENEWS) != 0)
+    if (task.code == 0 && (program->done.flags & SGP_ATTACH_RENEWS) != 0) {
+        program->daemon->found.lost = 0; /* the program has put its own values back */
         events_post(program->daemon,
             (struct sgp_event){.type = SGP_EVENT_RENEW, .bytes = (uint64_t)program->done.round});
+    }
     if (ends)
         end_steps(program, task.code);
     else

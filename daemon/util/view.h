@@ -95,8 +95,7 @@ struct view_status {
     struct sgp_evaluation test;   /* the latest */
     double epochs;                /* of the configuration; NaN if the end is given in rounds */
     uint64_t samples;
-    /* Rounds that were counted, and whose training is not in the parameters, because no parameters
-     * of them were left; 0: none. */
+    /* Rounds whose training was lost here, because no parameters of them were left; 0: none. */
     sgp_round lost_rounds;
     double samples_per_second;
     /* The latest model.safetensors: "writing", "written", "failed"; NULL: none was begun.

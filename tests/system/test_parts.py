@@ -145,6 +145,21 @@ class Parts(FleetTest):
                 self.assertEqual(self.status(f, 5)["weight"], 1.0)
                 f.close()
 
+    def test_owners_that_find_no_training_say_so(self):
+        f = self.owned(3, **MANY)
+        f.start()
+        f.wait_round(2, 50)
+        for node in f.nodes:
+            node.end(signal.SIGKILL)
+            for name in ("checkpoint", "checkpoint.1"):
+                path = os.path.join(node.directory, name)
+                if os.path.exists(path):
+                    os.remove(path)
+        f.start()
+        for i in (0, 1):
+            f.wait_log(i, "event=untrained lost_rounds=")
+            self.assertGreaterEqual(f.nodes[i].status()["lost_rounds"], 50)
+
     def test_an_owner_takes_other_parts_by_a_restart_alone(self):
         f = self.owned(4, **MANY)
         f.start()

@@ -86,7 +86,7 @@ class Runs(FleetTest):
                 self.assertEqual((status["samples"], status["lost_rounds"] > 0), (0, True), status)
                 waited = self.ctl("-s", node.socket, "wait", "--for", "finished", "--timeout", "20")
                 self.assertEqual(waited.returncode, 1, waited.stdout)
-                self.assertRegex(waited.stdout, "its model lacks the training .* is what an earlier process wrote")
+                self.assertRegex(waited.stdout, "it has lost the training .*; model.safetensors stays as it was")
                 self.assertEqual(self.ctl("-s", node.socket, "status", "--check").returncode, 7)
             self.end(f)
             self.assertEqual([read(node.directory, "model.safetensors") for node in f.nodes], before)
