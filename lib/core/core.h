@@ -261,6 +261,8 @@ sgp_time sgp_core_silence(const struct sgp_core_link *link);
 /* the peer keeps its heartbeat but is too slow to be waited for */
 bool sgp_core_is_late(const struct sgp_core_link *link);
 bool sgp_core_is_waited_for(const struct sgp_core_link *link);
+/* The stage of the node began so recently that neighbours may be about to greet it. */
+bool sgp_core_may_be_greeted(const struct sgp_node *node);
 /* a source that is waited for takes steps, or has not begun */
 bool sgp_core_others_train(const struct sgp_node *node);
 sgp_round sgp_core_round_of_others(const struct sgp_node *node); /* this node's, or a later one */

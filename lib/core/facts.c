@@ -498,6 +498,11 @@ bool sgp_core_is_waited_for(const struct sgp_core_link *link)
     return sgp_core_peer_active(link) && !sgp_core_is_late(link);
 }
 
+bool sgp_core_may_be_greeted(const struct sgp_node *node)
+{
+    return node->now - node->stage_since < SGP_SILENCE_MIN_NS;
+}
+
 bool sgp_core_others_train(const struct sgp_node *node)
 {
     SGP_EACH_IN (link, node) {

@@ -284,7 +284,7 @@ bool sgp_core_mints(const struct sgp_node *node)
  * about to greet. */
 bool sgp_core_may_have_passed(const struct sgp_node *node)
 {
-    return node->token.of_record && node->now - node->stage_since < SGP_SILENCE_MIN_NS;
+    return node->token.of_record && sgp_core_may_be_greeted(node);
 }
 
 /* No node has a later copy of the token than its holder has on record. If only the record says that

@@ -121,7 +121,7 @@ static bool has_fleet(const struct sgp_node *node)
 static bool may_miss_updates(const struct sgp_node *node)
 {
     bool together = node->role->part == SGP_PART_LEADS && !sgp_core_at_own_pace(node);
-    return together && node->past.restored && node->now - node->stage_since < SGP_SILENCE_MIN_NS;
+    return together && node->past.restored && sgp_core_may_be_greeted(node);
 }
 
 bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing)

@@ -81,7 +81,7 @@ static bool is_newer(const struct sgp_core_link *link, const struct sgp_core_lin
 static struct sgp_core_link *newest(const struct sgp_node *node)
 {
     struct sgp_core_link *best = NULL;
-    bool may_come = node->now - node->stage_since < SGP_SILENCE_MIN_NS;
+    bool may_come = sgp_core_may_be_greeted(node);
     SGP_EACH_IN (link, node) {
         bool serves = can_answer(node, link) && !link->estimate.refused;
         if (!serves && !link->retired && may_come)
@@ -120,7 +120,7 @@ static struct sgp_core_link *planned(const struct sgp_node *node)
 static bool is_about_to_serve(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     if (link->liveness.heard == SGP_TIME_NEVER)
-        return node->now - node->stage_since < SGP_SILENCE_MIN_NS;
+        return sgp_core_may_be_greeted(node);
     return link->pulse.state == SGP_NODE_JOINING && sgp_core_is_waited_for(link);
 }
 
