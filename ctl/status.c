@@ -347,7 +347,7 @@ const struct ctl_command ctl_status_command = {.words = "status",
         "A node is degraded when it is paused, draining, starving, hearing nobody, waiting for\n"
         "more than 5 s, diverging (a loss is more than 100 times what it was early on, or not\n"
         "finite), ended with another model than a neighbour or without room for its own on the\n"
-        "disk, without training that was lost, without steps because its [privacy] epsilon is\n"
+        "disk, with lost training, without steps because its [privacy] epsilon is\n"
         "spent, or with a neighbour that is absent, far too slow or not connected, or whose\n"
         "shares are out of all proportion; or when a reload has left tls=require or tls=offer.\n",
     .run = status};

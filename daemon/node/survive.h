@@ -13,7 +13,8 @@ int survive_open(struct daemon *daemon, struct sgp_node_config *config, struct s
 void survive_restore(struct daemon *daemon);
 /* Whether x is of round 0, whatever the node's round, and the node does not train. */
 bool survive_is_untrained(const struct sgp_node_status *status);
-/* The number of rounds whose training was lost here, because no parameters of them were left. */
+/* The number of rounds whose training was lost here, because no parameters of them were left.
+ * 0: none. */
 sgp_round survive_lost_rounds(
     const struct survive_found *found, const struct sgp_node_status *status);
 void survive_start_timer(struct daemon *daemon);

@@ -608,7 +608,8 @@ static void tick(struct desk *desk, sgp_round label)
     post_type(desk, SGP_EVENT_TICK);
 }
 
-/* Otherwise it takes all rounds of the run at that moment, and gives most of its weight away. */
+/* A relay that was ahead would take all rounds of the run at that moment, and give most of its
+ * weight away. */
 Test(join, a_relay_that_comes_back_is_not_ahead_before_its_sources_greet)
 {
     static const sgp_time starts[] = {SGP_SECOND / 10, 1000 * SGP_SECOND}; /* of the machine */

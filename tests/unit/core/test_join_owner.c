@@ -101,6 +101,21 @@ Test(join_owner, keeps_its_own_checkpoint_if_all_join)
     close_desk(&desk);
 }
 
+/* The owner comes back with exact parameters. Its workers train in round 60. */
+static void open_returning(struct desk *desk, const char *method)
+{
+    const struct sgp_record record = {.incarnation = 77, .round = 60, .weight = 1, .rounds = 100};
+    open_owned(desk, method, 0, &record, false);
+}
+
+static enum sgp_node_state state_after_greeting(struct desk *desk, uint32_t peer)
+{
+    const struct sgp_pulse pulse = in_state(SGP_NODE_TRAINING, 60);
+    greet_in(desk, peer, pulse, 87 + peer);
+    greet_out(desk, peer, pulse, 87 + peer, 0);
+    return status_of(desk).state;
+}
+
 static enum sgp_node_state state_after(struct desk *desk, sgp_time time)
 {
     for (sgp_time until = desk->now + time; desk->now < until;) {
@@ -110,52 +125,40 @@ static enum sgp_node_state state_after(struct desk *desk, sgp_time time)
     return status_of(desk).state;
 }
 
-/* Its workers, at work when it was stopped, connect one after the other. If it began with the first
- * of them, it would close a step without the updates of the others. */
+/* The workers connect one after the other. If the owner began with the first of them, it would close
+ * a step without the updates of the others. */
 Test(join_owner, begins_when_its_workers_have_greeted)
 {
-    const struct sgp_record record = {.incarnation = 77, .round = 60, .weight = 1, .rounds = 100};
-    const struct sgp_pulse pulse = in_state(SGP_NODE_TRAINING, 60);
     struct desk desk;
-    open_owned(&desk, "backup", 0, &record, false);
-    for (uint32_t peer = 1; peer <= 3; peer++) {
-        greet_in(&desk, peer, pulse, 87 + peer);
-        greet_out(&desk, peer, pulse, 87 + peer, 0);
-        bool last = peer == 3;
-        cr_assert(eq(int, status_of(&desk).state, last ? SGP_NODE_TRAINING : SGP_NODE_JOINING));
-        if (last)
-            continue;
+    open_returning(&desk, "backup");
+    for (uint32_t peer = 1; peer <= 2; peer++) {
+        cr_assert(eq(int, state_after_greeting(&desk, peer), SGP_NODE_JOINING));
         cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_HELLO));
         cr_assert(eq(u32, status_of(&desk).waiting_peer, peer + 1));
     }
+    cr_assert(eq(int, state_after_greeting(&desk, 3), SGP_NODE_TRAINING));
     cr_assert(eq(i64, status_of(&desk).round, 61));
     close_desk(&desk);
 }
 
-/* A worker that is away is not waited for longer than a worker takes that is silent. */
+/* The owner waits 3 s for workers that are away. */
 Test(join_owner, begins_without_a_worker_that_does_not_greet)
 {
-    const struct sgp_record record = {.incarnation = 77, .round = 60, .weight = 1, .rounds = 100};
-    const struct sgp_pulse pulse = in_state(SGP_NODE_TRAINING, 60);
     struct desk desk;
-    open_owned(&desk, "backup", 0, &record, false);
-    greet_in(&desk, 1, pulse, 88);
-    greet_out(&desk, 1, pulse, 88, 0);
+    open_returning(&desk, "backup");
+    cr_assert(eq(int, state_after_greeting(&desk, 1), SGP_NODE_JOINING));
     cr_assert(eq(int, state_after(&desk, SGP_SILENCE_MIN_NS - SGP_SECOND), SGP_NODE_JOINING));
-    say_pulses(&desk, 1, pulse);
+    say_pulses(&desk, 1, in_state(SGP_NODE_TRAINING, 60));
     cr_assert(eq(int, state_after(&desk, 2 * SGP_SECOND), SGP_NODE_TRAINING));
     close_desk(&desk);
 }
 
-/* A step is closed for each update, so no worker misses one. */
+/* At its own pace the owner closes a step for each update, so no worker misses one. */
 Test(join_owner, begins_with_the_first_worker_at_its_own_pace)
 {
-    const struct sgp_record record = {.incarnation = 77, .round = 60, .weight = 1, .rounds = 100};
-    const struct sgp_pulse pulse = in_state(SGP_NODE_TRAINING, 60);
     struct desk desk;
-    open_owned(&desk, "downpour", 0, &record, false);
-    greet_in(&desk, 1, pulse, 88);
-    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_TRAINING));
+    open_returning(&desk, "downpour");
+    cr_assert(eq(int, state_after_greeting(&desk, 1), SGP_NODE_TRAINING));
     close_desk(&desk);
 }
 
