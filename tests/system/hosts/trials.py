@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Eight hosts train one model on Fashion-MNIST, undisturbed and then with everything going wrong, by each
-algorithm that sgpd knows. trials.py SGPD [TEST... | --half 0 | --half 1]
+algorithm that sgpd knows. trials.py SGPD [TEST... | --third 0, 1 or 2]
 
-The faults last as long on any machine, so two halves of the tests run side by side.
+The faults last as long on any machine, so the tests run in three thirds side by side. The first two thirds have the
+algorithms that take longest.
 
 Both runs of a pair have the same configuration. How many rounds it asks for is measured first, so that
 the faults fall within training on whatever machine this is."""
@@ -276,7 +277,7 @@ if __name__ == "__main__":
     fleet.take_sgpd()
     for name in fleet.algorithms():
         add_case(name)
-    if sys.argv[1:2] == ["--half"]:
+    if sys.argv[1:2] == ["--third"]:
         names = unittest.defaultTestLoader.getTestCaseNames(Trial)
-        sys.argv[1:] = ["Trial." + name for name in names[int(sys.argv[2])::2]]
+        sys.argv[1:] = ["Trial." + name for name in names[int(sys.argv[2])::3]]
     fleet.main()

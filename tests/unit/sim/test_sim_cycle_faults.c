@@ -20,7 +20,7 @@ static struct fleet *make_faulty(size_t schedule, uint64_t seed)
 /* Whoever dies or stands still, each cycle that ends is the mean of all, and nobody is stuck once all are back. */
 Test(cycle, kills_and_stops_leave_every_cycle_exact, .timeout = 3600)
 {
-    uint64_t seeds = fleet_most(150, 32, 2);
+    uint64_t seeds = fleet_most(75, 32, 2);
     for (size_t s = 0; s < SCHEDULES; s++)
         for (uint64_t seed = 1; seed <= seeds; seed++) {
             struct fleet *fleet;
@@ -82,7 +82,7 @@ static void run_orders(const struct schedule *schedule, uint64_t seed)
 
 Test(cycle, orders_amid_faults_leave_every_cycle_exact, .timeout = 3600)
 {
-    uint64_t seeds = fleet_most(150, 20, 2);
+    uint64_t seeds = fleet_most(75, 20, 2);
     for (size_t s = 0; s < SCHEDULES; s++)
         for (uint64_t seed = 1; seed <= seeds; seed++)
             run_orders(&schedules[s], seed);
@@ -118,7 +118,7 @@ static void run_other_files(const struct schedule *schedule, uint64_t seed)
 
 Test(cycle, other_files_amid_faults_leave_every_cycle_exact, .timeout = 3600)
 {
-    uint64_t seeds = fleet_most(150, 20, 2);
+    uint64_t seeds = fleet_most(75, 20, 2);
     for (size_t s = 0; s < SCHEDULES; s++)
         for (uint64_t seed = 1; seed <= seeds && schedules[s].hubs == 0; seed++)
             run_other_files(&schedules[s], seed);
@@ -329,7 +329,7 @@ static void run_short_pauses(uint64_t seed)
 
 Test(cycle, short_pauses_while_links_stand_still, .timeout = 600)
 {
-    for (uint64_t seed = 1; seed <= fleet_most(10000, 1000, 20); seed++)
+    for (uint64_t seed = 1; seed <= fleet_most(3000, 1000, 20); seed++)
         run_short_pauses(seed);
 }
 
@@ -613,7 +613,7 @@ static void run_strike(const struct schedule *schedule, uint64_t seed)
 
 Test(cycle, a_strike_amid_faults_leaves_every_cycle_exact, .timeout = 3600)
 {
-    uint64_t seeds = fleet_most(150, 12, 1);
+    uint64_t seeds = fleet_most(40, 12, 1);
     for (size_t s = 0; s < SCHEDULES; s++)
         for (uint64_t seed = 1; seed <= seeds && schedules[s].hubs == 0; seed++)
             run_strike(&schedules[s], seed);
