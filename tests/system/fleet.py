@@ -4,6 +4,7 @@
 A fleet lives in a temporary directory: a generated CSV file, a topology, one configuration a node.
 Every wait is a poll with a bound; a test that waits in vain fails with the daemons' last lines.
 """
+import contextlib
 import ctypes
 import functools
 import http.client
@@ -185,6 +186,12 @@ class Node:
         """Signal and wait; returns the exit status."""
         self.kill(number)
         return self.process.wait(PATIENCE)
+
+    def lose_checkpoints(self):
+        """As if its disk had lost them. The daemon does not run."""
+        for name in ("checkpoint", "checkpoint.1"):
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(os.path.join(self.directory, name))
 
 
 class Fleet:

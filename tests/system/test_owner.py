@@ -250,10 +250,7 @@ class Owner(FleetTest):
         f.wait_round(1, 100)
         for i in (0, 1):
             f.nodes[i].end(signal.SIGKILL)
-        for name in ("checkpoint", "checkpoint.1"):
-            path = os.path.join(f.nodes[1].directory, name)
-            if os.path.exists(path):
-                os.remove(path)
+        f.nodes[1].lose_checkpoints()
         f.switch([2, 1], owners=[2])
         f.start([2, 1])
         f.wait_log(2, "event=untrained lost_rounds=")

@@ -151,10 +151,7 @@ class Parts(FleetTest):
         f.wait_round(2, 50)
         for node in f.nodes:
             node.end(signal.SIGKILL)
-            for name in ("checkpoint", "checkpoint.1"):
-                path = os.path.join(node.directory, name)
-                if os.path.exists(path):
-                    os.remove(path)
+            node.lose_checkpoints()
         f.start()
         for i in (0, 1):
             f.wait_log(i, "event=untrained lost_rounds=")

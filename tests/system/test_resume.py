@@ -278,6 +278,17 @@ class Resume(AttachTest):
         _, number, _, now = self.after_a_cut(damage)
         self.assertLess(now, number)
 
+    def test_training_that_daemons_have_lost_is_put_back_from_the_units(self):
+        """Each daemon has its ledger, and no checkpoint: it says so, and does not any more once its program has resumed."""
+        def damage(f):
+            for node in f.nodes:
+                node.lose_checkpoints()
+        self.after_a_cut(damage)
+        f = self.fleets[-1]
+        for node in f.nodes:
+            self.assertIn("event=untrained lost_rounds=", node.log())
+        self.assertEqual([status["lost_rounds"] for status in f.quiet()], [0, 0])
+
     def test_a_node_without_any_unit_is_told_on_all(self):
         f = self.daemons(2, PAIR)
         self.each(2, lambda i: self.told_of(f, i))
