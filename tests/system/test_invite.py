@@ -193,6 +193,11 @@ class Day(Fleet2):
 
 
 class Refusing(Fleet2):
+    def setUp(self):
+        super().setUp()
+        for i in (0, 1):  # their rounds are not needed, and take the processors
+            self.f.nodes[i].get("/v1/pause", "POST")
+
     def refused(self, invitation, text, suffix=".other", asked=True, **options):
         """Nothing is left, but the key once the inviter was asked."""
         said = self.join(invitation, status=1, suffix=suffix, **options)
