@@ -146,8 +146,8 @@ static bool answers_still(const struct sgp_sim_host *leaver)
     return status.left && !leaver->dead && !leaver->drained && !leaver->gone;
 }
 
-/* Other hosts have left their accounts to this host. It answers for what its next process knows, if
- * the leaver does not. */
+/* Other hosts have left their accounts to this host. It answers for what its next process knows. If
+ * that is less than it was, the leaver answers, as long as it runs. */
 static void forget_held(struct sgp_sim *sim, const struct sgp_sim_host *host)
 {
     for (uint32_t i = 0; i < sim->host_count; i++) {
@@ -159,12 +159,15 @@ static void forget_held(struct sgp_sim *sim, const struct sgp_sim_host *host)
                 in->before = known_to(sim, host, in, incarnation, in->before_incarnation);
             if (in->holder != host->index)
                 continue;
-            if (answers_still(target)) {
+            uint64_t accepted = accepted_known_to(sim, host, in);
+            uint64_t former = known_to(sim, host, in, in->former_incarnation, target->incarnation);
+            bool knows_all = accepted >= in->accepted && former >= in->former;
+            if (!knows_all && answers_still(target)) {
                 in->holder = target->index;
                 continue;
             }
-            accept_instead(sim, in, accepted_known_to(sim, host, in));
-            in->former = known_to(sim, host, in, in->former_incarnation, target->incarnation);
+            accept_instead(sim, in, accepted);
+            in->former = former;
         }
     }
 }
