@@ -121,9 +121,9 @@ void sgp_core_let_in(struct sgp_node *node, struct sgp_core_link *link)
 {
     if (greeting_end(link) <= node->now)
         end(node, link, &link->pending.caller, SGP_REASON_ABSENT);
-    struct sgp_pending pending = link->pending;
-    if (pending.connection == 0)
+    if (link->pending.connection == 0)
         return;
+    const struct sgp_pending pending = link->pending;
     if (link->connection.id != 0 && is_known(link, &pending.hello) && quiet_at(link) <= node->now)
         sgp_core_hang_up(node, link, SGP_E_REPLACED, SGP_REASON_REPLACED);
     if (link->connection.id != 0) {

@@ -41,12 +41,12 @@ bool sgp_core_counts(struct sgp_node *node, struct sgp_core_link *link, bool acc
  * wasted. */
 static void tell_late(struct sgp_node *node)
 {
-    SGP_EACH_OUT (out, node) {
-        const struct sgp_core_link *in = sgp_core_find(node, out->peer, SGP_IN);
-        out->work.missed = in != NULL && in->receiving.latest != node->round &&
-                           in->pulse.state == SGP_NODE_TRAINING;
-        if (out->work.missed)
-            sgp_core_mark_dirty(node, out);
+    SGP_EACH_OUT (link, node) {
+        const struct sgp_core_link *in = sgp_core_find(node, link->peer, SGP_IN);
+        link->giving.missed = in != NULL && in->receiving.latest != node->round &&
+                              in->pulse.state == SGP_NODE_TRAINING;
+        if (link->giving.missed)
+            sgp_core_mark_dirty(node, link);
     }
 }
 

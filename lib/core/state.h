@@ -26,15 +26,15 @@ struct sgp_owed {
     bool sent;       /* sent on the present connection */
     bool told;       /* sent on any connection, so the target may have accepted it */
     bool publishing; /* the PUBLISH job of its snapshot is not done */
-    sgp_time since;  /* when it was sent on the present connection */
-    sgp_time spent;  /* time that it was under way on earlier connections */
-    /* reason of a refusal on this connection that fold.c has not handled yet; 0: none */
-    enum sgp_reason refused;
     /* The share is from an earlier process. It is not sent again, only settled or taken back. */
     bool lost;
     /* The share is of an epoch that is over. It is forgotten, whatever the target answers. */
     bool is_void;
-    uint32_t slot; /* its snapshot; SGP_SLOT_NONE: the share is empty, or the snapshot is lost */
+    /* reason of a refusal on this connection that fold.c has not handled yet; 0: none */
+    enum sgp_reason refused;
+    uint32_t slot;  /* its snapshot; SGP_SLOT_NONE: the share is empty, or the snapshot is lost */
+    sgp_time since; /* when it was sent on the present connection */
+    sgp_time spent; /* time that it was under way on earlier connections */
     struct sgp_share share;
 };
 
@@ -50,23 +50,28 @@ struct sgp_pending {
 
 /* A search: asking one node after the other about a share. */
 struct sgp_search {
-    uint64_t number; /* number of the share; if the number differs, this is another search */
-    uint32_t pass;   /* 0: the target; 1: its out-neighbours; 2: all other nodes */
-    uint32_t at;     /* the next node of the pass */
-    bool moved;      /* the target answered with another incarnation than the search is about */
-    bool silent;     /* at least one node could not be asked */
     sgp_time begun, next, pace;
+    uint32_t pass; /* 0: the target; 1: its out-neighbours; 2: all other nodes */
+    uint32_t at;   /* the next node of the pass */
+    bool moved;    /* the target answered with another incarnation than the search is about */
+    bool silent;   /* at least one node could not be asked */
+    /* number of the share, 0: there is no search; if the number differs, this is another search */
+    uint64_t number;
 };
 
 /* One directed edge of the topology, with at most one connection. Where an exact cycle needs two
  * entries of something, the first is at index 0, and the second moves up. The comment of each group
  * names its writers. In addition, layout.c begins a link, record.c restores it, reload.c moves it,
- * and `disconnect` in link.c clears what the connection left unfinished. */
+ * and `disconnect` in link.c clears what the connection left unfinished.
+ *
+ * In a simulation of a thousand nodes, a step takes as long as the cache lines that it touches. So
+ * links begin on cache lines, what each step reads comes first, and in later groups, what is often
+ * read lies beside that of the next group. */
+#define SGP_CORE_CACHE_LINE 64
 struct sgp_core_link {
-    uint32_t peer;
+    _Alignas(SGP_CORE_CACHE_LINE) uint32_t peer;
     enum sgp_direction direction;
-    bool retired;           /* the topology file no longer has this edge */
-    struct sgp_pulse pulse; /* link.c: the latest; its state is 0 before the first */
+    bool retired; /* the topology file no longer has this edge */
 
     /* link.c; greet.c: up; node.c, watch.c: dialled; emit.c: said; share.c, owed.c: the last
      * reason */
@@ -74,9 +79,9 @@ struct sgp_core_link {
         enum sgp_link_state state; /* CONNECTING also means: connected, but not greeted yet */
         uint64_t id;               /* 0: there is no connection */
         sgp_time since;            /* when the present state began */
+        sgp_time said;             /* when this node last sent anything */
         sgp_time redial;           /* OUT: when to dial; NEVER while dialled or connected */
         sgp_time backoff;
-        sgp_time said; /* when this node last sent anything */
         int last_error;
         enum sgp_reason last_reason;
         uint32_t codings; /* OUT: those that the peer decodes, as it said last; greet.c */
@@ -98,70 +103,35 @@ struct sgp_core_link {
         bool absent;
     } liveness;
 
-    struct { /* greet.c; emit.c: said */
-        /* The peer was seen training, or far behind. If it joins, no node waits for it. */
-        bool trained;
-        uint64_t said;     /* digest of this node's topology file that the peer heard last */
-        uint64_t topology; /* digest of the peer's topology file, as heard last */
-        bool steps;        /* the peer's learning rate or batch size differs */
-        bool mismatch;     /* the learning rate, the batch size or the topology file differs */
-        bool other_data;   /* both nodes take parts of a data table, and the tables differ */
-    } greeting;
+    struct sgp_pulse pulse; /* link.c: the latest; its state is 0 before the first */
 
-    /* outdated.c; greet.c: the target's incarnation; share.c, outgoing.c, role_token.c: the numbers
-     * of shares. What both ends of the link remember. */
-    struct {
-        bool recorded;        /* the record had this link */
-        bool met;             /* the peer has greeted since this process has the link */
-        uint64_t incarnation; /* incarnation of the peer */
-        uint64_t number;      /* OUT: number of the last share given */
-        /* OUT: greatest number that the peer says it accepted; 0: none yet */
-        uint64_t acknowledged;
-        uint64_t accepted; /* IN: number of the last share accepted from `incarnation` */
-        bool brought;      /* IN: one of these shares had weight; true if that is not known */
-        /* IN: the same for the last other incarnation whose shares had weight */
-        uint64_t former_incarnation, former_accepted;
-    } memory;
-
-    struct {             /* pace.c */
-        sgp_round round; /* the peer's round when the measurement of its pace began */
-        sgp_time since;
-    } pace;
-
-    struct {                  /* patience.c; share.c, estimate.c: a payload has come whole */
+    struct { /* patience.c; share.c, estimate.c: a payload has come whole */
+        /* The peer reached `furthest` longer ago than this node's patience. */
+        bool overdue;
+        /* IN: a payload arrived too slowly, and no whole payload has arrived since. OUT: the owed
+         * share was not acknowledged in the time that this may take. */
+        bool trickles;
         sgp_time round_since; /* since when the peer's round and state have been the same */
         sgp_time longest_round;
         /* The peer's greatest round at which it came closer to what this node waits for. */
         sgp_round furthest;
         sgp_time furthest_since; /* when it reached that round */
-        bool overdue;            /* that was longer ago than this node's patience */
         sgp_time window_since;   /* start of the measuring window of the payload that is arriving */
         uint64_t window_bytes;   /* bytes of that payload that had arrived by then */
-        /* IN: a payload arrived too slowly, and no whole payload has arrived since. OUT: the owed
-         * share was not acknowledged in the time that this may take. */
-        bool trickles;
     } patience;
 
-    struct { /* agree.c; emit.c: told, named, named_since, replies; link.c: a connection ends */
-        struct sgp_beat ended; /* what the latest beat said */
-        bool told;       /* this connection has told the peer that this node's rounds are over */
-        sgp_round named; /* the last round that this connection has told the peer; 0: none yet */
-        sgp_time named_since; /* when it told that round first */
-        uint8_t replies;      /* beats that came since then, up to what agree.c needs */
-    } end;
-
-    struct { /* IN: seek.c, estimate.c; receive.c: it is over */
-        /* Receive slot reserved for the estimate that the peer was asked for. SGP_SLOT_NONE: the
-         * peer was not asked. */
-        uint32_t slot;
-        bool filling;    /* `incoming` was announced, and its payload is arriving */
-        bool whole;      /* it has come, and is a candidate (estimate.c) */
-        sgp_round newer; /* the least version (label) of the estimate that this node wants */
-        sgp_time asked_at;
-        sgp_time until;  /* when the next source is asked instead */
-        uint64_t digest; /* of x, as the question said; 0: it said none */
-        struct sgp_estimate incoming;
-    } question;
+    /* OUT: emit.c, outgoing.c; facts.c: the plan; share.c: the credit, answer_due; role_owner.c,
+     * watch.c: missed; link.c: a connection ends */
+    struct {
+        sgp_round plan; /* the next round with this edge, searched from `plan_from` on */
+        sgp_round plan_from;
+        sgp_round announced[2]; /* the promises stated last */
+        sgp_round pledged_from; /* the first promise stated after a time without promises */
+        sgp_round credit[2];    /* rounds of the unused flow-control credits, or NONE */
+        uint32_t left_out;      /* consecutive turns without a share on this link */
+        bool answer_due;        /* a share of the peer asks for a share in return */
+        bool missed; /* the closed step has no update of the peer, and the peer must be told */
+    } giving;
 
     struct {             /* handing.c; estimate.c, seek.c: refused */
         bool refused;    /* IN: the peer refused the question */
@@ -174,22 +144,30 @@ struct sgp_core_link {
         bool sent;
     } estimate;
 
-    /* OUT: emit.c, outgoing.c; facts.c: the plan; share.c: the credit, answer_due; link.c: a
-     * connection ends */
-    struct {
-        sgp_round plan; /* the next round with this edge, searched from `plan_from` on */
-        sgp_round plan_from;
-        sgp_round announced[2]; /* the promises stated last */
-        sgp_round pledged_from; /* the first promise stated after a time without promises */
-        sgp_round credit[2];    /* rounds of the unused flow-control credits, or NONE */
-        uint32_t left_out;      /* consecutive turns without a share on this link */
-        bool answer_due;        /* a share of the peer asks for a share in return */
-    } giving;
+    struct {               /* greet.c; emit.c: said */
+        uint64_t topology; /* digest of the peer's topology file, as heard last */
+        uint64_t said;     /* digest of this node's topology file that the peer heard last */
+        /* The peer was seen training, or far behind. If it joins, no node waits for it. */
+        bool trained;
+        bool steps;      /* the peer's learning rate or batch size differs */
+        bool mismatch;   /* the learning rate, the batch size or the topology file differs */
+        bool other_data; /* both nodes take parts of a data table, and the tables differ */
+    } greeting;
 
-    /* OUT: outgoing.c and role_token.c give it; share.c: sent; owed.c settles it; fold.c: refused;
-     * cycle.c: void; round.c: published; link.c: a connection ends. A share that is given while an
-     * earlier one is not settled has no weight. */
-    struct sgp_owed owed[2];
+    struct { /* role_owner.c; reload.c; estimate.c: held */
+        /* IN, from an owner: version of the copy of its part; SGP_ROUND_NONE: none */
+        sgp_round copy;
+        /* IN: that version, if the copy arrived on this connection and under this file */
+        sgp_round held;
+        sgp_round given; /* IN, from an owner: the greatest version from which an update was made */
+        /* OUT: snapshot of the copy from which the peer trains; SGP_SLOT_NONE: not kept */
+        uint32_t base;
+        sgp_round label; /* version of that copy */
+        /* IN: how many more of its updates were added than of the slowest worker's */
+        uint32_t ahead;
+        /* IN: staleness of the update that was added last; SGP_ROUND_NONE: none was */
+        sgp_round staleness;
+    } work;
 
     struct {             /* accounts.c; share.c: declined; link.c: a connection ends */
         bool declined;   /* OUT: on this connection the peer declined this node's bequest */
@@ -200,13 +178,23 @@ struct sgp_core_link {
         uint64_t told_on[2];
     } bequest;
 
-    struct { /* OUT: inquiry.c; greet.c, cycle.c: disputed */
-        /* since when the peer is unreachable while a share is owed; NEVER: it is not */
-        sgp_time unreachable;
-        /* the incarnation that was owed this node's bequest, if the peer has another one */
-        uint64_t disputed;
-        struct sgp_search search;
-    } inquiry;
+    struct {                    /* IN: wrong_total.c */
+        sgp_round round;        /* this node's round when the source last told its counts */
+        sgp_round heavy, light; /* those counts; SGP_ROUND_NONE: never told */
+    } news;
+
+    struct { /* IN: seek.c, estimate.c; receive.c: it is over */
+        struct sgp_estimate incoming;
+        sgp_round newer; /* the least version (label) of the estimate that this node wants */
+        sgp_time asked_at;
+        sgp_time until;  /* when the next source is asked instead */
+        uint64_t digest; /* of x, as the question said; 0: it said none */
+        /* Receive slot reserved for the estimate that the peer was asked for. SGP_SLOT_NONE: the
+         * peer was not asked. */
+        uint32_t slot;
+        bool filling; /* `incoming` was announced, and its payload is arriving */
+        bool whole;   /* it has come, and is a candidate (estimate.c) */
+    } question;
 
     /* IN: receive.c, grant.c, share.c; fold.c: folds, spoiled; role_owner.c, cycle.c: latest;
      * link.c: a connection ends */
@@ -225,26 +213,53 @@ struct sgp_core_link {
         sgp_round latest; /* round of the last share accepted in the epoch in force; NONE: none */
     } receiving;
 
+    /* OUT: outgoing.c and role_token.c give it; share.c: sent; owed.c settles it; fold.c: refused;
+     * cycle.c: void; round.c: published; link.c: a connection ends. A share that is given while an
+     * earlier one is not settled has no weight. */
+    struct sgp_owed owed[2];
+
     struct { /* of shares: outgoing.c, role_token.c, share.c, owed.c; role_owner.c: late */
         uint64_t sent, received, returned;
         uint64_t late; /* IN: received updates that were too late to be added */
     } count;
 
-    struct { /* role_owner.c; reload.c; estimate.c: held; watch.c: missed */
-        /* IN, from an owner: version of the copy of its part; SGP_ROUND_NONE: none */
-        sgp_round copy;
-        /* IN: that version, if the copy arrived on this connection and under this file */
-        sgp_round held;
-        sgp_round given; /* IN, from an owner: the greatest version from which an update was made */
-        /* OUT: snapshot of the copy from which the peer trains; SGP_SLOT_NONE: not kept */
-        uint32_t base;
-        sgp_round label; /* version of that copy */
-        /* IN: how many more of its updates were added than of the slowest worker's */
-        uint32_t ahead;
-        /* IN: staleness of the update that was added last; SGP_ROUND_NONE: none was */
-        sgp_round staleness;
-        bool missed; /* OUT: the closed step has no update of the peer, and the peer must be told */
-    } work;
+    /* outdated.c; greet.c: the target's incarnation; share.c, outgoing.c, role_token.c: the numbers
+     * of shares. What both ends of the link remember. */
+    struct {
+        bool recorded;        /* the record had this link */
+        bool met;             /* the peer has greeted since this process has the link */
+        uint64_t incarnation; /* incarnation of the peer */
+        uint64_t number;      /* OUT: number of the last share given */
+        /* OUT: greatest number that the peer says it accepted; 0: none yet */
+        uint64_t acknowledged;
+        uint64_t accepted; /* IN: number of the last share accepted from `incarnation` */
+        bool brought;      /* IN: one of these shares had weight; true if that is not known */
+        /* IN: the same for the last other incarnation whose shares had weight */
+        uint64_t former_incarnation, former_accepted;
+    } memory;
+
+    struct { /* OUT: inquiry.c; greet.c, cycle.c: disputed */
+        struct sgp_search search;
+        /* since when the peer is unreachable while a share is owed; NEVER: it is not */
+        sgp_time unreachable;
+        /* the incarnation that was owed this node's bequest, if the peer has another one */
+        uint64_t disputed;
+    } inquiry;
+
+    struct sgp_pending pending; /* IN: pending_connection.c */
+
+    struct { /* agree.c; emit.c: told, named, named_since, replies; link.c: a connection ends */
+        struct sgp_beat ended; /* what the latest beat said */
+        bool told;       /* this connection has told the peer that this node's rounds are over */
+        uint8_t replies; /* beats that came since `named_since`, up to what agree.c needs */
+        sgp_round named; /* the last round that this connection has told the peer; 0: none yet */
+        sgp_time named_since; /* when it told that round first */
+    } end;
+
+    struct {             /* pace.c */
+        sgp_round round; /* the peer's round when the measurement of its pace began */
+        sgp_time since;
+    } pace;
 
     struct {             /* IN: likeness.c */
         uint64_t update; /* digest of the peer's latest training, as it told; 0: none yet */
@@ -253,13 +268,6 @@ struct sgp_core_link {
         double rate;     /* the peer's learning rate; 0: not known */
         uint32_t unlike; /* consecutive times that this node had no such learning rate recently */
     } likeness;
-
-    struct {                    /* IN: wrong_total.c */
-        sgp_round round;        /* this node's round when the source last told its counts */
-        sgp_round heavy, light; /* those counts; SGP_ROUND_NONE: never told */
-    } news;
-
-    struct sgp_pending pending; /* IN: pending_connection.c */
 };
 
 /* The share for one neighbour in this turn. */

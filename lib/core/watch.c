@@ -55,9 +55,9 @@ void sgp_core_announce(struct sgp_node *node)
                      sgp_core_last_follows(node);
         bool turned = sgp_core_says_ended(node) != link->end.told ||
                       (sgp_core_last_named(node) != link->end.named && !finds);
-        if (due || broken || turned || link->work.missed || node->changed)
+        if (due || broken || turned || link->giving.missed || node->changed)
             (void)sgp_core_send(node, link, SGP_BEAT);
-        link->work.missed = false;
+        link->giving.missed = false;
     }
     node->changed = false;
 }

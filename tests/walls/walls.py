@@ -90,7 +90,7 @@ EXCEPTED_SYMBOLS = {
 # Libraries that only some files may know of: a pattern of the include, then of these files.
 PRIVATE_HEADERS = [
     (r"uv\.h$", r"(daemon/|ctl/launch)"),
-    (r"cblas\.h$", r"lib/(tensor|train)/"),
+    (r"cblas\.h$", r"lib/tensor/openblas"),
     (r"(oneapi/)?dnnl", r"lib/train/onednn"),
     (r"msgpack(\.h$|/)", r"lib/(wire|journal)/"),
     (r"(graphviz/)?cgraph\.h$", r"lib/topology/dot"),
@@ -122,7 +122,7 @@ PURE_CALLS = set("""
     nettle_sha256_init nettle_sha256_update nettle_sha256_digest
     nettle_base64_decode_init nettle_base64_decode_update nettle_base64_decode_final nettle_base64_encode_raw
     cosf logf sinf sqrtf _ZGVbN4v_cosf _ZGVbN4v_logf _ZGVbN4v_sinf _ZGVdN8v_cosf _ZGVdN8v_logf _ZGVdN8v_sinf __cpu_model __cpu_indicator_init
-    calloc free malloc realloc _GLOBAL_OFFSET_TABLE_
+    aligned_alloc calloc free malloc realloc _GLOBAL_OFFSET_TABLE_
 """.split())
 # The assertion and the texts of errno are the exceptions, and live in one file.
 PURE_EXCEPTIONS = {"status.c.o": {"abort", "fprintf", "stderr", "strerrordesc_np"}}
