@@ -621,6 +621,8 @@ sgp_round sgp_node_own_end(const struct sgp_node *node);
 /* The `round` or the `state` of the status alone, for callers that ask for each link or event. */
 sgp_round sgp_node_round(const struct sgp_node *node);
 enum sgp_node_state sgp_node_state(const struct sgp_node *node);
+/* Likewise `weight` (the result) and `weight_in_flight`. */
+double sgp_node_weight(const struct sgp_node *node, double *ret_in_flight);
 /* The number of the node's run (sgp/run.h), which it may learn from a neighbour; 0: no run yet. */
 uint64_t sgp_node_run(const struct sgp_node *node);
 /* The number of links to neighbours whose estimates differ from this node's at the end of both.

@@ -100,17 +100,19 @@ struct sgp_work {
     uint64_t packed;       /* PUBLISH: bytes of the given values; 0: they are plain */
     double lost;           /* PUBLISH: |s - project(s)| / |s| of the given values, over a sample */
     bool compares;         /* ABSORB: the result is in `comparison` */
-    struct sgp_admission admission; /* ABSORB */
-    struct sgp_adoption adoption;   /* ADOPT */
-    int code;                       /* of TRAIN */
-    union {                         /* the result */
-        struct {
+    int code;              /* of TRAIN */
+    union { /* of the type of the job, most of it the result; the largest is the first */
+        struct sgp_adoption adoption; /* ADOPT */
+        struct {                      /* ABSORB */
+            struct sgp_admission admission;
+            struct sgp_comparison comparison;
+        };
+        struct { /* TRAIN */
             /* Of all steps; its loss is the mean over their samples. */
             struct sgp_training training;
             double loss; /* their sum */
         };
-        struct sgp_measure measure;
-        struct sgp_comparison comparison;
+        struct sgp_measure measure; /* PUBLISH */
         struct sgp_sketch sketch;
     };
 };

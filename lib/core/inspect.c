@@ -125,8 +125,6 @@ void sgp_node_status(const struct sgp_node *node, struct sgp_node_status *ret_st
         .round = node->round,
         .rounds = sgp_core_train_end(node),
         .last_round = sgp_core_last(node),
-        .weight = node->mass.weight + sgp_core_held(node),
-        .weight_in_flight = sgp_core_in_flight(node),
         .weight_estimate = sgp_topology_owns_parts(node->config.topology, node->config.self)
                                ? 0
                                : sgp_core_weight_of_estimate(node),
@@ -154,6 +152,7 @@ void sgp_node_status(const struct sgp_node *node, struct sgp_node_status *ret_st
         .waiting_peer = SGP_SLOT_NONE,
         .waiting_since = node->stage_since,
     };
+    status.weight = sgp_node_weight(node, &status.weight_in_flight);
     if (!node->paused || node->leaving.wanted || node->exact.begun)
         fill_waiting((struct sgp_node *)(uintptr_t)node, &status); /* it only reads */
     *ret_status = status;
@@ -173,6 +172,12 @@ sgp_round sgp_node_round(const struct sgp_node *node)
 enum sgp_node_state sgp_node_state(const struct sgp_node *node)
 {
     return sgp_core_state(node);
+}
+
+double sgp_node_weight(const struct sgp_node *node, double *ret_in_flight)
+{
+    *ret_in_flight = sgp_core_in_flight(node);
+    return node->mass.weight + sgp_core_held(node);
 }
 
 uint64_t sgp_node_run(const struct sgp_node *node)

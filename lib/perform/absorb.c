@@ -131,7 +131,8 @@ bool sgp_perform_admission(const struct sgp_performer *performer, const struct s
     uint32_t *ret_peer, double *ret_part)
 {
     const struct sgp_admission *admission = &work->admission;
-    if (!admission->judged || admission->files != performer->files)
+    if (work->type != SGP_EFFECT_ABSORB || !admission->judged ||
+        admission->files != performer->files)
         return false;
     *ret_peer = admission->peer;
     *ret_part = admission->part;

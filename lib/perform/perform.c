@@ -233,11 +233,15 @@ void sgp_perform_begin(
     struct sgp_performer *performer, const struct sgp_effect *effect, struct sgp_work *ret_work)
 {
     struct sgp_work *work = ret_work;
-    *work =
-        (struct sgp_work){.type = effect->type, .round = effect->round, .weight = effect->weight};
+    memset(work, 0, offsetof(struct sgp_work, adoption)); /* the rest is of the type */
+    work->type = effect->type;
+    work->round = effect->round;
+    work->weight = effect->weight;
     work->answer = sgp_effect_answer(effect, &work->slot);
     switch (effect->type) {
     case SGP_EFFECT_TRAIN:
+        work->training = (struct sgp_training){0};
+        work->loss = 0;
         work->round = effect->train.turn;
         work->steps = effect->train.steps;
         work->factor = effect->train.pace;

@@ -185,16 +185,17 @@ static void check_link(struct sgp_sim *sim, struct sgp_sim_host *host, const str
     sim->expected += share->weight - (sgp_sim_total(&sim->weight_unseen) - unseen);
 }
 
-void sgp_sim_check_event(struct sgp_sim *sim, struct sgp_sim_host *host,
-    const struct sgp_event *event, const struct sgp_node_status *status)
+void sgp_sim_check_event(
+    struct sgp_sim *sim, struct sgp_sim_host *host, const struct sgp_event *event)
 {
+    double in_flight, weight = sgp_node_weight(host->node, &in_flight);
     bool of_link = event->type >= SGP_EVENT_UP && event->type <= SGP_EVENT_HEARD;
     /* settled by the answer of another host */
-    bool settled = !of_link && status->weight_in_flight < host->weight_in_flight;
-    sgp_sim_add(&sim->weight, status->weight - host->weight);
-    sgp_sim_add(&sim->weight_in_flight, status->weight_in_flight - host->weight_in_flight);
-    host->weight = status->weight;
-    host->weight_in_flight = status->weight_in_flight;
+    bool settled = !of_link && in_flight < host->weight_in_flight;
+    sgp_sim_add(&sim->weight, weight - host->weight);
+    sgp_sim_add(&sim->weight_in_flight, in_flight - host->weight_in_flight);
+    host->weight = weight;
+    host->weight_in_flight = in_flight;
     if (of_link)
         check_link(sim, host, &event->link);
     sgp_sim_check_step(sim, host);
@@ -205,9 +206,9 @@ void sgp_sim_check_event(struct sgp_sim *sim, struct sgp_sim_host *host,
     if (sim->bequeathed < -SGP_SIM_MASS_SLACK * (double)sim->host_count)
         sgp_sim_fail(sim, SGP_E_STATE, "%s takes off weight %.17g that nobody has left to it",
             sgp_sim_name(sim, host->index), -sim->bequeathed);
-    if (!(status->weight >= 0 && status->weight_in_flight >= 0))
+    if (!(weight >= 0 && in_flight >= 0))
         sgp_sim_fail(sim, SGP_E_STATE, "%s has weight %.17g and %.17g in flight",
-            sgp_sim_name(sim, host->index), status->weight, status->weight_in_flight);
+            sgp_sim_name(sim, host->index), weight, in_flight);
     check_total(sim,
         sgp_sim_total(&sim->weight) + sgp_sim_total(&sim->weight_in_flight) -
             sgp_sim_total(&sim->weight_unseen),

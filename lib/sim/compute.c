@@ -156,8 +156,8 @@ void sgp_sim_measure(struct sgp_sim_host *host, sgp_round round, double weight)
     struct sgp_sim_job *job = sgp_sim_new_job(host, SGP_SIM_MEASURE);
     if (!job)
         return;
-    job->work.round = round;
-    job->work.weight = weight;
+    job->measured.round = round;
+    job->measured.weight = weight;
     job->of_cycle = sgp_topology_is_exact(topology, round, NULL) &&
                     sgp_topology_start_from(topology, round + 1) == round + 1;
     note_cycle(host, round, job);
@@ -413,7 +413,7 @@ void sgp_sim_job_done(struct sgp_sim_host *host)
             sgp_sim_leave_cycle(host, job);
         if (sgp_sim_is_owner(host))
             sgp_sim_check_mean(host);
-        sgp_sim_rows_leave(host->sim, host, job->work.round, job->work.weight);
+        sgp_sim_rows_leave(host->sim, host, job->measured.round, job->measured.weight);
     }
     sgp_sim_end_job(host, job);
 }

@@ -6,8 +6,8 @@
 
 #define TICKS_MAX 10000u /* consecutive ticks without a change of time */
 
-static void digest_event(struct sgp_sim *sim, const struct sgp_sim_host *host,
-    const struct sgp_event *event, const struct sgp_node_status *status)
+static void digest_event(
+    struct sgp_sim *sim, const struct sgp_sim_host *host, const struct sgp_event *event)
 {
     struct {
         sgp_time now;
@@ -21,8 +21,8 @@ static void digest_event(struct sgp_sim *sim, const struct sgp_sim_host *host,
         .peer = event->link.peer,
         .direction = (uint32_t)event->link.direction,
         .code = event->code,
-        .weight = status->weight,
-        .weight_in_flight = status->weight_in_flight,
+        .weight = host->weight,
+        .weight_in_flight = host->weight_in_flight,
     };
     sim->digest = XXH3_64bits_withSeed(&trace, sizeof trace, sim->digest);
 }
@@ -72,11 +72,9 @@ void sgp_sim_post(struct sgp_sim *sim, struct sgp_sim_host *host, struct sgp_eve
     if (event->type == SGP_EVENT_RENEW && !sim->apart)
         count_no_more(sim);
     sgp_driver_post(&host->driver, event);
-    struct sgp_node_status status;
-    sgp_node_status(host->node, &status);
-    sgp_sim_check_event(sim, host, event, &status);
-    digest_event(sim, host, event, &status);
-    count_done(sim, host, status.state);
+    sgp_sim_check_event(sim, host, event);
+    digest_event(sim, host, event);
+    count_done(sim, host, sgp_node_state(host->node));
     if ((host->diverged || host->drained) && !left_before)
         sgp_sim_rows_recount(sim);
     schedule_tick(sim, host, when_due(sim, host));

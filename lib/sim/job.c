@@ -5,7 +5,9 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 static sgp_time duration(struct sgp_sim_host *host, const struct sgp_sim_job *job)
 {
@@ -88,10 +90,12 @@ struct sgp_sim_job *sgp_sim_new_job(struct sgp_sim_host *host, enum sgp_sim_job_
         sim->jobs = job->next;
     else
         job = malloc(sizeof *job);
-    if (job)
-        *job = (struct sgp_sim_job){.kind = kind};
-    else
+    if (!job) {
         sgp_sim_fail(sim, -ENOMEM, "out of memory");
+        return NULL;
+    }
+    memset(job, 0, offsetof(struct sgp_sim_job, work)); /* the caller fills the rest */
+    job->kind = kind;
     return job;
 }
 

@@ -66,13 +66,12 @@ static struct sgp_sim_flight *pack(struct sgp_sim *sim, const struct sgp_message
         tail = names;
         bytes = sizeof names;
     }
-    struct sgp_sim_flight *flight = calloc(1, sizeof *flight + bytes);
+    struct sgp_sim_flight *flight = malloc(sizeof *flight + bytes);
     if (!flight) {
         sgp_sim_fail(sim, -ENOMEM, "out of memory");
         return NULL;
     }
-    flight->message = *message;
-    flight->tail_bytes = bytes;
+    *flight = (struct sgp_sim_flight){.message = *message, .tail_bytes = bytes};
     if (bytes > 0)
         memcpy(flight->tail, tail, bytes);
     return flight;

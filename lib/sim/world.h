@@ -102,7 +102,11 @@ struct sgp_sim_job {
     struct sgp_epoch epoch;   /* the epoch of the cycle that is in force */
     sgp_round start;          /* start of that cycle */
     union {
-        struct sgp_work work; /* the job of the core; for MEASURE its round and weight */
+        struct sgp_work work; /* the job of the core */
+        struct {              /* MEASURE */
+            sgp_round round;
+            double weight;
+        } measured;
         struct {
             struct sgp_recovery_point point; /* of a checkpoint */
             uint32_t kept[SGP_KEPT_MAX];     /* the snapshot slots that belong to the checkpoint */
@@ -231,20 +235,40 @@ struct sgp_sim_guarded {
 };
 
 struct sgp_sim_host {
+    /* What each event reads comes first, in few cache lines. */
     struct sgp_sim *sim;
     uint32_t index;
     const struct sgp_sim_file *file;      /* file of the core */
     const struct sgp_sim_file *file_next; /* file for the next process; NULL: the same */
     struct sgp_node *node;
     struct sgp_driver driver;
-    struct sgp_trainer *trainer;
-    struct sgp_random random; /* for its compute jitter */
-    double compute_factor;
+
+    sgp_time clock; /* as its process saw it last */
+    bool gone, diverged, done;
+    /* Its process has left or was stopped, and has ended. No process accepts a connection at its
+     * address, until one is started there again. */
+    bool drained;
+    bool dead;     /* between a crash and its restart, or not started yet */
+    uint8_t life;  /* number of its life: jobs of an earlier life are not done */
+    bool indebted; /* it has debts, or had some when it was checked last */
+    bool handed;   /* its heir has accepted its bequest, and now owes what it still owed */
+
+    double weight, weight_in_flight; /* as seen last */
+    double debts_unseen;             /* debts whose targets had accepted the share */
+    sgp_time tick_at;                /* time of the one valid TICK in the queue; NEVER: none */
+    sgp_time ticked_at;              /* time of the last one without a change of time, */
+    uint32_t ticks_here;             /* and the number of these */
 
     uint32_t link_first; /* index in sim->links: out-links by host, then in-links, of all files */
     uint32_t out_count, link_count;
-    struct sgp_performer performer; /* its vectors */
-    uint64_t *digests;              /* digest of each snapshot when it was published */
+    uint64_t bytes;      /* handed to the network */
+    sgp_time busy_until; /* until then its network card is busy */
+    uint64_t sequence;   /* number of commits */
+    struct sgp_trainer *trainer;
+    struct sgp_sim_job *job_first, *job_last;
+    struct sgp_sim_running running; /* the first job */
+
+    uint64_t *digests; /* digest of each snapshot when it was published */
     /* For each snapshot: the fraction of it that no target has accepted yet. It is a sum of the
      * float32 fractions that trainers use. */
     double *outstanding;
@@ -252,39 +276,21 @@ struct sgp_sim_host {
     enum sgp_compressor *compressors;
     struct sgp_sim_receive *receives;
     float *came; /* `dimension` values: the payload that was folded last, as it arrived */
-
-    struct sgp_sim_job *job_first, *job_last;
-    struct sgp_sim_running running; /* the first job */
-    sgp_time tick_at;               /* time of the one valid TICK in the queue; NEVER: none */
-    uint32_t ticks_here;            /* consecutive ticks without a change of time */
-    sgp_time ticked_at;             /* time of the last of them */
-    sgp_time busy_until;            /* until then its network card is busy */
+    struct sgp_performer performer; /* its vectors */
+    struct sgp_random random;       /* for its compute jitter */
+    double compute_factor;
+    double weight_least;
+    double weight_floor; /* the least weight at which it may ever train */
+    sgp_round left;      /* one past the last round that it completed */
     struct sgp_sim_question question;
 
-    bool gone, diverged, done;
-    /* Its process has left or was stopped, and has ended. No process accepts a connection at its
-     * address, until one is started there again. */
-    bool drained;
-    bool mortal;  /* it will crash; only then is its record ever read */
-    bool dead;    /* between a crash and its restart, or not started yet */
-    uint8_t life; /* number of its life: jobs of an earlier life are not done */
+    bool mortal; /* it will crash; only then is its record ever read */
     uint64_t incarnation;
-    double weight_least;
     struct sgp_record record; /* of a mortal host, as committed last; owns its links */
-    uint64_t sequence;        /* number of commits */
     struct sgp_sim_checkpoint checkpoint;
-    sgp_time clock; /* as its process saw it last */
-    sgp_round left; /* one past the last round that it completed */
-    uint64_t bytes; /* handed to the network */
-
-    double weight, weight_in_flight; /* as seen last */
-    double debts_unseen;             /* debts whose targets had accepted the share */
-    bool indebted;                   /* it has debts, or had some when it was checked last */
-    bool handed;         /* its heir has accepted its bequest, and now owes what it still owed */
-    uint32_t heir;       /* the host that accepted it */
-    uint64_t bequest;    /* number of that share */
-    double weight_floor; /* the least weight at which it may ever train */
-    uint64_t *versions;  /* of an owner, for each snapshot: number of updates in it */
+    uint32_t heir;              /* the host that accepted its bequest */
+    uint64_t bequest;           /* number of that share */
+    uint64_t *versions;         /* of an owner, for each snapshot: number of updates in it */
     struct sgp_sim_step step;   /* of an owner */
     struct sgp_sim_stand stand; /* of a worker */
     struct sgp_sim_mover mover;
@@ -733,8 +739,8 @@ double sgp_sim_count_in_flight(struct sgp_sim *sim, struct sgp_sim_host *source)
 /* check.c */
 int sgp_sim_check_init(struct sgp_sim *sim);
 void sgp_sim_check_finish(struct sgp_sim *sim);
-void sgp_sim_check_event(struct sgp_sim *sim, struct sgp_sim_host *host,
-    const struct sgp_event *event, const struct sgp_node_status *status);
+void sgp_sim_check_event(
+    struct sgp_sim *sim, struct sgp_sim_host *host, const struct sgp_event *event);
 /* A job has changed x, which was sim->before. The expected change is `fraction` times `share`
  * (slice.count values, from x[slice.first] on). A NULL share: the job trained. */
 void sgp_sim_check_job(
