@@ -32,14 +32,14 @@ static int measure(struct sgp_trainer *trainer, double seconds, const char *kern
     return 0;
 }
 
-/* As the daemon does; where the kernels do not fit, the program begins again. */
-static int fit(char **arguments, const struct sgp_learner_settings *settings,
-    struct sgp_error *error, struct sgp_blas *ret_blas)
+/* As the daemon does, but that the kernels are named and checked for every model. */
+static int fit(
+    const struct sgp_learner_settings *settings, struct sgp_error *error, struct sgp_blas *ret_blas)
 {
     struct sgp_blas_layer layers[SGP_LAYERS_MAX];
     uint32_t products = sgp_model_products(&settings->model, settings->batch, layers);
     const struct sgp_blas_wish wish = {
-        .arguments = arguments, .layers = products > 0 ? layers : NULL, .count = products};
+        .layers = layers, .count = products, .threads = settings->threads};
     return sgp_blas_fit(&wish, error, ret_blas);
 }
 
@@ -50,7 +50,6 @@ static enum sgp_precision precision_of(const char *word)
 
 int main(int count, char **arguments)
 {
-    sgp_blas_begin();
     if (count < 6 || count > 8) {
         (void)fprintf(stderr, "Usage: %s LAYERS BATCH THREADS SECONDS DATA [PRECISION [NOISE]]\n",
             arguments[0]);
@@ -62,7 +61,7 @@ int main(int count, char **arguments)
     struct sgp_error error = {0};
     struct sgp_dataset *data = NULL;
     struct sgp_learner *learner = NULL;
-    struct sgp_blas blas = {.fit = false};
+    struct sgp_blas blas = {.by_user = false};
     struct sgp_learner_settings settings = {
         .optimizer = {.kind = SGP_OPTIMIZER_NESTEROV, .momentum = 0.9, .weight_decay = 1e-4},
         .schedule = {.kind = SGP_SCHEDULE_CONSTANT, .learning_rate = 0.01},
@@ -83,7 +82,7 @@ int main(int count, char **arguments)
             &settings.model, arguments[1], SGP_LOSS_CROSS_ENTROPY, data->shape, &error);
     settings.train = data;
     if (code == 0)
-        code = fit(arguments, &settings, &error, &blas);
+        code = fit(&settings, &error, &blas);
     if (code == 0)
         code = sgp_learner_create(&settings, &error, &learner);
     if (code < 0)

@@ -10,7 +10,6 @@
 
 #include "sgp/blas.h"
 
-#include <cblas.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,27 +58,20 @@ static int memory(void)
     return 0;
 }
 
-static void multiply(enum CBLAS_TRANSPOSE a_form, enum CBLAS_TRANSPOSE b_form, int m, int n, int k,
-    const float *a, const float *b, float *c)
-{
-    cblas_sgemm(CblasRowMajor, a_form, b_form, m, n, k, 1.0f, a, a_form == CblasTrans ? m : k, b,
-        b_form == CblasTrans ? k : n, 0.0f, c, n);
-}
-
 static int sgemm(int threads)
 {
-    int n = SGEMM_SIZE;
-    size_t count = (size_t)n * (size_t)n;
+    const size_t n = SGEMM_SIZE, count = n * n;
     float *a = vector(count);
     float *b = vector(count);
     float *c = vector(count);
-    openblas_set_num_threads(threads);
-    multiply(CblasNoTrans, CblasNoTrans, n, n, n, a, b, c);
+    sgp_blas_set_threads((uint32_t)threads);
+    const struct sgp_blas_product product = {false, false, n, n, n};
+    sgp_blas_multiply(&product, 1.0f, a, b, false, c);
     struct stopwatch start = stopwatch_now();
     for (unsigned i = 0; i < SGEMM_TIMES; i++)
-        multiply(CblasNoTrans, CblasNoTrans, n, n, n, a, b, c);
+        sgp_blas_multiply(&product, 1.0f, a, b, false, c);
     double seconds = stopwatch_since(start, SGEMM_TIMES).seconds;
-    (void)printf("{\"flops\": %.6g}\n", 2.0 * n * (double)count / seconds);
+    (void)printf("{\"flops\": %.6g}\n", 2.0 * (double)n * (double)count / seconds);
     free(a);
     free(b);
     free(c);
@@ -101,15 +93,21 @@ struct products {
 /* Forward, the gradients of all weights, and the way back to all layers but the first. */
 static void step(struct products *p)
 {
-    for (int l = 0; l < p->layers; l++)
-        multiply(CblasNoTrans, CblasTrans, p->batch, p->widths[l + 1], p->widths[l],
-            p->activations[l], p->weights[l], p->activations[l + 1]);
+    const size_t batch = (size_t)p->batch;
+    for (int l = 0; l < p->layers; l++) {
+        const size_t inputs = (size_t)p->widths[l], outputs = (size_t)p->widths[l + 1];
+        const struct sgp_blas_product forward = {false, true, batch, outputs, inputs};
+        sgp_blas_multiply(
+            &forward, 1.0f, p->activations[l], p->weights[l], false, p->activations[l + 1]);
+    }
     for (int l = p->layers; l-- > 0;) {
-        multiply(CblasTrans, CblasNoTrans, p->widths[l + 1], p->widths[l], p->batch,
-            p->deltas[l + 1], p->activations[l], p->gradients[l]);
+        const size_t inputs = (size_t)p->widths[l], outputs = (size_t)p->widths[l + 1];
+        const struct sgp_blas_product gradient = {true, false, outputs, inputs, batch};
+        const struct sgp_blas_product back = {false, false, batch, inputs, outputs};
+        sgp_blas_multiply(
+            &gradient, 1.0f, p->deltas[l + 1], p->activations[l], false, p->gradients[l]);
         if (l > 0)
-            multiply(CblasNoTrans, CblasNoTrans, p->batch, p->widths[l], p->widths[l + 1],
-                p->deltas[l + 1], p->weights[l], p->deltas[l]);
+            sgp_blas_multiply(&back, 1.0f, p->deltas[l + 1], p->weights[l], false, p->deltas[l]);
     }
 }
 
@@ -140,7 +138,7 @@ static int model(const char *widths, int batch, int threads, double seconds)
             p.gradients[l] = vector((size_t)p.widths[l] * (size_t)p.widths[l + 1]);
         }
     }
-    openblas_set_num_threads(threads);
+    sgp_blas_set_threads((uint32_t)threads);
     for (int i = 0; i < 10; i++)
         step(&p);
     unsigned steps = 0;
@@ -154,12 +152,12 @@ static int model(const char *widths, int batch, int threads, double seconds)
 }
 
 /* What the daemon would multiply with. */
-static bool fit(char **arguments)
+static bool fit(void)
 {
     const struct sgp_blas_layer layer = {128, 512, 512};
     struct sgp_blas blas;
     struct sgp_error error = {0};
-    const struct sgp_blas_wish wish = {.arguments = arguments, .layers = &layer, .count = 1};
+    const struct sgp_blas_wish wish = {.layers = &layer, .count = 1};
     bool right = sgp_blas_fit(&wish, &error, &blas) == 0;
     if (!right)
         (void)fprintf(stderr, "machine: %s\n", error.text);
@@ -168,8 +166,7 @@ static bool fit(char **arguments)
 
 int main(int count, char **arguments)
 {
-    sgp_blas_begin();
-    if (!fit(arguments))
+    if (!fit())
         return 1;
     if (count == 2 && strcmp(arguments[1], "memory") == 0)
         return memory();

@@ -354,33 +354,19 @@ static int run_or_check_both(struct config *config, struct prepared *prepared, s
     return status;
 }
 
-/* The context is struct opened. */
-static void hand_over(void *context, bool on)
-{
-    const struct opened *opened = context;
-    state_directory_hand_over(on);
-    socket_file_hand_over(opened->socket, on);
-}
-
-/* Choose the OpenBLAS kernels that fit. This may take another start of this program. So a stored
- * choice is looked up before the data are read. Only the products that the model needs are
- * measured. --check writes nothing. */
-static int fit_blas(char **arguments, const struct config *config, bool check,
-    const struct log *log, struct opened *opened, struct prepared *prepared,
-    struct sgp_error *error)
+/* Load OpenBLAS with the kernels that fit, if the model needs its products. --check writes
+ * nothing. */
+static int fit_blas(const struct config *config, bool check, const struct log *log,
+    struct prepared *prepared, struct sgp_error *error)
 {
     struct sgp_blas_layer layers[SGP_LAYERS_MAX];
-    struct sgp_blas blas;
-    struct sgp_blas_wish wish = {.arguments = arguments,
-        .directory = config->state_directory,
-        .sink = &log->sink,
-        .hand_over = hand_over,
-        .context = opened};
-    if (prepared == NULL)
-        return sgp_blas_fit(&wish, error, &blas);
-    wish.count = sgp_model_products(&prepared->model, prepared->settings.batch, layers);
-    wish.layers = wish.count > 0 ? layers : NULL;
-    wish.directory = check ? NULL : wish.directory;
+    const bool needed = prepared->settings.precision != SGP_PRECISION_BF16;
+    const struct sgp_blas_wish wish = {.directory = check ? NULL : config->state_directory,
+        .layers = layers,
+        .count =
+            needed ? sgp_model_products(&prepared->model, prepared->settings.batch, layers) : 0,
+        .threads = prepared->settings.threads,
+        .sink = &log->sink};
     return sgp_blas_fit(&wish, error, &prepared->blas);
 }
 
@@ -457,7 +443,7 @@ static void stop_at_once(const struct options *options)
     early_stop_release();
 }
 
-static int run_or_check(const struct options *options, struct config *config, char **arguments)
+static int run_or_check(const struct options *options, struct config *config)
 {
     struct log log;
     struct prepared prepared;
@@ -465,8 +451,7 @@ static int run_or_check(const struct options *options, struct config *config, ch
     log_init(&log, config->log_level, config->name);
     const bool brief = ends_soon(options);
     struct opened opened = nothing;
-    if (fit_blas(arguments, config, brief, &log, &opened, NULL, &error) < 0 ||
-        unit_sees(config, &error) < 0)
+    if (unit_sees(config, &error) < 0)
         return refuse(&error, options->check);
     int ended = brief ? GO_ON : learn_rollout(config, &log, &opened);
     if (!brief && ended == GO_ON)
@@ -479,7 +464,7 @@ static int run_or_check(const struct options *options, struct config *config, ch
             (void)unlink(config->socket);
         return refuse(&error, options->check);
     }
-    int code = fit_blas(arguments, config, brief, &log, &opened, &prepared, &error);
+    int code = fit_blas(config, brief, &log, &prepared, &error);
     if (!brief)
         early_stop_begin(true);
     if (code == 0 && options->tune != NULL) /* its steps are not private */
@@ -500,7 +485,6 @@ static int run_or_check(const struct options *options, struct config *config, ch
 
 int main(int count, char **arguments)
 {
-    sgp_blas_begin();
     struct options options = {0};
     int status = parse_options(count, arguments, &options);
     if (status >= 0)
@@ -514,7 +498,7 @@ int main(int count, char **arguments)
     struct config config;
     if (config_load(options.file, &error, &config) < 0)
         return refuse(&error, options.check);
-    status = run_or_check(&options, &config, arguments);
+    status = run_or_check(&options, &config);
     config_finish(&config);
     if (status != DAEMON_AGAIN)
         return status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SIGTERM and SIGINT before a loop handles them; see early_stop.h. Signal handlers decide, not a
- * signal mask, because OpenBLAS has its own threads before main, and each of them may receive a
- * signal. */
+ * signal mask, because OpenBLAS begins threads of its own before the loop runs, and each of them
+ * may receive a signal. */
 #include "early_stop.h"
 
 #include <signal.h>

@@ -76,46 +76,10 @@ static int fail_bind(const struct place *place, int code, struct sgp_error *erro
         place->address.sun_path, strerror(-code), place->key);
 }
 
-#define HANDED "SGPD_SOCKET" /* variable: a descriptor */
-
-void socket_file_hand_over(int descriptor, bool on)
-{
-    handed_over(HANDED, descriptor, on);
-}
-
-static bool is_bound_to(int descriptor, const struct place *place)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNSPEC};
-    socklen_t bytes = sizeof address, wide = sizeof(int);
-    int type;
-    return getsockname(descriptor, (struct sockaddr *)&address, &bytes) == 0 &&
-           getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &wide) == 0 && type == place->type &&
-           address.sun_family == AF_UNIX &&
-           strncmp(address.sun_path, place->address.sun_path, sizeof address.sun_path) == 0;
-}
-
-/* The socket of this place that the start before has handed over; -1: there is none. */
-static int take_over(const struct place *place)
-{
-    const int descriptor = handed_take(HANDED);
-    if (descriptor >= 0 && is_bound_to(descriptor, place) &&
-        access(place->address.sun_path, F_OK) == 0)
-        return descriptor;
-    if (descriptor >= 0)
-        (void)close(descriptor); /* of another configuration */
-    return -1;
-}
-
 int socket_file_listen(const char *path, int type, const char *key, struct sgp_error *error)
 {
     struct place place = {.type = type, .key = key};
-    int code = set_path(&place, path, error);
-    if (code < 0)
-        return code;
-    const int handed = take_over(&place);
-    if (handed >= 0)
-        return handed;
-    code = look(&place, path, error);
+    int code = look(&place, path, error);
     if (code < 0)
         return code;
     if (code > 0 && unlink(path) < 0)

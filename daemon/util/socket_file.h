@@ -11,14 +11,8 @@
  * with *error. Nothing is changed. `type` is SOCK_STREAM or SOCK_SEQPACKET. */
 int socket_file_try(const char *path, int type, const char *key, struct sgp_error *error);
 
-/* Bind the socket with mode 0660 and listen. If the start before has handed over a socket that
- * listens on this path, that is taken instead. Returns a non-blocking descriptor, or an error as
+/* Bind the socket with mode 0660 and listen. Returns a non-blocking descriptor, or an error as
  * above. */
 int socket_file_listen(const char *path, int type, const char *key, struct sgp_error *error);
-
-/* Around a start of this program in place of itself. With `on`, the program that is started next
- * takes over this socket in socket_file_listen. Meanwhile clients can connect, and wait.
- * `descriptor` is from socket_file_listen; negative: nothing is done. */
-void socket_file_hand_over(int descriptor, bool on);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which BLAS this process has, whether its products are correct, and how fast it is; see blas.h. */
+/* Kernels of OpenBLAS: what suits a processor, whether products are correct, and how fast they are;
+ * see blas.h. */
 #include "blas.h"
 
 #include "sgp/random.h"
 
-#include <cblas.h>
 #ifdef __x86_64__
 #include <cpuid.h>
 #endif
@@ -46,11 +46,6 @@ static enum ability ability_of_processor(void)
     return ANY;
 }
 
-void sgp_blas_kernels(char ret_name[SGP_BLAS_NAME_BYTES])
-{
-    (void)snprintf(ret_name, SGP_BLAS_NAME_BYTES, "%s", openblas_get_corename());
-}
-
 bool sgp_blas_suit(const char *name)
 {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -70,7 +65,7 @@ const char *const *sgp_blas_candidates(void)
     return lists[ability_of_processor()];
 }
 
-void sgp_blas_key(char ret_text[SGP_TEXT_BYTES])
+void sgp_blas_key(const char *build, char ret_text[SGP_TEXT_BYTES])
 {
     unsigned model[3][4] = {{0}}; /* its name, as characters */
 #ifdef __x86_64__
@@ -78,23 +73,10 @@ void sgp_blas_key(char ret_text[SGP_TEXT_BYTES])
         (void)__get_cpuid(0x80000002u + i, &model[i][0], &model[i][1], &model[i][2], &model[i][3]);
 #endif
     (void)snprintf(ret_text, SGP_TEXT_BYTES, "%.*s, ability %d, %s", (int)sizeof model,
-        (const char *)model, (int)ability_of_processor(), openblas_get_config());
+        (const char *)model, (int)ability_of_processor(), build);
 }
 
 /* ---- one product ---- */
-
-struct product { /* c = scale * a' b', of rows x inner by inner x columns */
-    bool a_transposed, b_transposed;
-    int rows, columns, inner;
-};
-
-static void multiply(const struct product *p, float scale, const float *a, const float *b, float *c)
-{
-    cblas_sgemm(CblasRowMajor, p->a_transposed ? CblasTrans : CblasNoTrans,
-        p->b_transposed ? CblasTrans : CblasNoTrans, p->rows, p->columns, p->inner, scale, a,
-        p->a_transposed ? p->rows : p->inner, b, p->b_transposed ? p->inner : p->columns, 0.0f, c,
-        p->columns);
-}
 
 static size_t element(bool transposed, size_t row, size_t column, size_t rows, size_t columns)
 {
@@ -102,14 +84,14 @@ static size_t element(bool transposed, size_t row, size_t column, size_t rows, s
 }
 
 /* Whether c[row][column] equals its sum, up to the rounding of that many additions. */
-static bool is_right(const struct product *p, float scale, const float *a, const float *b,
+static bool is_right(const struct sgp_blas_product *p, float scale, const float *a, const float *b,
     const float *c, size_t row, size_t column, double *ret_sum)
 {
-    size_t rows = (size_t)p->rows, columns = (size_t)p->columns, inner = (size_t)p->inner;
+    size_t rows = p->rows, columns = p->columns, inner = p->inner;
     double sum = 0, size = 0;
     for (size_t i = 0; i < inner; i++) {
-        double term = (double)a[element(p->a_transposed, row, i, rows, inner)] *
-                      (double)b[element(p->b_transposed, i, column, inner, columns)];
+        double term = (double)a[element(p->left_transposed, row, i, rows, inner)] *
+                      (double)b[element(p->right_transposed, i, column, inner, columns)];
         sum += term;
         size += fabs(term);
     }
@@ -118,35 +100,35 @@ static bool is_right(const struct product *p, float scale, const float *a, const
     return fabs((double)c[row * columns + column] - *ret_sum) <= bound; /* false for a NaN */
 }
 
-static int wrong(const struct product *p, double got, double sum, struct sgp_error *error)
+static int wrong(const struct sgp_blas_product *p, double got, double sum, struct sgp_error *error)
 {
     return sgp_fail(error, SGP_E_STATE,
-        "a product of %d x %d%s by %d x %d%s has %.9g where %.9g is right", p->rows, p->inner,
-        p->a_transposed ? " (transposed)" : "", p->inner, p->columns,
-        p->b_transposed ? " (transposed)" : "", got, sum);
+        "a product of %zu x %zu%s by %zu x %zu%s has %.9g where %.9g is right", p->rows, p->inner,
+        p->left_transposed ? " (transposed)" : "", p->inner, p->columns,
+        p->right_transposed ? " (transposed)" : "", got, sum);
 }
 
 #define LOOKS 256u /* number of checked elements of a large product */
 
 /* c is filled with NaN first, so that a product that adds to it is found wrong. */
-static int verify(
-    const struct product *p, struct sgp_random *random, float *memory, struct sgp_error *error)
+static int verify(const struct sgp_blas_product *p, struct sgp_random *random, float *memory,
+    struct sgp_error *error)
 {
-    size_t a_count = (size_t)p->rows * (size_t)p->inner;
-    size_t b_count = (size_t)p->inner * (size_t)p->columns;
-    size_t c_count = (size_t)p->rows * (size_t)p->columns;
+    size_t a_count = p->rows * p->inner;
+    size_t b_count = p->inner * p->columns;
+    size_t c_count = p->rows * p->columns;
     float *a = memory, *b = a + a_count, *c = b + b_count;
     const float scale = 0.75f;
     for (size_t i = 0; i < a_count + b_count; i++)
         a[i] = (float)(sgp_random_double(random) - 0.5);
     for (size_t i = 0; i < c_count; i++)
         c[i] = NAN;
-    multiply(p, scale, a, b, c);
+    sgp_blas_multiply(p, scale, a, b, false, c);
     bool all = c_count <= LOOKS * 4;
     for (size_t i = 0; i < (all ? c_count : LOOKS); i++) {
         size_t at = all || i == 0 ? i : i == 1 ? c_count - 1 : sgp_random_below(random, c_count);
         double sum;
-        if (!is_right(p, scale, a, b, c, at / (size_t)p->columns, at % (size_t)p->columns, &sum))
+        if (!is_right(p, scale, a, b, c, at / p->columns, at % p->columns, &sum))
             return wrong(p, (double)c[at], sum, error);
     }
     return 0;
@@ -162,16 +144,16 @@ static uint32_t part_of(uint32_t size)
 }
 
 /* Forward, the gradient of the weights, and backward to the inputs. */
-static void products_of(const struct sgp_blas_layer *layer, struct product ret_products[3])
+static void products_of(const struct sgp_blas_layer *layer, struct sgp_blas_product ret_products[3])
 {
-    int rows = (int)part_of(layer->rows), inputs = (int)part_of(layer->inputs);
-    int outputs = (int)part_of(layer->outputs);
-    ret_products[0] = (struct product){false, true, rows, outputs, inputs};
-    ret_products[1] = (struct product){true, false, outputs, inputs, rows};
-    ret_products[2] = (struct product){false, false, rows, inputs, outputs};
+    size_t rows = part_of(layer->rows), inputs = part_of(layer->inputs);
+    size_t outputs = part_of(layer->outputs);
+    ret_products[0] = (struct sgp_blas_product){false, true, rows, outputs, inputs};
+    ret_products[1] = (struct sgp_blas_product){true, false, outputs, inputs, rows};
+    ret_products[2] = (struct sgp_blas_product){false, false, rows, inputs, outputs};
 }
 
-static const int odd_sizes[] = {1, 2, 3, 5, 7, 8, 13, 16, 17, 31, 33, 64, 65};
+static const size_t odd_sizes[] = {1, 2, 3, 5, 7, 8, 13, 16, 17, 31, 33, 64, 65};
 #define ODD_MAX 65u
 #define ODD_TRIES 300u /* of 13^3 x 4 */
 
@@ -195,7 +177,7 @@ static int verify_odd(struct sgp_random *random, float *memory, struct sgp_error
     const size_t sizes = sizeof odd_sizes / sizeof *odd_sizes;
     int code = 0;
     for (uint32_t i = 0; i < ODD_TRIES && code == 0; i++) {
-        struct product product = {i % 2 == 1, i / 2 % 2 == 1,
+        struct sgp_blas_product product = {i % 2 == 1, i / 2 % 2 == 1,
             odd_sizes[sgp_random_below(random, sizes)], odd_sizes[sgp_random_below(random, sizes)],
             odd_sizes[sgp_random_below(random, sizes)]};
         code = verify(&product, random, memory, error);
@@ -212,7 +194,7 @@ int sgp_blas_verify(const struct sgp_blas_layer *layers, uint32_t count, struct 
         return -ENOMEM;
     int code = verify_odd(&random, memory, error);
     for (uint32_t i = 0; i < 3 * count && code == 0; i++) {
-        struct product products[3];
+        struct sgp_blas_product products[3];
         products_of(&layers[i / 3], products);
         code = verify(&products[i % 3], &random, memory, error);
     }
@@ -231,7 +213,7 @@ static double seconds(void)
 static double least_time(const struct sgp_blas_layer *layer, float *memory)
 {
     const double enough = 0.02, at_most = 0.25;
-    struct product products[3];
+    struct sgp_blas_product products[3];
     products_of(layer, products);
     size_t most = floats_of(layer);
     for (size_t i = 0; i < most; i++)
@@ -240,9 +222,9 @@ static double least_time(const struct sgp_blas_layer *layer, float *memory)
     for (int times = 0; times < 3 || spent < enough; times++) {
         double start = seconds();
         for (size_t i = 0; i < 3; i++) {
-            const struct product *p = &products[i];
-            float *b = memory + (size_t)p->rows * (size_t)p->inner;
-            multiply(p, 1, memory, b, b + (size_t)p->inner * (size_t)p->columns);
+            const struct sgp_blas_product *p = &products[i];
+            float *b = memory + p->rows * p->inner;
+            sgp_blas_multiply(p, 1, memory, b, false, b + p->inner * p->columns);
         }
         least = fmin(least, seconds() - start);
         spent = seconds() - begin;
@@ -254,7 +236,7 @@ static double least_time(const struct sgp_blas_layer *layer, float *memory)
 
 double sgp_blas_rate(const struct sgp_blas_layer *layers, uint32_t count)
 {
-    openblas_set_num_threads(1);
+    sgp_blas_set_threads(1);
     float *memory = memory_for(layers, count);
     double time = 0, work = 0;
     for (uint32_t i = 0; memory != NULL && i < count; i++) {

@@ -1,187 +1,156 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The choice of kernels: they are tried in separate processes, remembered, and used at the next
- * start; see sgp/blas.h. */
+/* The choice of kernels: they are tried in separate processes, remembered, and loaded; see
+ * sgp/blas.h. */
 #include "blas.h"
+#include "openblas.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
-#define CHOICE "OPENBLAS_CORETYPE" /* variable of OpenBLAS */
-#define TRIAL "SGP_BLAS_TRIAL"     /* the layers, for a process that tries kernels */
-#define INSTEAD "SGP_BLAS_INSTEAD" /* the kernels that OpenBLAS had chosen before sgp did */
-#define SELF "/proc/self/exe"
+#define CHOICE "OPENBLAS_CORETYPE" /* variables of OpenBLAS, which it reads when it is loaded */
+#define THREADS "OPENBLAS_NUM_THREADS"
 #define TRIAL_MS 60000 /* timeout after which the process counts as hung */
-#define LAYERS_TEXT_BYTES (SGP_BLAS_LAYERS_MAX * 32u)
-#define GAIN 1.05 /* a smaller gain does not justify another start */
+#define GAIN 1.05      /* a smaller gain does not justify a choice against OpenBLAS's own */
+
+/* ---- loading ---- */
+
+/* A user's value of the variable stays; NULL sets none. */
+static bool set(const char *variable, const char *value)
+{
+    return value != NULL && getenv(variable) == NULL && setenv(variable, value, 1) == 0;
+}
+
+/* Load OpenBLAS with these kernels (NULL: its own choice) and so many threads (0: its own choice).
+ * The variables do not stay: a later start of the program would take them for a user's. */
+static int load_with(const char *kernels, uint32_t threads, struct sgp_error *error)
+{
+    char number[16];
+    (void)snprintf(number, sizeof number, "%u", threads);
+    const bool chosen = set(CHOICE, kernels), counted = set(THREADS, threads > 0 ? number : NULL);
+    const int code = sgp_blas_load(error);
+    if (chosen)
+        (void)unsetenv(CHOICE);
+    if (counted)
+        (void)unsetenv(THREADS);
+    return code;
+}
 
 /* ---- the process that tries kernels ---- */
 
-static uint32_t parse_layers(const char *text, struct sgp_blas_layer layers[SGP_BLAS_LAYERS_MAX])
-{
-    uint32_t count = 0;
-    int used;
-    struct sgp_blas_layer *layer = layers;
-    for (; count < SGP_BLAS_LAYERS_MAX &&
-           sscanf(text, "%u:%u:%u,%n", &layer->rows, &layer->inputs, &layer->outputs, &used) == 3;
-         text += used, layer++)
-        count++;
-    return count;
-}
-
-/* Prints one line: the rate, or the fault. */
-void sgp_blas_begin(void)
-{
-    const char *text = getenv(TRIAL);
-    if (text == NULL)
-        return;
-    struct sgp_blas_layer layers[SGP_BLAS_LAYERS_MAX];
-    struct sgp_error error = {0};
-    uint32_t count = parse_layers(text, layers);
-    if (sgp_blas_verify(layers, count, &error) < 0) {
-        (void)printf("wrong %s\n", error.text);
-    } else {
-        char kernels[SGP_BLAS_NAME_BYTES];
-        sgp_blas_kernels(kernels);
-        (void)printf("right %s %.17g\n", kernels, sgp_blas_rate(layers, count));
-    }
-    (void)fflush(stdout);
-    _exit(0);
-}
-
-/* ---- the trials ---- */
-
 struct trial {
-    double rate; /* 0: excluded, */
+    char kernels[SGP_BLAS_NAME_BYTES]; /* in use; "": the process has not answered */
+    char build[SGP_TEXT_BYTES];        /* of the library */
+    double rate;                       /* 0: excluded, or there was nothing to multiply, */
     bool absent; /* because no kernels have that name, or they do not suit this processor */
     char why[SGP_TEXT_BYTES];
 };
 
-/* `environ` without the variables of this file, plus these, each NULL or "NAME=value". The caller
- * frees the array. */
-static char **environment_with(char *first, char *second)
+_Static_assert(sizeof(struct trial) <= 4096, "a pipe takes the answer at once");
+
+static void answer(const char *kernels, const struct sgp_blas_wish *wish, struct trial *ret_trial)
 {
-    static const char *const ours[] = {CHOICE "=", TRIAL "=", INSTEAD "="};
-    size_t count = 0, kept = 0;
-    while (environ[count] != NULL)
-        count++;
-    char **all = calloc(count + 3, sizeof *all);
-    for (size_t i = 0; all != NULL && i < count; i++) {
-        bool own = false;
-        for (size_t j = 0; j < sizeof ours / sizeof *ours; j++)
-            own = own || strncmp(environ[i], ours[j], strlen(ours[j])) == 0;
-        if (!own)
-            all[kept++] = environ[i];
+    struct sgp_error error = {0};
+    int code = load_with(kernels, 1, &error);
+    if (code == 0) {
+        (void)snprintf(ret_trial->kernels, SGP_BLAS_NAME_BYTES, "%s", sgp_openblas_kernels());
+        (void)snprintf(ret_trial->build, SGP_TEXT_BYTES, "%s", sgp_openblas_build());
     }
-    if (all == NULL)
-        return NULL;
-    if (first != NULL)
-        all[kept++] = first;
-    if (second != NULL)
-        all[kept++] = second;
-    return all;
+    if (code == 0 && wish != NULL)
+        code = sgp_blas_verify(wish->layers, wish->count, &error);
+    if (code == 0 && wish != NULL)
+        ret_trial->rate = sgp_blas_rate(wish->layers, wish->count);
+    else if (code < 0)
+        (void)snprintf(
+            ret_trial->why, SGP_TEXT_BYTES, "%s", code == -ENOMEM ? "out of memory" : error.text);
 }
 
-/* Read what the process prints, until it ends or its time is over. */
-static void listen_to(int descriptor, char *line, size_t size)
+/* Only the answer leaves the process. It must not keep the descriptors of its parent: a lock would
+ * outlive that. */
+static _Noreturn void try_and_end(int output, const char *kernels, const struct sgp_blas_wish *wish)
 {
-    size_t used = 0;
+    struct trial trial = {.rate = 0};
+    (void)signal(SIGTERM, SIG_DFL);
+    (void)signal(SIGINT, SIG_DFL);
+    const int nowhere = open("/dev/null", O_RDWR);
+    (void)dup2(nowhere, STDIN_FILENO);
+    (void)dup2(nowhere, STDERR_FILENO);
+    (void)dup2(output, STDOUT_FILENO);
+    (void)close_range(STDERR_FILENO + 1, ~0u, 0);
+    answer(kernels, wish, &trial);
+    _exit(write(STDOUT_FILENO, &trial, sizeof trial) != sizeof trial);
+}
+
+/* ---- trials ---- */
+
+/* Whether the process has answered. A process that hangs does not. */
+static bool listen_to(int descriptor, struct trial *ret_trial)
+{
     struct pollfd wait = {.fd = descriptor, .events = POLLIN};
-    while (used + 1 < size) {
-        int ready = poll(&wait, 1, TRIAL_MS);
-        ssize_t count = ready > 0 ? read(descriptor, line + used, size - 1 - used) : ready;
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count <= 0)
-            break;
-        used += (size_t)count;
-    }
-    line[used] = '\0';
+    int ready;
+    do
+        ready = poll(&wait, 1, TRIAL_MS);
+    while (ready < 0 && errno == EINTR);
+    return ready > 0 && read(descriptor, ret_trial, sizeof *ret_trial) == sizeof *ret_trial;
 }
 
-static int start_trial(const char *kernels, const char *layers, int output, pid_t *ret_process)
+/* Three more results exclude the kernels: a crash, silence, and other kernels than those
+ * requested. */
+static void judge(const char *kernels, bool answered, int status, struct trial *trial)
 {
-    char choice[64], trial[LAYERS_TEXT_BYTES + 32];
-    char *arguments[] = {(char[]){"sgp-blas-trial"}, NULL};
-    (void)snprintf(choice, sizeof choice, CHOICE "=%s", kernels);
-    (void)snprintf(trial, sizeof trial, TRIAL "=%s", layers);
-    char **environment = environment_with(choice, trial);
-    posix_spawn_file_actions_t actions;
-    if (environment == NULL || posix_spawn_file_actions_init(&actions) != 0) {
-        free(environment);
-        return -ENOMEM;
-    }
-    (void)posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-    (void)posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    (void)posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    int code = posix_spawn(ret_process, SELF, &actions, NULL, arguments, environment);
-    (void)posix_spawn_file_actions_destroy(&actions);
-    free(environment);
-    return -code;
-}
-
-/* Four results exclude the kernels: a crash, silence, other kernels than those requested, or a
- * wrong product. */
-static void judge(const char *kernels, const char *line, int status, struct trial *ret_trial)
-{
-    char found[SGP_BLAS_NAME_BYTES];
-    struct trial *trial = ret_trial;
-    if (WIFSIGNALED(status))
-        (void)snprintf(trial->why, sizeof trial->why, "ended by signal %d", WTERMSIG(status));
-    else if (strncmp(line, "wrong ", 6) == 0)
-        (void)snprintf(
-            trial->why, sizeof trial->why, "%.*s", (int)strcspn(line + 6, "\n"), line + 6);
-    else if (sscanf(line, "right %31s %lf", found, &trial->rate) != 2)
-        (void)snprintf(
-            trial->why, sizeof trial->why, "no answer, exit status %d", WEXITSTATUS(status));
-    else if (strcasecmp(found, kernels) != 0) {
+    if (!answered) {
+        *trial = (struct trial){.rate = 0};
+        if (WIFSIGNALED(status))
+            (void)snprintf(trial->why, sizeof trial->why, "ended by signal %d", WTERMSIG(status));
+        else
+            (void)snprintf(
+                trial->why, sizeof trial->why, "no answer, exit status %d", WEXITSTATUS(status));
+    } else if (kernels != NULL && trial->why[0] == '\0' &&
+               strcasecmp(trial->kernels, kernels) != 0) {
         trial->rate = 0;
         trial->absent = true;
         (void)snprintf(trial->why, sizeof trial->why, "OpenBLAS has none of that name here");
     }
 }
 
-static void try_kernels(const char *kernels, const char *layers, struct trial *ret_trial)
+static void fail_trial(struct trial *ret_trial, int number)
 {
     *ret_trial = (struct trial){.rate = 0};
-    int ends[2];
-    pid_t process;
-    char line[SGP_TEXT_BYTES + 16];
-    if (pipe2(ends, O_CLOEXEC) < 0) {
-        (void)snprintf(ret_trial->why, sizeof ret_trial->why, "%s", strerror(errno));
-        return;
-    }
-    int code = start_trial(kernels, layers, ends[1], &process), status = 0;
-    (void)close(ends[1]);
-    if (code == 0) {
-        listen_to(ends[0], line, sizeof line);
-        if (strchr(line, '\n') == NULL)
-            (void)kill(process, SIGKILL); /* the process hangs, or has ended anyway */
-        while (waitpid(process, &status, 0) < 0 && errno == EINTR)
-            continue;
-        judge(kernels, line, status, ret_trial);
-    } else {
-        (void)snprintf(ret_trial->why, sizeof ret_trial->why, "%s", strerror(-code));
-    }
-    (void)close(ends[0]);
+    (void)snprintf(ret_trial->why, sizeof ret_trial->why, "%s", strerror(number));
 }
 
-static void print_layers(const struct sgp_blas_wish *wish, char text[LAYERS_TEXT_BYTES])
+/* Try these kernels, or those that OpenBLAS chooses (NULL), on the layers of the wish; with no wish
+ * nothing is multiplied. */
+static void try_kernels(
+    const char *kernels, const struct sgp_blas_wish *wish, struct trial *ret_trial)
 {
-    size_t used = 0;
-    text[0] = '\0';
-    for (uint32_t i = 0; i < wish->count && i < SGP_BLAS_LAYERS_MAX; i++)
-        used += (size_t)snprintf(text + used, LAYERS_TEXT_BYTES - used, "%u:%u:%u,",
-            wish->layers[i].rows, wish->layers[i].inputs, wish->layers[i].outputs);
+    int ends[2], status = 0;
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        fail_trial(ret_trial, errno);
+        return;
+    }
+    const pid_t process = fork();
+    if (process == 0)
+        try_and_end(ends[1], kernels, wish);
+    const int number = errno;
+    (void)close(ends[1]);
+    if (process > 0) {
+        const bool answered = listen_to(ends[0], ret_trial);
+        if (!answered)
+            (void)kill(process, SIGKILL); /* it hangs, or has ended anyway */
+        while (waitpid(process, &status, 0) < 0 && errno == EINTR)
+            continue;
+        judge(kernels, answered, status, ret_trial);
+    } else {
+        fail_trial(ret_trial, number);
+    }
+    (void)close(ends[0]);
 }
 
 static void tell(const struct sgp_blas_wish *wish, const char *kernels, const struct trial *trial)
@@ -194,18 +163,16 @@ static void tell(const struct sgp_blas_wish *wish, const char *kernels, const st
             "event=blas kernels=%s excluded=\"%s\"", kernels, trial->why);
 }
 
-/* Choose the fastest of the candidates and of the kernels in use; "" if these are the fastest. */
+/* Choose the fastest of the candidates and of the kernels that OpenBLAS chooses. */
 static void choose(
-    const struct sgp_blas_wish *wish, const char *present, char ret_name[SGP_BLAS_NAME_BYTES])
+    const struct sgp_blas_wish *wish, const char *own, char ret_name[SGP_BLAS_NAME_BYTES])
 {
-    char layers[LAYERS_TEXT_BYTES];
     struct trial trial;
-    print_layers(wish, layers);
-    try_kernels(present, layers, &trial);
+    try_kernels(own, wish, &trial);
     double most = trial.rate * GAIN;
-    ret_name[0] = '\0';
+    (void)snprintf(ret_name, SGP_BLAS_NAME_BYTES, "%s", own);
     for (const char *const *name = sgp_blas_candidates(); *name != NULL; name++) {
-        try_kernels(*name, layers, &trial);
+        try_kernels(*name, wish, &trial);
         tell(wish, *name, &trial);
         if (trial.rate <= most)
             continue;
@@ -262,87 +229,67 @@ static void remember(const struct sgp_blas_wish *wish, const char *key, const ch
 
 /* ---- the whole choice ---- */
 
-/* Start by its path, which names the process, or by SELF if that is gone. Returns only on
- * failure. */
-static void start_with(const struct sgp_blas_wish *wish, char *first, char *second)
+/* The saved choice, if it is right for these layers too, or else the best of the trials, which is
+ * saved. */
+static void find_better(
+    const struct sgp_blas_wish *wish, const struct trial *own, char ret_name[SGP_BLAS_NAME_BYTES])
 {
-    char path[4096];
-    ssize_t bytes = readlink(SELF, path, sizeof path - 1);
-    if (wish->hand_over != NULL)
-        wish->hand_over(wish->context, true);
-    char **environment = environment_with(first, second);
-    if (environment != NULL && bytes > 0) {
-        path[bytes] = '\0';
-        (void)execve(path, wish->arguments, environment);
+    char key[SGP_TEXT_BYTES];
+    struct trial trial;
+    sgp_blas_key(own->build, key);
+    if (recall(wish, key, ret_name)) {
+        try_kernels(ret_name, wish, &trial);
+        if (trial.rate > 0)
+            return;
     }
-    if (environment != NULL)
-        (void)execve(SELF, wish->arguments, environment);
-    free(environment);
-    if (wish->hand_over != NULL)
-        wish->hand_over(wish->context, false);
+    choose(wish, own->kernels, ret_name);
+    remember(wish, key, ret_name);
 }
 
-static void start_again(const struct sgp_blas_wish *wish, const char *name, const char *instead)
+/* Load the kernels that fit, if no user chose others. Nobody knows what OpenBLAS chooses here until
+ * it has been loaded, so a process of its own asks first. */
+static int load_fitting(
+    const struct sgp_blas_wish *wish, struct sgp_blas *blas, struct sgp_error *error)
 {
-    char choice[64], before[64];
-    (void)snprintf(choice, sizeof choice, CHOICE "=%s", name);
-    (void)snprintf(before, sizeof before, INSTEAD "=%s", instead);
-    start_with(wish, choice, before);
-}
-
-/* The choice is wrong for these layers, because it was made for others. Forget it. */
-static void forget(const struct sgp_blas_wish *wish)
-{
-    char path[SGP_TEXT_BYTES];
-    if (place_of(wish, "", path) && unlink(path) == 0)
-        start_with(wish, NULL, NULL);
-}
-
-/* If the kernels do not suit and no user chose them, try others. Returns whether any were tried. */
-static bool improve(const struct sgp_blas_wish *wish, const struct sgp_blas *blas)
-{
-    char key[SGP_TEXT_BYTES], name[SGP_BLAS_NAME_BYTES];
-    sgp_blas_key(key);
-    bool known = recall(wish, key, name);
-    if (!known && wish->layers == NULL)
-        return false;
-    if (!known) {
-        choose(wish, blas->kernels, name);
-        remember(wish, key, name[0] != '\0' ? name : blas->kernels);
-    }
-    if (name[0] != '\0' && strcasecmp(name, blas->kernels) != 0)
-        start_again(wish, name, blas->kernels);
-    return true;
+    struct trial own;
+    char name[SGP_BLAS_NAME_BYTES] = "";
+    try_kernels(NULL, NULL, &own);
+    if (own.kernels[0] != '\0' && !sgp_blas_suit(own.kernels))
+        find_better(wish, &own, name);
+    if (name[0] != '\0' && strcasecmp(name, own.kernels) != 0)
+        (void)snprintf(blas->instead, sizeof blas->instead, "%s", own.kernels);
+    blas->tried = name[0] != '\0' && blas->instead[0] == '\0';
+    return load_with(blas->instead[0] != '\0' ? name : NULL, wish->threads, error);
 }
 
 int sgp_blas_fit(
     const struct sgp_blas_wish *wish, struct sgp_error *error, struct sgp_blas *ret_blas)
 {
-    const char *instead = getenv(INSTEAD);
-    struct sgp_blas blas = {.by_user = instead == NULL && getenv(CHOICE) != NULL};
-    sgp_blas_begin();
-    sgp_blas_kernels(blas.kernels);
-    blas.fit = sgp_blas_suit(blas.kernels);
-    if (instead != NULL)
-        (void)snprintf(blas.instead, sizeof blas.instead, "%s", instead);
-    else if (!blas.fit && !blas.by_user)
-        blas.tried = improve(wish, &blas);
+    struct sgp_blas blas = {.by_user = getenv(CHOICE) != NULL};
     struct sgp_error why = {0};
-    int code = wish->layers != NULL ? sgp_blas_verify(wish->layers, wish->count, &why) : 0;
-    if (code == SGP_E_STATE && instead != NULL)
-        forget(wish);
+    *ret_blas = blas;
+    if (wish->count == 0)
+        return 0;
+    int code = blas.by_user || sgp_openblas_is_loaded() ? load_with(NULL, wish->threads, error)
+                                                        : load_fitting(wish, &blas, error);
+    if (code < 0)
+        return code;
+    (void)snprintf(blas.kernels, sizeof blas.kernels, "%s", sgp_openblas_kernels());
+    code = sgp_blas_verify(wish->layers, wish->count, &why);
     if (code == SGP_E_STATE)
         return sgp_fail(error, code,
             "OpenBLAS's kernels %s are wrong on this processor: %s; set " CHOICE
             " to others (Haswell, say)",
             blas.kernels, why.text);
     *ret_blas = blas;
-    return 0;
+    return code;
 }
 
 void sgp_blas_text(const struct sgp_blas *blas, char ret_text[SGP_BLAS_TEXT_BYTES])
 {
-    if (blas->instead[0] != '\0')
+    if (blas->kernels[0] == '\0')
+        (void)snprintf(ret_text, SGP_BLAS_TEXT_BYTES, "unused");
+    else if (blas->instead[0] != '\0')
         (void)snprintf(ret_text, SGP_BLAS_TEXT_BYTES,
             "%s (chosen: OpenBLAS took this processor for %s)", blas->kernels, blas->instead);
     else

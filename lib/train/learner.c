@@ -12,7 +12,6 @@
 #include "target_scale.h"
 #include "vector_trainer.h"
 
-#include <cblas.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -735,6 +734,8 @@ int sgp_learner_create(const struct sgp_learner_settings *settings, struct sgp_e
 {
     uint64_t workspace;
     int status = sgp_learner_check(settings, error, &workspace);
+    if (status == 0)
+        status = sgp_network_load(&settings->model, settings->precision, error);
     if (status < 0)
         return status;
     struct sgp_learner *learner = calloc(1, sizeof *learner);
@@ -748,7 +749,7 @@ int sgp_learner_create(const struct sgp_learner_settings *settings, struct sgp_e
         sgp_learner_destroy(learner);
         return fail_memory(status, error);
     }
-    openblas_set_num_threads((int)settings->threads);
+    sgp_blas_set_threads(settings->threads);
     sgp_model_initialise(
         &learner->settings.model, settings->seed, learner->vector.x, learner->local.values);
     status = sgp_vector_trainer_begin_outer(&learner->vector, &settings->outer);

@@ -118,6 +118,15 @@ static uint32_t lowest_of(const struct sgp_model *model)
     return l;
 }
 
+int sgp_network_load(
+    const struct sgp_model *model, enum sgp_precision precision, struct sgp_error *error)
+{
+    struct sgp_blas_layer layers[SGP_LAYERS_MAX];
+    if (precision == SGP_PRECISION_BF16 || sgp_model_products(model, 1, layers) == 0)
+        return 0;
+    return sgp_blas_load(error);
+}
+
 int sgp_network_init(struct sgp_network *network, const struct sgp_model *model,
     enum sgp_precision precision, uint32_t rows_max, uint32_t rows_own, uint32_t threads)
 {

@@ -42,6 +42,11 @@ struct sgp_network {
 int sgp_network_floats(const struct sgp_model *model, enum sgp_precision precision,
     uint32_t rows_max, uint32_t rows_own, uint64_t *ret_floats);
 
+/* Load the library that multiplies (sgp_blas_load), if a layer needs its products in this
+ * precision. Returns 0, or SGP_E_CONFIG with *error filled. */
+int sgp_network_load(
+    const struct sgp_model *model, enum sgp_precision precision, struct sgp_error *error);
+
 /* Allocate the memory of sgp_network_floats, and prepare products of this precision on so
  * many threads (sgp_product_init). Returns 0, SGP_E_LIMIT, SGP_E_CONFIG or -ENOMEM. On failure
  * *network is all zero. */

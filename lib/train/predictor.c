@@ -176,6 +176,8 @@ static int read_columns(struct sgp_predictor *predictor, struct sgp_error *error
 static int allocate(struct sgp_predictor *predictor, struct sgp_error *error)
 {
     const struct sgp_model *model = &predictor->model;
+    if (sgp_network_load(model, SGP_PRECISION_FLOAT32, error) < 0)
+        return SGP_E_CONFIG;
     uint32_t widest = model->inputs;
     for (uint32_t l = 0; l < model->layer_count; l++)
         if (model->layers[l].outputs > widest)

@@ -4,10 +4,10 @@
 #include "product.h"
 
 #include "onednn.h"
+#include "sgp/blas.h"
 #include "sgp/buffer.h"
 #include "sgp/kernels.h"
 
-#include <cblas.h>
 #include <errno.h>
 #include <math.h>
 
@@ -113,33 +113,33 @@ static void multiply_rounded(struct sgp_product *product, enum sgp_onednn_form f
 static void forward(const struct sgp_product_shape *shape, float *y, const float *features,
     const float *weights, float scale)
 {
-    int rows = (int)shape->rows, inputs = (int)shape->inputs, outputs = (int)shape->outputs;
+    const struct sgp_blas_product product = {
+        false, true, shape->rows, shape->outputs, shape->inputs};
     if (shape->outputs <= SGP_NARROW_OUTPUTS_MAX)
         sgp_kernels_best()->narrow_product(
             y, features, weights, scale, shape->rows, shape->inputs, shape->outputs);
     else
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, outputs, inputs, scale, features,
-            inputs, weights, inputs, 0.0f, y, outputs);
+        sgp_blas_multiply(&product, scale, features, weights, false, y);
 }
 
 static void gradient_of(const struct sgp_product_shape *shape, float *gradient, const float *delta,
     const float *features, bool add)
 {
-    int rows = (int)shape->rows, inputs = (int)shape->inputs, outputs = (int)shape->outputs;
+    const struct sgp_blas_product product = {
+        true, false, shape->outputs, shape->inputs, shape->rows};
     if (shape->outputs <= SGP_NARROW_OUTPUTS_MAX && !add)
         sgp_kernels_best()->narrow_gradient(
             gradient, delta, features, shape->rows, shape->inputs, shape->outputs);
     else
-        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, outputs, inputs, rows, 1.0f, delta,
-            outputs, features, inputs, add ? 1.0f : 0.0f, gradient, inputs);
+        sgp_blas_multiply(&product, 1.0f, delta, features, add, gradient);
 }
 
 static void back(const struct sgp_product_shape *shape, float *below, const float *delta,
     const float *weights, float scale)
 {
-    int rows = (int)shape->rows, inputs = (int)shape->inputs, outputs = (int)shape->outputs;
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, inputs, outputs, scale, delta,
-        outputs, weights, inputs, 0.0f, below, inputs);
+    const struct sgp_blas_product product = {
+        false, false, shape->rows, shape->inputs, shape->outputs};
+    sgp_blas_multiply(&product, scale, delta, weights, false, below);
 }
 
 /* ---- the three products ---- */

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A processor that OpenBLAS does not know: the daemon tries kernels that fit, excludes what is wrong or crashes, and
-starts itself again with the fastest; a choice of the user's is never overridden."""
+loads OpenBLAS with the fastest; a choice of the user's is never overridden. Who needs no product loads nothing."""
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,8 +12,11 @@ import unittest
 import fleet
 from fleet import FleetTest
 
-STAND_IN = sys.argv.pop() if sys.argv[-1].endswith(".so") else None
-UNKNOWN = {"LD_PRELOAD": STAND_IN, "STAND_IN_CHOICE": "Prescott"}
+LIBRARY = "libopenblas.so.0"
+STAND_IN = next(word for word in sys.argv if word.endswith(LIBRARY))
+sys.argv.remove(STAND_IN)
+ANOTHER = os.path.join(os.path.dirname(STAND_IN), "libno_links.so")
+UNKNOWN = {"LD_LIBRARY_PATH": os.path.dirname(os.path.abspath(STAND_IN)), "STAND_IN_CHOICE": "Prescott"}
 os.environ.pop("OPENBLAS_CORETYPE", None)  # whoever runs the tests may have chosen; here the daemon is to choose
 with open("/proc/cpuinfo") as file:
     FLAGS = set(re.search(r"^(?:flags|Features)\s*: (.*)$", file.read() + "\nflags : \n", re.M).group(1).split())
@@ -115,8 +119,8 @@ class Blas(FleetTest):
         self.assertRegex(done.stdout, "(?m)" + CHOSEN.replace("^", "^blas       "))
         self.assertEqual(os.listdir(f.nodes[0].directory), [])
 
-    def test_another_start_keeps_the_socket(self):
-        """Who connects while the daemon starts again with other kernels waits, and is answered."""
+    def test_trials_keep_the_socket(self):
+        """Who connects while the daemon tries kernels waits, and is answered."""
         f = self.of_fleet()
         self.start(f)
         codes = f.connect_until(0, "event=start")
@@ -142,6 +146,34 @@ class Blas(FleetTest):
         self.start(f, STAND_IN_CHOICE=fitting)
         self.assertEqual(self.trains(f), fitting)
         self.assertNotIn("excluded", f.nodes[0].log())
+
+    def maps(self, f):
+        with open("/proc/%d/maps" % f.nodes[0].process.pid, encoding="ascii") as file:
+            return file.read()
+
+    def test_a_model_without_products_loads_nothing(self):
+        f = self.small(**{"model.layers": "dense 2"})
+        f.start()
+        self.assertEqual(self.trains(f), "unused")
+        self.assertNotIn("openblas", self.maps(f))
+        self.assertIn('blas="unused"', f.nodes[0].log())
+        self.assertEqual([row["device"] for row in f.nodes[0].json("/v1/fleet")["nodes"]], [None])
+
+    def test_a_library_that_is_missing_or_another_is_named(self):
+        f = self.small()
+        directory = os.path.join(f.directory, "libraries")
+        os.mkdir(directory)
+        path = os.path.join(directory, LIBRARY)
+        for write, said in (
+                (lambda: open(path, "w").close(),
+                 r"sgpd: libopenblas\.so\.0 cannot be loaded: .*; install the package libopenblas0"),
+                (lambda: shutil.copy(ANOTHER, path),
+                 r"sgpd: libopenblas\.so\.0 is not OpenBLAS; install the package libopenblas0")):
+            write()
+            done = subprocess.run([fleet.SGPD, "-c", f.nodes[0].configuration], text=True, stderr=subprocess.PIPE,
+                                  env={**os.environ, "LD_LIBRARY_PATH": directory}, timeout=fleet.PATIENCE)
+            self.assertEqual(done.returncode, 78, done.stderr)
+            self.assertRegex(done.stderr, said)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ class Fleet(fleet.FleetTest):
             says(rows(node).get(name) or {"state": None, "stale": True}) for node in nodes or f.nodes))
 
     def test_twelve_nodes_know_of_every_change(self):
-        f = self.fleet(12, options=FOREVER)
+        f = self.fleet(12, options={**FOREVER, "model.layers": "dense 4 relu, dense 2"})
         f.start()
         for node in f.nodes:
             self.all_say(f, node.name, lambda row: row["state"] == "training" and not row["stale"])
