@@ -108,6 +108,7 @@ static inline struct sgp_verdict sgp_refuses(int code, enum sgp_reason reason)
 }
 
 /* link_index.c */
+void *sgp_core_lines(size_t bytes); /* zeros from the start of a cache line on; NULL: no memory */
 int sgp_core_link_index_init(
     struct sgp_link_index *link_index, uint32_t link_count); /* 0 or -ENOMEM */
 void sgp_core_link_index_finish(struct sgp_link_index *link_index);

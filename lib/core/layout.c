@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Mark every node that shares an edge with `self` in any phase, and count the links in each
  * direction. */
@@ -181,16 +180,6 @@ static void init_links(struct sgp_layout *layout, const unsigned char *marks, ui
     }
 }
 
-/* All zero; NULL: there is no memory. */
-static struct sgp_core_link *links_of(uint32_t count)
-{
-    const size_t bytes = (count + 1u) * sizeof(struct sgp_core_link);
-    struct sgp_core_link *links = aligned_alloc(_Alignof(struct sgp_core_link), bytes);
-    if (links != NULL)
-        memset(links, 0, bytes);
-    return links;
-}
-
 int sgp_core_lay_out(const struct sgp_topology *topology, uint32_t self,
     const struct sgp_method *method, unsigned char *marks, const struct sgp_node_needs *least,
     struct sgp_layout *ret_layout)
@@ -210,7 +199,7 @@ int sgp_core_lay_out(const struct sgp_topology *topology, uint32_t self,
         needs.snapshots += (marks[i] & (SGP_MARK_OUT | SGP_MARK_OWES)) == SGP_MARK_OWES;
     }
     layout.snapshot_count = needs.snapshots > least->snapshots ? needs.snapshots : least->snapshots;
-    layout.links = links_of(layout.link_count);
+    layout.links = sgp_core_lines((layout.link_count + 1u) * sizeof *layout.links);
     layout.snapshot_users = calloc(layout.snapshot_count, sizeof *layout.snapshot_users);
     layout.receives = calloc(layout.receive_count, sizeof *layout.receives);
     layout.outgoing = calloc(layout.out_count + 1u, sizeof *layout.outgoing);

@@ -14,30 +14,39 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- life ---- */
 
+void *sgp_core_lines(size_t bytes)
+{
+    const size_t line = SGP_CORE_CACHE_LINE, whole = (bytes + line - 1) / line * line;
+    void *lines = aligned_alloc(line, whole);
+    if (lines != NULL)
+        memset(lines, 0, whole);
+    return lines;
+}
+
 int sgp_core_link_index_init(struct sgp_link_index *link_index, uint32_t link_count)
 {
-    uint32_t words = link_count / 64 + 1;
-    *link_index = (struct sgp_link_index){.words = words};
-    link_index->sets = calloc((size_t)words * SGP_SET_COUNT, sizeof *link_index->sets);
-    link_index->due = calloc(link_count + 1u, sizeof *link_index->due);
-    link_index->promised = calloc(link_count + 1u, sizeof *link_index->promised);
-    link_index->peers = calloc(link_count + 1u, sizeof *link_index->peers);
-    if (link_index->sets != NULL && link_index->due != NULL && link_index->promised != NULL &&
-        link_index->peers != NULL)
-        return 0;
-    sgp_core_link_index_finish(link_index);
-    return -ENOMEM;
+    const uint32_t words = link_count / 64 + 1, count = link_count + 1;
+    const size_t words_of_sets = (size_t)words * SGP_SET_COUNT;
+    const size_t bytes = words_of_sets * sizeof *link_index->sets +
+                         count * (sizeof *link_index->due + sizeof *link_index->promised +
+                                     sizeof *link_index->peers);
+    uint64_t *room = sgp_core_lines(bytes);
+    *link_index = (struct sgp_link_index){.words = words, .sets = room};
+    if (room == NULL)
+        return -ENOMEM;
+    link_index->due = (sgp_time *)(room + words_of_sets);
+    link_index->promised = link_index->due + count;
+    link_index->peers = (uint32_t *)(link_index->promised + count);
+    return 0;
 }
 
 void sgp_core_link_index_finish(struct sgp_link_index *link_index)
 {
-    free(link_index->sets);
-    free(link_index->due);
-    free(link_index->promised);
-    free(link_index->peers);
+    free(link_index->sets); /* and the arrays behind them */
     *link_index = (struct sgp_link_index){.words = 0};
 }
 
