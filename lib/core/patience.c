@@ -56,7 +56,7 @@ void sgp_core_payload_trickles(struct sgp_node *node, struct sgp_core_link *link
 sgp_time sgp_core_acknowledged_by(const struct sgp_core_link *link)
 {
     const struct sgp_owed *owed = &link->owed[0];
-    if (!owed->exists || !owed->sent || owed->refused != 0 ||
+    if (link->direction == SGP_IN || !owed->exists || !owed->sent || owed->refused != 0 ||
         link->connection.state != SGP_LINK_UP || link->patience.trickles)
         return SGP_TIME_NEVER;
     sgp_time seconds = (sgp_time)(owed->share.payload_bytes / SGP_PAYLOAD_LEAST);

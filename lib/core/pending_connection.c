@@ -119,6 +119,8 @@ static sgp_time greeting_end(const struct sgp_core_link *link)
 
 void sgp_core_let_in(struct sgp_node *node, struct sgp_core_link *link)
 {
+    if (link->direction == SGP_OUT)
+        return;
     if (greeting_end(link) <= node->now)
         end(node, link, &link->pending.caller, SGP_REASON_ABSENT);
     if (link->pending.connection == 0)
@@ -142,6 +144,8 @@ void sgp_core_let_in(struct sgp_node *node, struct sgp_core_link *link)
 
 sgp_time sgp_core_pending_deadline(const struct sgp_core_link *link)
 {
+    if (link->direction == SGP_OUT)
+        return SGP_TIME_NEVER;
     sgp_time least = greeting_end(link);
     if (link->pending.connection == 0)
         return least;

@@ -50,13 +50,13 @@ struct sgp_pending {
 
 /* A search: asking one node after the other about a share. */
 struct sgp_search {
-    sgp_time begun, next, pace;
+    /* number of the share, 0: there is no search; if the number differs, this is another search */
+    uint64_t number;
     uint32_t pass; /* 0: the target; 1: its out-neighbours; 2: all other nodes */
     uint32_t at;   /* the next node of the pass */
     bool moved;    /* the target answered with another incarnation than the search is about */
     bool silent;   /* at least one node could not be asked */
-    /* number of the share, 0: there is no search; if the number differs, this is another search */
-    uint64_t number;
+    sgp_time begun, next, pace;
 };
 
 /* One directed edge of the topology, with at most one connection. Where an exact cycle needs two
@@ -144,15 +144,13 @@ struct sgp_core_link {
         bool sent;
     } estimate;
 
-    struct {               /* greet.c; emit.c: said */
-        uint64_t topology; /* digest of the peer's topology file, as heard last */
-        uint64_t said;     /* digest of this node's topology file that the peer heard last */
-        /* The peer was seen training, or far behind. If it joins, no node waits for it. */
-        bool trained;
-        bool steps;      /* the peer's learning rate or batch size differs */
-        bool mismatch;   /* the learning rate, the batch size or the topology file differs */
-        bool other_data; /* both nodes take parts of a data table, and the tables differ */
-    } greeting;
+    struct { /* OUT: inquiry.c; greet.c, cycle.c: disputed */
+        /* since when the peer is unreachable while a share is owed; NEVER: it is not */
+        sgp_time unreachable;
+        /* the incarnation that was owed this node's bequest, if the peer has another one */
+        uint64_t disputed;
+        struct sgp_search search;
+    } inquiry;
 
     struct { /* role_owner.c; reload.c; estimate.c: held */
         /* IN, from an owner: version of the copy of its part; SGP_ROUND_NONE: none */
@@ -169,6 +167,11 @@ struct sgp_core_link {
         sgp_round staleness;
     } work;
 
+    struct { /* of shares: outgoing.c, role_token.c, share.c, owed.c; role_owner.c: late */
+        uint64_t sent, received, returned;
+        uint64_t late; /* IN: received updates that were too late to be added */
+    } count;
+
     struct {             /* accounts.c; share.c: declined; link.c: a connection ends */
         bool declined;   /* OUT: on this connection the peer declined this node's bequest */
         uint32_t handed; /* OUT: number of accounts sent before this node's bequest */
@@ -177,11 +180,6 @@ struct sgp_core_link {
         /* The connections on which an heir was told of the link, and of its former incarnation. */
         uint64_t told_on[2];
     } bequest;
-
-    struct {                    /* IN: wrong_total.c */
-        sgp_round round;        /* this node's round when the source last told its counts */
-        sgp_round heavy, light; /* those counts; SGP_ROUND_NONE: never told */
-    } news;
 
     struct { /* IN: seek.c, estimate.c; receive.c: it is over */
         struct sgp_estimate incoming;
@@ -213,16 +211,6 @@ struct sgp_core_link {
         sgp_round latest; /* round of the last share accepted in the epoch in force; NONE: none */
     } receiving;
 
-    /* OUT: outgoing.c and role_token.c give it; share.c: sent; owed.c settles it; fold.c: refused;
-     * cycle.c: void; round.c: published; link.c: a connection ends. A share that is given while an
-     * earlier one is not settled has no weight. */
-    struct sgp_owed owed[2];
-
-    struct { /* of shares: outgoing.c, role_token.c, share.c, owed.c; role_owner.c: late */
-        uint64_t sent, received, returned;
-        uint64_t late; /* IN: received updates that were too late to be added */
-    } count;
-
     /* outdated.c; greet.c: the target's incarnation; share.c, outgoing.c, role_token.c: the numbers
      * of shares. What both ends of the link remember. */
     struct {
@@ -238,15 +226,25 @@ struct sgp_core_link {
         uint64_t former_incarnation, former_accepted;
     } memory;
 
-    struct { /* OUT: inquiry.c; greet.c, cycle.c: disputed */
-        struct sgp_search search;
-        /* since when the peer is unreachable while a share is owed; NEVER: it is not */
-        sgp_time unreachable;
-        /* the incarnation that was owed this node's bequest, if the peer has another one */
-        uint64_t disputed;
-    } inquiry;
+    /* OUT: outgoing.c and role_token.c give it; share.c: sent; owed.c settles it; fold.c: refused;
+     * cycle.c: void; round.c: published; link.c: a connection ends. A share that is given while an
+     * earlier one is not settled has no weight. */
+    struct sgp_owed owed[2];
+
+    struct {             /* IN: likeness.c */
+        uint64_t update; /* digest of the peer's latest training, as it told; 0: none yet */
+        bool matched;    /* the digest equalled one of another node */
+        uint32_t same;   /* how many consecutive times that was so */
+        double rate;     /* the peer's learning rate; 0: not known */
+        uint32_t unlike; /* consecutive times that this node had no such learning rate recently */
+    } likeness;
 
     struct sgp_pending pending; /* IN: pending_connection.c */
+
+    struct {                    /* IN: wrong_total.c */
+        sgp_round round;        /* this node's round when the source last told its counts */
+        sgp_round heavy, light; /* those counts; SGP_ROUND_NONE: never told */
+    } news;
 
     struct { /* agree.c; emit.c: told, named, named_since, replies; link.c: a connection ends */
         struct sgp_beat ended; /* what the latest beat said */
@@ -256,18 +254,20 @@ struct sgp_core_link {
         sgp_time named_since; /* when it told that round first */
     } end;
 
+    struct {               /* greet.c; emit.c: said */
+        uint64_t topology; /* digest of the peer's topology file, as heard last */
+        uint64_t said;     /* digest of this node's topology file that the peer heard last */
+        /* The peer was seen training, or far behind. If it joins, no node waits for it. */
+        bool trained;
+        bool steps;      /* the peer's learning rate or batch size differs */
+        bool mismatch;   /* the learning rate, the batch size or the topology file differs */
+        bool other_data; /* both nodes take parts of a data table, and the tables differ */
+    } greeting;
+
     struct {             /* pace.c */
         sgp_round round; /* the peer's round when the measurement of its pace began */
         sgp_time since;
     } pace;
-
-    struct {             /* IN: likeness.c */
-        uint64_t update; /* digest of the peer's latest training, as it told; 0: none yet */
-        bool matched;    /* the digest equalled one of another node */
-        uint32_t same;   /* how many consecutive times that was so */
-        double rate;     /* the peer's learning rate; 0: not known */
-        uint32_t unlike; /* consecutive times that this node had no such learning rate recently */
-    } likeness;
 };
 
 /* The share for one neighbour in this turn. */
@@ -305,10 +305,10 @@ struct sgp_core_account {
  * that share is still owed. */
 struct sgp_inquiry {
     bool asked;
-    struct sgp_account about; /* number 0: the answer is ignored */
-    uint32_t whom;            /* the node that was asked; SGP_SLOT_NONE: a reload has removed it */
-    bool links;               /* some link owes the share in question, or will owe it later */
+    bool links;    /* some link owes the share in question, or will owe it later */
+    uint32_t whom; /* the node that was asked; SGP_SLOT_NONE: a reload has removed it */
     sgp_time until, next;
+    struct sgp_account about; /* number 0: the answer is ignored */
 };
 
 /* receive.c, grant.c, share.c, estimate.c, seek.c; node.c: absorbed */
@@ -422,10 +422,10 @@ struct sgp_likeness {
  * of them. */
 struct sgp_seeking {
     bool wants;
-    uint32_t slot;  /* receive slot reserved for the next question, or SGP_SLOT_NONE */
-    sgp_time until; /* when the search ends; SGP_TIME_NEVER: it may not start yet */
+    uint32_t slot; /* receive slot reserved for the next question, or SGP_SLOT_NONE */
     /* until when the node waits for more estimates to compare; SGP_TIME_NEVER: it has none */
     sgp_time compares_until;
+    sgp_time until; /* when the search ends; SGP_TIME_NEVER: it may not start yet */
     uint32_t turn;  /* the in-link from which the choice of the next source begins */
     uint32_t turns; /* how often a source was too late, and the next one was asked */
 };
@@ -453,17 +453,17 @@ struct sgp_leaving {
 
 /* The end of this node's rounds. */
 struct sgp_ending {
-    /* The greatest last round that a node named or asked for because estimates differed. 0:
-     * none. */
-    sgp_round mixes;
     uint32_t asked; /* how many consecutive times this node asked */
     double apart;   /* the greatest relative distance to a neighbour when it asked last */
     bool sketching; /* the SKETCH job is running */
     bool spoiled;   /* a job behind the running SKETCH job changes the estimate */
     bool fresh;     /* `sketch` is of the estimate at the end of the job queue */
     bool empty;     /* the sketch has no values, because the node has no model */
-    bool judges;    /* something that a neighbour said is not evaluated yet */
     struct sgp_sketch sketch;
+    bool judges; /* something that a neighbour said is not evaluated yet */
+    /* The greatest last round that a node named or asked for because estimates differed. 0:
+     * none. */
+    sgp_round mixes;
 };
 
 enum sgp_set {     /* Sets of links. A link that is in DIRTY counts as a member of all sets. */
@@ -516,7 +516,7 @@ struct sgp_node {
     struct sgp_node_config config;
     const struct sgp_role *roles[2]; /* role.c: outside exact cycles and within one */
     const struct sgp_role *role;     /* facts.c: the role in the current round */
-    struct sgp_random random;
+
     sgp_time now;
     struct sgp_effects *effects; /* set during a step only */
     bool again;                  /* more can be done immediately: ask for a tick */
@@ -552,26 +552,10 @@ struct sgp_node {
         sgp_round heard; /* no round heard of is beyond this one */
     } fleet;
 
-    struct {             /* pace.c; round.c: begun, steps */
-        sgp_round round; /* this node's round when the measurement of its own pace began */
-        sgp_time since;
-        sgp_time each;  /* mean time of a round, up to the end of its steps; 0: not known */
-        sgp_time begun; /* when the steps of the current round began */
-        sgp_time steps; /* how long the last steps took; 0: not known */
-        bool idle;      /* in the previous round of mixing no share was given or received */
-        /* mean time of a round with others, over the number of recent rounds below */
-        sgp_time together;
-        sgp_round together_rounds;
-    } pace;
-
     /* reload.c, record.c: rounds that train, before a round: they are counted from here on */
     struct {
         sgp_round round, count;
     } turns;
-
-    struct sgp_exact exact;
-    struct sgp_copy copy; /* role_worker.c, role_token.c; round.c: the turn, curtailed, updates */
-    struct sgp_token_state token; /* role_token.c */
 
     struct { /* mass.c alone */
         /* the account *here* of docs/rules/mass.md: w of z = x / w, at the end of the job queue */
@@ -591,16 +575,19 @@ struct sgp_node {
         double due;
     } mass;
 
-    struct {                 /* wrong_total.c; outgoing.c: kept */
-        bool excess;         /* a member created weight, and this node removes the excess */
-        sgp_round calm_from; /* the round since which the node has scaled nothing */
-        sgp_round counted;   /* the round that was counted last */
-        /* consecutive rounds in which every node heard of had too much, or too little */
-        sgp_round heavy, light;
-        double left;          /* the node's weight after its last turn */
-        double kept;          /* the part of its weight that it did not give in its last turn */
-        sgp_time quiet_until; /* until then the note is not repeated */
-    } total;
+    struct sgp_exact exact;
+    struct sgp_copy copy; /* role_worker.c, role_token.c; round.c: the turn, curtailed, updates */
+
+    struct sgp_seeking seeking; /* seek.c, estimate.c, receive.c; reload.c */
+
+    struct {                              /* accounts.c */
+        uint32_t count;                   /* in force and staged; the oldest first */
+        uint32_t staged, debts;           /* number of staged ones; number of debts in force */
+        struct sgp_core_account *entries; /* room for SGP_CORE_ACCOUNTS_MAX */
+    } accounts;
+
+    struct sgp_folding folding;   /* fold.c, publish.c, emit.c */
+    struct sgp_token_state token; /* role_token.c */
 
     struct { /* outgoing.c; publish.c, round.c: published; role_token.c: a hand-over */
         bool starving;
@@ -615,14 +602,6 @@ struct sgp_node {
         uint32_t jobs;                  /* the number of these jobs */
         enum sgp_compressor compressor; /* of this turn's shares */
     } giving;
-
-    struct sgp_folding folding; /* fold.c, publish.c, emit.c */
-
-    struct {                              /* accounts.c */
-        uint32_t count;                   /* in force and staged; the oldest first */
-        uint32_t staged, debts;           /* number of staged ones; number of debts in force */
-        struct sgp_core_account *entries; /* room for SGP_CORE_ACCOUNTS_MAX */
-    } accounts;
 
     struct
     { /* record.c, round.c, role_token.c; receive.c, estimate.c: fresh; outdated.c: outdated */
@@ -639,12 +618,37 @@ struct sgp_node {
     uint32_t first_source;
 
     struct sgp_layout layout;
+
     struct sgp_leaving leaving;   /* leave.c; accounts.c, share.c: the bequest's end; reload.c */
     struct sgp_ending ending;     /* agree.c; emit.c: spoiled */
     struct sgp_inquiry inquiry;   /* inquiry.c; accounts.c: a reload */
     struct sgp_handing handing;   /* handing.c */
-    struct sgp_seeking seeking;   /* seek.c, estimate.c, receive.c; reload.c */
     struct sgp_likeness likeness; /* likeness.c */
+
+    struct {             /* pace.c; round.c: begun, steps */
+        sgp_round round; /* this node's round when the measurement of its own pace began */
+        sgp_time since;
+        sgp_time each;  /* mean time of a round, up to the end of its steps; 0: not known */
+        sgp_time begun; /* when the steps of the current round began */
+        sgp_time steps; /* how long the last steps took; 0: not known */
+        bool idle;      /* in the previous round of mixing no share was given or received */
+        /* mean time of a round with others, over the number of recent rounds below */
+        sgp_time together;
+        sgp_round together_rounds;
+    } pace;
+
+    struct {                 /* wrong_total.c; outgoing.c: kept */
+        bool excess;         /* a member created weight, and this node removes the excess */
+        sgp_round calm_from; /* the round since which the node has scaled nothing */
+        sgp_round counted;   /* the round that was counted last */
+        /* consecutive rounds in which every node heard of had too much, or too little */
+        sgp_round heavy, light;
+        double left;          /* the node's weight after its last turn */
+        double kept;          /* the part of its weight that it did not give in its last turn */
+        sgp_time quiet_until; /* until then the note is not repeated */
+    } total;
+
+    struct sgp_random random;
 };
 
 #endif

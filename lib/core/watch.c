@@ -39,6 +39,13 @@ static bool is_urgent(enum sgp_node_state own, enum sgp_node_state other)
     return sgp_core_state_is_active(other) || !sgp_core_state_is_active(own);
 }
 
+/* The peer finds this node's last round by itself. */
+static bool finds_end(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    return link->greeting.topology == node->config.fingerprint.topology &&
+           sgp_core_last_follows(node);
+}
+
 void sgp_core_announce(struct sgp_node *node)
 {
     enum sgp_node_state own = sgp_core_state(node);
@@ -51,13 +58,13 @@ void sgp_core_announce(struct sgp_node *node)
         bool stops = node->role->unique && link->pulse.state == SGP_NODE_DRAINING;
         bool broken = link->direction == SGP_OUT && (is_urgent(own, link->pulse.state) || stops) &&
                       sgp_core_promise(node, link) != link->giving.announced[0];
-        bool finds = link->greeting.topology == node->config.fingerprint.topology &&
-                     sgp_core_last_follows(node);
         bool turned = sgp_core_says_ended(node) != link->end.told ||
-                      (sgp_core_last_named(node) != link->end.named && !finds);
-        if (due || broken || turned || link->giving.missed || node->changed)
+                      (sgp_core_last_named(node) != link->end.named && !finds_end(node, link));
+        bool missed = link->direction == SGP_OUT && link->giving.missed;
+        if (due || broken || turned || missed || node->changed)
             (void)sgp_core_send(node, link, SGP_BEAT);
-        link->giving.missed = false;
+        if (missed)
+            link->giving.missed = false;
     }
     node->changed = false;
 }
@@ -81,7 +88,7 @@ static bool is_over(const struct sgp_core_link *link)
 
 static bool receives(const struct sgp_core_link *link)
 {
-    return link->receiving.filling || link->question.filling;
+    return link->direction == SGP_IN && (link->receiving.filling || link->question.filling);
 }
 
 /* A target may keep a source waiting for SGP_SILENCE_MIN_NS before it gives its reason
@@ -190,18 +197,28 @@ static bool is_near(const struct sgp_node *node, const struct sgp_core_link *lin
     return promises(link) && link->receiving.promise[0] <= node->round + 1;
 }
 
-/* The sets in which a link must be, one bit for each set. */
-static uint32_t sets_of(const struct sgp_node *node, const struct sgp_core_link *link)
+static uint32_t sets_of_out(const struct sgp_core_link *link)
+{
+    return (uint32_t)link->owed[0].exists << SGP_SET_OWING |
+           (uint32_t)link->estimate.asks << SGP_SET_ASKING |
+           (uint32_t)link->giving.answer_due << SGP_SET_TO_ANSWER;
+}
+
+static uint32_t sets_of_in(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     bool near = is_near(node, link);
     bool granted_soon = near || (promises(link) && sgp_core_grants_all(node));
     bool without = granted_soon && link->connection.state == SGP_LINK_UP &&
                    sgp_core_lacks_buffer(link) != SGP_ROUND_NONE;
+    return (uint32_t)near << SGP_SET_NEAR | (uint32_t)without << SGP_SET_WITHOUT_BUFFER;
+}
+
+/* The sets in which a link must be, one bit for each set. */
+static uint32_t sets_of(const struct sgp_node *node, const struct sgp_core_link *link)
+{
     bool ending = link->retired && link->connection.id != 0;
-    return (uint32_t)link->owed[0].exists << SGP_SET_OWING |
-           (uint32_t)link->estimate.asks << SGP_SET_ASKING |
-           (uint32_t)link->giving.answer_due << SGP_SET_TO_ANSWER | (uint32_t)near << SGP_SET_NEAR |
-           (uint32_t)without << SGP_SET_WITHOUT_BUFFER | (uint32_t)ending << SGP_SET_ENDING;
+    return (link->direction == SGP_OUT ? sets_of_out(link) : sets_of_in(node, link)) |
+           (uint32_t)ending << SGP_SET_ENDING;
 }
 
 static void index_link(struct sgp_node *node, uint32_t index)
