@@ -683,8 +683,8 @@ uint32_t sgp_node_next_owing(const struct sgp_node *node, uint32_t from);
 void sgp_node_link_account(const struct sgp_node *node, uint32_t index, uint64_t *ret_last_number,
     double *ret_weight_owed);
 
-/* The answer to a question that came on a separate connection. False: the node cannot tell yet, so
- * close without an answer. Changes nothing. */
+/* The answer to a question that came on a separate connection. False: the node cannot tell yet, or
+ * has left and cannot tell any more, so close without an answer. Changes nothing. */
 bool sgp_node_answer(
     const struct sgp_node *node, const struct sgp_inquire *question, struct sgp_answer *ret_answer);
 

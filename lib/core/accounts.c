@@ -230,7 +230,8 @@ bool sgp_node_answer(
         ret_answer->known = true;
         ret_answer->number = account->number;
     }
-    return true;
+    /* the heir has its accounts now, and may have been asked before */
+    return ret_answer->known || !node->leaving.left;
 }
 
 /* ---- the heir ---- */

@@ -104,6 +104,31 @@ Test(handover, one_that_has_left_keeps_nothing_aside)
     close_desk(&desk);
 }
 
+/* Who asked the heir before the bequest, and the leaver after it, would hear from nobody. */
+Test(handover, one_that_has_left_does_not_deny_what_its_heir_knows)
+{
+    const struct sgp_inquire question = {.source = "n9",
+        .target = "n1",
+        .source_incarnation = 89,
+        .target_incarnation = 81,
+        .number = 5};
+    struct sgp_answer answer;
+    struct desk desk;
+    open_beside_two(&desk, 3);
+    tell(&desk, 1, accepted_of(5));
+    inherit(&desk);
+    cr_assert(sgp_node_answer(desk.node, &question, &answer));
+    cr_assert(answer.known);
+    leave_at_once(&desk);
+    grant(&desk, 1, 0);
+    (void)stage(&desk, 1);
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
+    acknowledge(&desk, 1, bequest_to(&desk, 1)->number, SGP_REASON_NONE);
+    cr_assert(status_of(&desk).left);
+    cr_assert(not(sgp_node_answer(desk.node, &question, &answer)));
+    close_desk(&desk);
+}
+
 /* What n2 staged before makes room for the last of the table when n2 is gone. */
 Test(handover, every_account_is_told_once_though_the_table_changes)
 {
