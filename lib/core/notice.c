@@ -5,24 +5,47 @@
  * The rule: docs/rules/silence.md */
 #include "core/core.h"
 
+/* Bits of the word of facts. The state and the heir are behind them. */
+enum condition {
+    DRAINED,
+    LEAVING,
+    LEFT,
+    PLEDGES,
+    CHOOSES,
+    ENDLESS,
+    TRAINED, /* the round is not before the end of training */
+    LAST_FOLLOWS,
+    GRANTS_ALL,
+};
+#define STATE 16
+#define HEIR 32
+
+static uint64_t word_of(const struct sgp_node *node, sgp_round from)
+{
+    const bool pledges = sgp_core_has_gone(node) && sgp_core_bequest(node) != NULL;
+    const bool trained = node->round >= sgp_core_train_end(node);
+    return (uint64_t)node->leaving.heir << HEIR | (uint64_t)sgp_core_state(node) << STATE |
+           (uint64_t)node->drained << DRAINED | (uint64_t)node->leaving.wanted << LEAVING |
+           (uint64_t)node->leaving.left << LEFT | (uint64_t)pledges << PLEDGES |
+           (uint64_t)sgp_core_chooses(node, from) << CHOOSES |
+           (uint64_t)node->fleet.endless << ENDLESS | (uint64_t)trained << TRAINED |
+           (uint64_t)sgp_core_last_follows(node) << LAST_FOLLOWS |
+           (uint64_t)sgp_core_grants_all(node) << GRANTS_ALL;
+}
+
+static enum sgp_node_state state_in(uint64_t word)
+{
+    return (enum sgp_node_state)(word >> STATE & 0xffff);
+}
+
 static struct sgp_facts facts_of(const struct sgp_node *node)
 {
     sgp_round from = node->round + (node->gave ? 1 : 0);
-    return (struct sgp_facts){.state = sgp_core_state(node),
-        .drained = node->drained,
-        .leaving = node->leaving.wanted,
-        .left = node->leaving.left,
-        .pledges = sgp_core_has_gone(node) && sgp_core_bequest(node) != NULL,
-        .chooses = sgp_core_chooses(node, from),
-        .heir = node->leaving.heir,
+    return (struct sgp_facts){.word = word_of(node, from),
         .bequest_round = node->leaving.round,
         .ends = node->fleet.ends,
         .stop = node->fleet.stop,
         .mixes = node->ending.mixes,
-        .endless = node->fleet.endless,
-        .trained = node->round >= sgp_core_train_end(node),
-        .last_follows = sgp_core_last_follows(node),
-        .grants_all = sgp_core_grants_all(node),
         .round = node->round,
         .from = from};
 }
@@ -66,22 +89,18 @@ static void probe_inactive(struct sgp_node *node)
 void sgp_core_notice(struct sgp_node *node)
 {
     struct sgp_facts facts = facts_of(node), *former = &node->layout.link_index.facts;
-    bool all = facts.state != former->state || facts.drained != former->drained ||
-               facts.leaving != former->leaving || facts.left != former->left ||
-               facts.pledges != former->pledges || facts.chooses != former->chooses ||
-               facts.heir != former->heir || facts.bequest_round != former->bequest_round ||
+    bool all = facts.word != former->word || facts.bequest_round != former->bequest_round ||
                facts.ends != former->ends || facts.stop != former->stop ||
-               facts.mixes != former->mixes || facts.endless != former->endless ||
-               facts.trained != former->trained || facts.last_follows != former->last_follows ||
-               facts.grants_all != former->grants_all;
-    bool turned = facts.from != former->from;
-    if (all || node->changed || (turned && (facts.chooses || facts.from != former->from + 1)))
+               facts.mixes != former->mixes;
+    bool turned = facts.from != former->from, chooses = (facts.word >> CHOOSES & 1) != 0;
+    if (all || node->changed || (turned && (chooses || facts.from != former->from + 1)))
         sgp_core_mark_all_dirty(node);
     else if (turned)
         mark_neighbours(node, former->from);
     if (facts.round != former->round)
         mark_promised(node);
-    if (sgp_core_state_is_active(facts.state) && !sgp_core_state_is_active(former->state))
+    if (sgp_core_state_is_active(state_in(facts.word)) &&
+        !sgp_core_state_is_active(state_in(former->word)))
         probe_inactive(node);
     node->layout.link_index.facts = facts;
 }

@@ -479,11 +479,10 @@ enum sgp_set {     /* Sets of links. A link that is in DIRTY counts as a member 
 
 /* The facts of the node on which all links depend. */
 struct sgp_facts {
-    enum sgp_node_state state;
-    bool drained, leaving, left, chooses, pledges, grants_all, last_follows;
-    uint32_t heir;
+    /* The heir, the state, and one bit for each condition (notice.c). One word, because a wide read
+     * of what was just written in small pieces makes a processor wait. */
+    uint64_t word;
     sgp_round bequest_round;
-    bool endless, trained;       /* trained: the round is not before the end of training */
     sgp_round ends, stop, mixes; /* what the last round follows from, beside the configuration */
     sgp_round round, from;       /* the current round, and the round of the next turn */
 };
