@@ -71,7 +71,11 @@ static struct sgp_sim_flight *pack(struct sgp_sim *sim, const struct sgp_message
         sgp_sim_fail(sim, -ENOMEM, "out of memory");
         return NULL;
     }
-    *flight = (struct sgp_sim_flight){.message = *message, .tail_bytes = bytes};
+    flight->next = NULL;
+    flight->due = 0;
+    flight->last = false;
+    flight->message = *message;
+    flight->tail_bytes = bytes;
     if (bytes > 0)
         memcpy(flight->tail, tail, bytes);
     return flight;

@@ -267,6 +267,7 @@ struct sgp_sim_host {
     struct sgp_trainer *trainer;
     struct sgp_sim_job *job_first, *job_last;
     struct sgp_sim_running running; /* the first job */
+    struct sgp_sim_stand stand;     /* of a worker */
 
     uint64_t *digests; /* digest of each snapshot when it was published */
     /* For each snapshot: the fraction of it that no target has accepted yet. It is a sum of the
@@ -288,13 +289,12 @@ struct sgp_sim_host {
     uint64_t incarnation;
     struct sgp_record record; /* of a mortal host, as committed last; owns its links */
     struct sgp_sim_checkpoint checkpoint;
-    uint32_t heir;              /* the host that accepted its bequest */
-    uint64_t bequest;           /* number of that share */
-    uint64_t *versions;         /* of an owner, for each snapshot: number of updates in it */
-    struct sgp_sim_step step;   /* of an owner */
-    struct sgp_sim_stand stand; /* of a worker */
+    uint32_t heir;      /* the host that accepted its bequest */
+    uint64_t bequest;   /* number of that share */
+    uint64_t *versions; /* of an owner, for each snapshot: number of updates in it */
     struct sgp_sim_mover mover;
     struct sgp_sim_guarded guarded;
+    struct sgp_sim_step step; /* of an owner, and large */
 };
 
 /* One end of a directed edge of any file. */
