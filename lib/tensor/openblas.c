@@ -22,8 +22,8 @@ static struct {
 #undef X
 } calls;
 
-static bool loaded;      /* calls is complete */
-static uint32_t threads; /* wanted; 0: as many as OpenBLAS begins */
+static bool loaded;     /* calls is complete */
+static uint32_t wanted; /* threads; 0: as many as OpenBLAS begins */
 
 int sgp_blas_load(struct sgp_error *error)
 {
@@ -42,8 +42,8 @@ int sgp_blas_load(struct sgp_error *error)
     if (!all)
         return sgp_fail(
             error, SGP_E_CONFIG, LIBRARY " is not OpenBLAS; install the package libopenblas0");
-    if (threads > 0)
-        calls.openblas_set_num_threads((int)threads);
+    if (wanted > 0)
+        calls.openblas_set_num_threads((int)wanted);
     loaded = true;
     return 0;
 }
@@ -63,11 +63,11 @@ const char *sgp_openblas_build(void)
     return calls.openblas_get_config();
 }
 
-void sgp_blas_set_threads(uint32_t wanted)
+void sgp_blas_set_threads(uint32_t threads)
 {
-    threads = wanted;
+    wanted = threads;
     if (loaded)
-        calls.openblas_set_num_threads((int)wanted);
+        calls.openblas_set_num_threads((int)threads);
 }
 
 void sgp_blas_multiply(const struct sgp_blas_product *product, float scale, const float *left,
