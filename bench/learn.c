@@ -32,7 +32,7 @@ static int measure(struct sgp_trainer *trainer, double seconds, const char *kern
     return 0;
 }
 
-/* As the daemon does, but that the kernels are named and checked for every model. */
+/* Choose kernels as the daemon does: only for a model that needs OpenBLAS. */
 static int fit(
     const struct sgp_learner_settings *settings, struct sgp_error *error, struct sgp_blas *ret_blas)
 {

@@ -2,8 +2,6 @@
 /* A Unix socket in the file system; see socket_file.h. */
 #include "socket_file.h"
 
-#include "handed.h"
-
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
