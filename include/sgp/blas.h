@@ -35,8 +35,8 @@ struct sgp_blas_product {
 int sgp_blas_load(struct sgp_error *error);
 
 /* out[rows x columns] = scale * left * right; with `add`, that is added to out. Every value of out
- * is written, and out must not overlap the operands. Loads OpenBLAS if nobody has; if it cannot be
- * loaded, out is filled with NaN. */
+ * is written, and out must not overlap the operands. If OpenBLAS is not loaded yet, this loads it.
+ * If it cannot be loaded, out is filled with NaN. */
 void sgp_blas_multiply(const struct sgp_blas_product *product, float scale, const float *left,
     const float *right, bool add, float *out);
 

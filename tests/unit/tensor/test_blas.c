@@ -70,7 +70,7 @@ Test(blas, it_is_loaded_by_the_first_product)
     cr_assert(eq(int, sgp_blas_load(NULL), 0));
 }
 
-Test(blas, who_needs_no_product_loads_nothing)
+Test(blas, a_program_without_products_loads_nothing)
 {
     const struct sgp_blas_wish wish = {.count = 0};
     struct sgp_blas blas;
