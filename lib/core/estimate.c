@@ -143,10 +143,11 @@ static void follow(struct sgp_node *node, struct sgp_core_link *link)
     uint32_t slot = link->question.slot;
     node->layout.receives[slot].state = SGP_RECEIVE_ABSORBING;
     sgp_core_take_copy(node, link, slot, link->question.incoming.round);
-    node->past.fresh = node->past.fresh && link->question.incoming.round == 0;
     link->question.slot = SGP_SLOT_NONE;
-    if (is_enough(node))
+    if (is_enough(node)) { /* until then, other parts of x are those with which the node began */
+        node->past.fresh = node->past.fresh && link->question.incoming.round == 0;
         sgp_core_stop_seeking(node);
+    }
     node->seeking.until = node->now;
     node->unrecorded = true;
 }

@@ -93,6 +93,35 @@ static void open_worker_with(struct desk *desk, enum sgp_compressor compressor)
     say_pulses(desk, 1, pulse_at(9, SGP_ROUND_NONE));
 }
 
+/* n0, n1 and n2 lost their parameters. n1 began again with its first ones at its old label. */
+Test(parts, one_copy_does_not_make_the_other_part_trained)
+{
+    const struct sgp_record record = {.incarnation = 77, .round = 70};
+    struct sgp_topology *topology = two_owners();
+    struct sgp_node_config config = config_of(topology);
+    struct desk desk;
+    config.method = sgp_method_find("backup");
+    config.fingerprint.method = config.method->number;
+    config.record = &record;
+    config.seeks = config.fresh = true;
+    open_desk(&desk, topology, config);
+    desk.peers = config.fingerprint;
+    post_type(&desk, SGP_EVENT_START);
+    struct sgp_pulse joins = pulse_at(70, SGP_ROUND_NONE);
+    joins.state = SGP_NODE_JOINING;
+    for (uint32_t owner = 1; owner < 3; owner++) {
+        struct sgp_pulse pulse = owner == 1 ? pulse_at(71, SGP_ROUND_NONE) : joins;
+        greet_out(&desk, owner, pulse, 80 + owner, 0);
+        greet_in(&desk, owner, pulse, 80 + owner);
+    }
+    take(&desk, 1, 71);
+    say(&desk, 2, SGP_OUT,
+        (struct sgp_message){.type = SGP_ASK, .pulse = joins, .ask = {.wants = true}});
+    cr_assert(status_of(&desk).fresh);
+    cr_assert_null(find(&desk, SGP_EFFECT_PUBLISH), "it has no checkpoint");
+    close_desk(&desk);
+}
+
 static void open_worker(struct desk *desk)
 {
     open_worker_with(desk, SGP_COMPRESSOR_NONE);
