@@ -19,9 +19,12 @@
 #define SGP_OUTSIZED 0x1p20
 /* Limit for a payload's length, as a multiple of the recent maximum. The recent maximum is floored
  * at SGP_LENGTH_LEAST of the length of an all-ones vector. So a model that began with zeros can
- * grow, and a model whose values are 1 on average is always accepted. */
+ * grow, and a model whose values are 1 on average is always accepted. That vector has
+ * SGP_LENGTH_VALUES ones at least: the few weights of a small linear model may be far from 1, and
+ * a node that trained alone may be far from others that are still near zero. */
 #define SGP_LENGTH_MOST 0x1p4
 #define SGP_LENGTH_LEAST 0x1p-4
+#define SGP_LENGTH_VALUES 256u
 /* The number of payloads that are accepted before any is refused by its length: by then all
  * neighbours have been heard. */
 #define SGP_LENGTHS_LEARNT 32u

@@ -51,8 +51,8 @@ int sgp_payload_judge(
         return SGP_E_NOT_FINITE;
     if (came->largest <= 0) /* zeros tell nothing about lengths, and do no harm */
         return 0;
-    double ones = SGP_LENGTH_LEAST * sqrt((double)parameters), length = length_of(came);
-    double usual = fmax(ones, fmax(lengths->own, lengths->longest));
+    double ones = sqrt(fmax((double)parameters, SGP_LENGTH_VALUES)), length = length_of(came);
+    double usual = fmax(SGP_LENGTH_LEAST * ones, fmax(lengths->own, lengths->longest));
     if (!((double)came->largest / came->unit <= SGP_OUTSIZED * fmax(1, lengths->own_largest)))
         return SGP_E_OUTSIZED;
     if (is_learnt(lengths) && !(length <= SGP_LENGTH_MOST * usual))

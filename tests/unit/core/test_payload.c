@@ -42,11 +42,11 @@ Test(payload, values_beyond_all_proportion_to_ours_are_refused)
     }
 }
 
-/* 64 parameters. */
+/* 256 parameters. */
 static int judge(struct sgp_lengths *lengths, float value)
 {
-    const struct sgp_measure came = of(value, 64, 1);
-    return sgp_payload_judge(lengths, &came, 64);
+    const struct sgp_measure came = of(value, 256, 1);
+    return sgp_payload_judge(lengths, &came, 256);
 }
 
 static struct sgp_lengths learnt(float value)
@@ -60,16 +60,16 @@ static struct sgp_lengths learnt(float value)
 Test(payload, once_lengths_are_known_one_that_is_16_times_the_longest_is_refused)
 {
     struct sgp_lengths lengths = learnt(2);
-    cr_assert(eq(dbl, lengths.longest, 16));
+    cr_assert(eq(dbl, lengths.longest, 32));
     cr_assert(eq(int, judge(&lengths, 32.001F), SGP_E_OUTSIZED));
     cr_assert(eq(int, judge(&lengths, 1e6F), SGP_E_OUTSIZED));
-    cr_assert(eq(dbl, lengths.longest, 16)); /* what is refused teaches nothing */
+    cr_assert(eq(dbl, lengths.longest, 32)); /* what is refused teaches nothing */
     cr_assert(zero(int, judge(&lengths, 32)));
     struct sgp_lengths part = learnt(2);
-    const struct sgp_measure one = of(256, 1, 1); /* a part is held against the whole */
-    cr_assert(zero(int, sgp_payload_judge(&part, &one, 64)));
-    const struct sgp_measure more = of(300, 1, 1);
-    cr_assert(eq(int, sgp_payload_judge(&part, &more, 64), SGP_E_OUTSIZED));
+    const struct sgp_measure one = of(512, 1, 1); /* a part is held against the whole */
+    cr_assert(zero(int, sgp_payload_judge(&part, &one, 256)));
+    const struct sgp_measure more = of(600, 1, 1);
+    cr_assert(eq(int, sgp_payload_judge(&part, &more, 256), SGP_E_OUTSIZED));
 }
 
 Test(payload, a_model_whose_values_are_1_is_in_proportion_whatever_came_before)
@@ -79,12 +79,27 @@ Test(payload, a_model_whose_values_are_1_is_in_proportion_whatever_came_before)
     cr_assert(eq(int, judge(&lengths, 1.001F), SGP_E_OUTSIZED));
 }
 
+/* A node of a model of 2 values trained alone to its minimum, 26 times as far from zero as the others. */
+Test(payload, a_small_model_may_have_values_far_from_1)
+{
+    for (uint64_t count = 2; count <= 256; count *= 128) {
+        struct sgp_lengths lengths = {0};
+        const struct sgp_measure near = of(0.085F, count, 1), far = of(2.2F, count, 1),
+                                 lie = of(12, count, 1);
+        for (uint32_t i = 0; i < SGP_LENGTHS_LEARNT; i++)
+            cr_assert(zero(int, sgp_payload_judge(&lengths, &near, count)));
+        cr_assert(
+            eq(int, sgp_payload_judge(&lengths, &far, count), count == 2 ? 0 : SGP_E_OUTSIZED));
+        cr_assert(eq(int, sgp_payload_judge(&lengths, &lie, count), SGP_E_OUTSIZED));
+    }
+}
+
 Test(payload, our_own_length_counts_at_once)
 {
     struct sgp_lengths lengths = learnt(1);
-    const struct sgp_measure own = of(10, 64, 0.5);
+    const struct sgp_measure own = of(10, 256, 0.5);
     sgp_lengths_look(&lengths, &own);
-    cr_assert(eq(dbl, lengths.own, 160));
+    cr_assert(eq(dbl, lengths.own, 320));
     cr_assert(zero(int, judge(&lengths, 320)));
     cr_assert(eq(int, judge(&lengths, 320.1F), SGP_E_OUTSIZED));
 }
@@ -94,10 +109,10 @@ Test(payload, the_longest_of_late_doubles_in_32_and_halves_in_256)
     struct sgp_lengths lengths = learnt(1);
     for (int i = 0; i < 32; i++)
         cr_assert(zero(int, judge(&lengths, 15)));
-    cr_assert(epsilon_eq(dbl, lengths.longest, 16, 1e-9));
+    cr_assert(epsilon_eq(dbl, lengths.longest, 32, 1e-9));
     for (int i = 0; i < 256; i++)
         cr_assert(zero(int, judge(&lengths, 0.01F)));
-    cr_assert(epsilon_eq(dbl, lengths.longest, 8, 1e-9));
+    cr_assert(epsilon_eq(dbl, lengths.longest, 16, 1e-9));
 }
 
 Test(payload, a_model_that_grows_from_nothing_without_pause_is_never_refused)
