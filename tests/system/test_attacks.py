@@ -311,6 +311,18 @@ class Campaign(TlsTest):
         with open("/proc/%d/statm" % self.node.process.pid, encoding="utf-8") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
+    def mappings(self):
+        """Resident KiB of each mapping."""
+        resident = collections.Counter()
+        with open("/proc/%d/smaps" % self.node.process.pid, encoding="utf-8") as file:
+            for line in file:
+                words = line.split()
+                if not words[0].endswith(":"):
+                    name = words[5] if len(words) > 5 else words[0]
+                elif words[0] == "Rss:":
+                    resident[name] += int(words[1])
+        return resident
+
     def peak_since(self, act):
         """The most that was resident while act() ran."""
         with open("/proc/%d/clear_refs" % self.node.process.pid, "w", encoding="utf-8") as file:
@@ -342,6 +354,7 @@ class Campaign(TlsTest):
         self.attack(100)  # libraries fill their caches
         self.fleet_.wait("descriptors to return", lambda: self.descriptors() < 64)
         descriptors, memory, round_ = self.descriptors(), self.resident(), self.node.status()["round"]
+        mappings = self.mappings()
         staying = Staying(self.node.listen, self.attackers.overheard[0], SILENT // min(SCALE, 5), SLOW // min(SCALE, 5))
         staying.start()
         self.outcomes = self.attack(SCALE)
@@ -353,7 +366,8 @@ class Campaign(TlsTest):
         self.assertEqual({outcome for _, outcome in staying.outcomes} - {"goodbye", "no word"}, set())
         self.fleet_.wait("descriptors to return", lambda: self.descriptors() <= descriptors)
         if "SGP_FEW" not in os.environ:  # a sanitizer has memory of its own
-            self.assertLess(self.resident() - memory, MEMORY_MOST)
+            grown = (self.mappings() - mappings).most_common(5)
+            self.assertLess(self.resident() - memory, MEMORY_MOST, "KiB by mapping: %s" % grown)
         self.assertEqual(self.comings(), self.came)
         self.assert_alive(self.fleet_, [0, 1])
 
