@@ -14,7 +14,13 @@
 
 #include <inttypes.h>
 
-#define NOTHING_LEFT "no checkpoint was left, and no neighbour has handed a model over: "
+/* Why the parameters contain no training. A worker has those of its owner. */
+static const char *cause_of(const struct sgp_node_status *status)
+{
+    return status->copy_label != SGP_ROUND_NONE
+               ? "the owner of the parameters has lost their training"
+               : "no checkpoint was left, and no neighbour has handed a model over";
+}
 
 /* Save the model, unless that would replace a better one by an untrained one. */
 static void save(struct daemon *daemon, const struct sgp_effect *effect)
@@ -25,10 +31,10 @@ static void save(struct daemon *daemon, const struct sgp_effect *effect)
         return;
     }
     sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
-        "event=untrained lost_rounds=%" PRId64 " text=\"" NOTHING_LEFT
-        "the parameters are the first ones; model.safetensors stays as it "
+        "event=untrained lost_rounds=%" PRId64
+        " text=\"%s: the parameters are the first ones; model.safetensors stays as it "
         "was; sgpctl reset %s begins a new run\"",
-        status.round, daemon->config->name);
+        status.round, cause_of(&status), daemon->config->name);
 }
 
 /* The core has ended: save now. A node that left for good saved its model before it gave its mass
@@ -47,19 +53,19 @@ static void on_drained(struct daemon *daemon, const struct sgp_effect *effect)
 
 /* The node begins to train. Warn if it does so at a later round with its first parameters. Its
  * steps have the learning rate of that round, which may be too small for them. A node of weight 0
- * has no model of its own. Neighbours that kept theirs may bring the model back, by averaging, but
- * no node can tell whether they did. */
+ * has no model, unless it has an owner's copy. Neighbours that kept theirs may bring the model
+ * back, by averaging, but no node can tell whether they did. */
 static void on_training(struct daemon *daemon, const struct sgp_node_status *status)
 {
-    if (!status->fresh || status->round <= 0 || status->weight <= 0)
+    bool has_model = status->weight > 0 || status->copy_label != SGP_ROUND_NONE;
+    if (!status->fresh || status->round <= 0 || !has_model)
         return;
     daemon->found.lost = status->round;
     sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
-        "event=untrained lost_rounds=%" PRId64 " text=\"" NOTHING_LEFT
-        "training goes on at round %" PRId64
+        "event=untrained lost_rounds=%" PRId64 " text=\"%s: training goes on at round %" PRId64
         " from the first parameters; if a checkpoint exists elsewhere, stop all nodes and bring it "
         "back; sgpctl reset %s begins a new run\"",
-        status->round, status->round, daemon->config->name);
+        status->round, cause_of(status), status->round, daemon->config->name);
 }
 
 static void on_state(struct daemon *daemon, const struct sgp_effect *effect)

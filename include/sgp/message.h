@@ -256,6 +256,9 @@ struct sgp_estimate {
     /* The copy is of a token of an epoch before the source's, or its label was used twice. Its
      * label cannot be compared with that of the token. */
     bool former;
+    /* The values contain no training, whatever `round` says: the source has lost its training. At
+     * round 0 they never contain any, and this need not be said. */
+    bool untrained;
 };
 
 /* An account that the heir of a bequest takes over. It is sent before the bequest. */

@@ -90,23 +90,30 @@ static void add_candidate(
     link->question.whole = false;
 }
 
+/* Whether the candidates contain no training. One source of two or three may lie. */
+static bool are_untrained(const struct sgp_node *node)
+{
+    uint32_t untrained = 0;
+    SGP_EACH_IN (link, node)
+        untrained += link->question.whole && link->question.incoming.untrained;
+    return 2 * untrained >= sgp_core_candidates(node);
+}
+
 static void take(struct sgp_node *node)
 {
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_ADOPT);
     sgp_round lost = 0;
-    uint32_t untrained = 0;
+    bool untrained = are_untrained(node);
     SGP_EACH_IN (link, node) {
         if (!link->question.whole)
             continue;
         effect->adopt.slice = link->question.incoming.slice;
-        untrained += link->question.incoming.round == 0;
         lost = node->round - link->question.incoming.round;
         add_candidate(node, effect, link);
     }
     effect->adopt.weight = node->mass.weight;
     effect->adopt.trained = !node->past.fresh;
-    /* one source of two or three may lie */
-    node->past.fresh = node->past.fresh && 2 * untrained >= effect->adopt.count;
+    node->past.fresh = untrained;
     uint32_t peer = effect->adopt.candidates[0].peer;
     bool one = effect->adopt.count == 1;
     struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_ADOPTED, one ? peer : node->config.self);
@@ -121,12 +128,13 @@ uint32_t sgp_core_candidates(const struct sgp_node *node)
     return count;
 }
 
+/* A node that has trained keeps its own parameters if the sources have lost their training. */
 void sgp_core_adopt(struct sgp_node *node)
 {
-    take(node);
-    sgp_core_stop_seeking(node);
-    node->seeking.until = node->now; /* no more estimates are needed */
-    node->unrecorded = true;
+    bool trained = !node->past.fresh && node->round > 0;
+    if (!trained || !are_untrained(node))
+        take(node);
+    found(node);
 }
 
 /* Whether a worker has all the copies that it needs. For other nodes the one estimate is enough. */
@@ -138,6 +146,16 @@ static bool is_enough(const struct sgp_node *node)
     return true;
 }
 
+/* Whether the copy, or that of another part, contains no training. */
+static bool is_untrained(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    bool untrained = link->question.incoming.untrained;
+    SGP_EACH_IN (in, node)
+        untrained = untrained || (!in->retired && sgp_core_copies_from(node, in) &&
+                                     in->question.incoming.untrained);
+    return untrained;
+}
+
 static void follow(struct sgp_node *node, struct sgp_core_link *link)
 {
     uint32_t slot = link->question.slot;
@@ -145,7 +163,7 @@ static void follow(struct sgp_node *node, struct sgp_core_link *link)
     sgp_core_take_copy(node, link, slot, link->question.incoming.round);
     link->question.slot = SGP_SLOT_NONE;
     if (is_enough(node)) { /* until then, other parts of x are those with which the node began */
-        node->past.fresh = node->past.fresh && link->question.incoming.round == 0;
+        node->past.fresh = is_untrained(node, link);
         sgp_core_stop_seeking(node);
     }
     node->seeking.until = node->now;
@@ -165,7 +183,9 @@ static bool is_former(const struct sgp_node *node, const struct sgp_core_link *l
 /* The time for one more candidate is that of a question, or longer, as this answer took. */
 static void add(struct sgp_node *node, struct sgp_core_link *link)
 {
-    link->question.incoming.former = is_former(node, link);
+    struct sgp_estimate *incoming = &link->question.incoming;
+    incoming->former = is_former(node, link);
+    incoming->untrained = incoming->untrained || incoming->round == 0;
     if (sgp_core_mints(node)) /* other nodes have or had the token */
         sgp_core_forgo_token(node);
     if (sgp_core_has_left(node, link))

@@ -54,8 +54,6 @@ static uint32_t last_unused(const struct sgp_node *node)
  * own. */
 static sgp_round label_of(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    if (node->past.fresh && !node->role->counts_steps)
-        return 0;
     return node->role->unique ? node->copy.label : sgp_core_label(node, link);
 }
 
@@ -175,7 +173,8 @@ static void copy_out(struct sgp_node *node, const struct sgp_core_link *link, ui
     handing->estimate = (struct sgp_estimate){.round = label_of(node, link),
         .weight = has_checkpoint(node) ? 1 : sgp_core_weight_of_estimate(node),
         .payload_bytes = sgp_coding_bytes_most(SGP_CODING_NONE, values.count),
-        .former = node->role->unique && node->copy.former};
+        .former = node->role->unique && node->copy.former,
+        .untrained = node->past.fresh};
     handing->epoch = node->exact.epoch;
     if (values.count < all.count)
         handing->estimate.slice = values;

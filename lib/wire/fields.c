@@ -155,6 +155,7 @@ static const struct sgp_schema_field estimate_fields[] = {
     FIELD("since", estimate.since, LABEL),
     FIELD("same", estimate.same, ANY),
     FIELD("former", estimate.former, ANY),
+    FIELD("untrained", estimate.untrained, ANY),
     END,
 };
 

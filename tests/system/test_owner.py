@@ -33,6 +33,10 @@ class Owner(FleetTest):
             self.assertEqual(self.status(f, i)["weight"], 1.0 if i == owner else 0.0)
         return [self.status(f, i) for i in indices]
 
+    def saved(self, node):
+        with open(os.path.join(node.directory, "model.safetensors"), "rb") as file:
+            return file.read()
+
     def goes_on(self, f, index=0, rounds=20, timeout=20):
         f.wait_round(index, self.status(f, index)["round"] + rounds, timeout)
 
@@ -258,14 +262,32 @@ class Owner(FleetTest):
         log = f.nodes[2].log()
         self.assertIn("event=jump", log)
         self.assertNotIn("event=adopted", log)
-        self.assertNotIn("event=untrained", f.nodes[1].log())
+        f.wait_log(1, "event=untrained lost_rounds=")
+        self.assertIn("the owner of the parameters has lost their training", f.nodes[1].log())
+        self.assertGreater(f.nodes[1].status()["lost_rounds"], 90)
         lost = f.nodes[2].status()["lost_rounds"]
         self.assertGreater(lost, 90)
         f.wait_round(2, lost + 5)  # with updates of n1
         self.assertEqual(f.nodes[2].status()["lost_rounds"], lost)
-        self.assertEqual(f.nodes[1].status()["lost_rounds"], 0)
+        self.assertLessEqual(f.nodes[1].status()["lost_rounds"], lost)
         checked = subprocess.run([SGPCTL, "-s", f.nodes[2].socket, "status", "--check"], text=True, stdout=subprocess.PIPE, check=False)
         self.assertEqual((checked.returncode, "lost the training of the first" in checked.stdout), (7, True), checked.stdout)
+
+    def test_a_finished_fleet_that_lost_its_training_keeps_its_models(self):
+        f = self.owned(3)
+        f.start()
+        f.wait_state("finished")
+        for node in f.nodes:
+            node.end(signal.SIGTERM)
+            node.lose_checkpoints()
+        models = [self.saved(node) for node in f.nodes]
+        f.start()
+        f.wait_state("finished")
+        for i, node in enumerate(f.nodes):
+            f.wait_log(i, "model.safetensors stays as it was")
+            self.assertEqual(node.status()["lost_rounds"], node.status()["round"])
+            node.end(signal.SIGTERM)
+            self.assertEqual(self.saved(node), models[i])
 
     def test_a_worker_is_started_again_as_the_owner(self):
         f = self.owned(4, **MANY)

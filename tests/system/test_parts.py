@@ -156,6 +156,8 @@ class Parts(FleetTest):
             f.start(others)
             f.wait_log(i, "event=untrained lost_rounds=")
             self.assertGreaterEqual(f.nodes[i].status()["lost_rounds"], 50)
+        f.wait_log(2, "event=untrained lost_rounds=")
+        self.assertGreaterEqual(f.nodes[2].status()["lost_rounds"], 50)
 
     def test_an_owner_takes_other_parts_by_a_restart_alone(self):
         f = self.owned(4, **MANY)

@@ -198,32 +198,71 @@ static void count_asked(const struct desk *desk, uint32_t asked[4])
     }
 }
 
+/* The owner lost its parameters, and its workers, at label 70, do not answer. */
+static void open_unanswered(struct desk *desk, uint32_t asked[4])
+{
+    const struct sgp_pulse pulse = in_state(SGP_NODE_JOINING, 70);
+    open_owned(desk, "backup", 0, NULL, false);
+    for (uint32_t peer = 1; peer <= 3; peer++)
+        greet_out(desk, peer, pulse, 87 + peer, 0);
+    for (uint32_t second = 0; second < 90 && status_of(desk).state == SGP_NODE_JOINING; second++) {
+        desk->now += SGP_SECOND;
+        for (uint32_t peer = 1; peer <= 3; peer++) {
+            if (sgp_core_is_up(sgp_core_from(desk->node, peer)))
+                say_pulse(desk, peer, SGP_IN, pulse);
+            else
+                greet_in(desk, peer, pulse, 87 + peer);
+            count_asked(desk, asked);
+            say_pulse(desk, peer, SGP_OUT, pulse);
+            count_asked(desk, asked);
+        }
+        post_type(desk, SGP_EVENT_TICK);
+        count_asked(desk, asked);
+    }
+}
+
 /* None has a checkpoint. The owner asks each once, and begins with its first parameters at last. */
 Test(join_owner, asks_each_worker_for_a_checkpoint_once)
 {
-    const struct sgp_pulse pulse = in_state(SGP_NODE_JOINING, 70);
     uint32_t asked[4] = {0};
     struct desk desk;
-    open_owned(&desk, "backup", 0, NULL, false);
-    for (uint32_t peer = 1; peer <= 3; peer++)
-        greet_out(&desk, peer, pulse, 87 + peer, 0);
-    for (uint32_t second = 0; second < 90 && status_of(&desk).state == SGP_NODE_JOINING; second++) {
-        desk.now += SGP_SECOND;
-        for (uint32_t peer = 1; peer <= 3; peer++) {
-            if (sgp_core_is_up(sgp_core_from(desk.node, peer)))
-                say_pulse(&desk, peer, SGP_IN, pulse);
-            else
-                greet_in(&desk, peer, pulse, 87 + peer);
-            count_asked(&desk, asked);
-            say_pulse(&desk, peer, SGP_OUT, pulse);
-            count_asked(&desk, asked);
-        }
-        post_type(&desk, SGP_EVENT_TICK);
-        count_asked(&desk, asked);
-    }
+    open_unanswered(&desk, asked);
     for (uint32_t peer = 1; peer <= 3; peer++)
         cr_assert(eq(u32, asked[peer], 1));
     cr_assert(eq(int, status_of(&desk).state, SGP_NODE_TRAINING));
+    close_desk(&desk);
+}
+
+static const struct sgp_estimate *copy_for(struct desk *desk, uint32_t peer)
+{
+    struct sgp_pulse pulse = in_state(SGP_NODE_JOINING, 70);
+    say(desk, peer, SGP_OUT,
+        (struct sgp_message){.type = SGP_ASK, .pulse = pulse, .ask = {.wants = true}});
+    const struct sgp_effect *publish = find(desk, SGP_EFFECT_PUBLISH);
+    cr_assert_not_null(publish);
+    post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED, .slot = publish->publish.slot});
+    const struct sgp_effect *sent = find_sent(desk, SGP_ESTIMATE, peer);
+    cr_assert_not_null(sent);
+    return &sent->send.message.estimate;
+}
+
+/* Its labels go on, so they do not show it. */
+Test(join_owner, says_that_its_copies_contain_no_training)
+{
+    uint32_t asked[4] = {0};
+    struct desk desk;
+    open_unanswered(&desk, asked);
+    const struct sgp_estimate *copy = copy_for(&desk, 2);
+    cr_assert(copy->untrained);
+    cr_assert(eq(i64, copy->round, 71));
+    close_desk(&desk);
+    open_owned(&desk, "backup", 0, NULL, false);
+    takes_copy_of(&desk, 2,
+        (const enum sgp_node_state[]){SGP_NODE_TRAINING, SGP_NODE_TRAINING, SGP_NODE_TRAINING},
+        (const sgp_round[]){0, 70, 0});
+    copy = copy_for(&desk, 2);
+    cr_assert_not(copy->untrained);
+    cr_assert(eq(i64, copy->round, 71));
     close_desk(&desk);
 }
 

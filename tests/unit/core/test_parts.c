@@ -56,15 +56,22 @@ static struct sgp_message estimate_of(sgp_round label, struct sgp_slice slice)
 }
 
 /* The copy of a label comes from an owner, whole. */
-static void take(struct desk *desk, uint32_t owner, sgp_round label)
+static void take_copy(struct desk *desk, uint32_t owner, sgp_round label, bool untrained)
 {
-    say(desk, owner, SGP_IN, estimate_of(label, halves[owner - 1]));
+    struct sgp_message copy = estimate_of(label, halves[owner - 1]);
+    copy.estimate.untrained = untrained;
+    say(desk, owner, SGP_IN, copy);
     deliver(desk, owner, 0);
     const struct sgp_effect *follow = find(desk, SGP_EFFECT_FOLLOW);
     cr_assert_not_null(follow);
     cr_assert(eq(u32, follow->follow.peer, owner));
     cr_assert(eq(u64, follow->follow.slice.first, halves[owner - 1].first));
     cr_assert(eq(u64, follow->follow.slice.count, HALF));
+}
+
+static void take(struct desk *desk, uint32_t owner, sgp_round label)
+{
+    take_copy(desk, owner, label, false);
 }
 
 static sgp_round asked(const struct desk *desk, uint32_t owner)
@@ -120,6 +127,32 @@ Test(parts, one_copy_does_not_make_the_other_part_trained)
     cr_assert(status_of(&desk).fresh);
     cr_assert_null(find(&desk, SGP_EFFECT_PUBLISH), "it has no checkpoint");
     close_desk(&desk);
+}
+
+/* Each owner may have lost its part. A worker that had trained takes the copies all the same. */
+Test(parts, a_copy_of_any_part_that_lost_its_training_makes_the_model_untrained)
+{
+    for (uint32_t lost = 0; lost < 8; lost++) {
+        struct desk desk;
+        struct sgp_topology *topology = two_owners();
+        struct sgp_node_config config = config_of(topology);
+        config.method = sgp_method_find("backup");
+        config.fingerprint.method = config.method->number;
+        config.fresh = (lost & 4) != 0;
+        open_desk(&desk, topology, config);
+        desk.peers = config.fingerprint;
+        post_type(&desk, SGP_EVENT_START);
+        for (uint32_t owner = 1; owner < 3; owner++) {
+            greet_out(&desk, owner, pulse_at(71, SGP_ROUND_NONE), 80 + owner, 0);
+            greet_in(&desk, owner, pulse_at(71, SGP_ROUND_NONE), 80 + owner);
+        }
+        take_copy(&desk, 1, 71, (lost & 1) != 0);
+        take_copy(&desk, 2, 71, (lost & 2) != 0);
+        cr_assert(eq(int, status_of(&desk).fresh, (lost & 3) != 0));
+        post_type(&desk, SGP_EVENT_TRAINED);
+        cr_assert_not(status_of(&desk).fresh);
+        close_desk(&desk);
+    }
 }
 
 static void open_worker(struct desk *desk)

@@ -284,25 +284,54 @@ Test(record, a_node_that_seeks_asks_a_source_and_adopts)
     sgp_node_destroy(node);
 }
 
-/* A source that lost its own model, too, labels what it hands out with round 0. */
-Test(record, an_estimate_of_round_0_is_not_a_trained_one)
+static void take_estimate(struct sgp_node *node, sgp_round label, bool untrained)
 {
-    for (sgp_round label = 0; label <= 20; label += 20) {
+    struct sgp_message estimate = {.type = SGP_ESTIMATE,
+        .pulse = pulse_at(20),
+        .estimate = {.round = label, .weight = 1, .payload_bytes = 16, .untrained = untrained}};
+    greet(node, 11, 5);
+    greet_in(node, 20);
+    post(node, SGP_EVENT_MESSAGE, SGP_IN, &estimate);
+    post(node, SGP_EVENT_PAYLOAD, SGP_IN, NULL);
+    cr_assert(eq(i64, status_of(node).round, 20));
+    cr_assert(eq(int, status_of(node).state, SGP_NODE_TRAINING));
+}
+
+/* A source that lost its own model says so. A source that has just begun need not say it. */
+Test(record, an_estimate_without_training_does_not_make_a_node_trained)
+{
+    static const struct {
+        sgp_round label;
+        bool untrained;
+    } cases[] = {{0, false}, {20, true}, {20, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct sgp_node *node = restored(true);
-        greet(node, 11, 5);
-        greet_in(node, 20);
         cr_assert(status_of(node).fresh);
-        struct sgp_message estimate = {.type = SGP_ESTIMATE,
-            .pulse = pulse_at(20),
-            .estimate = {.round = label, .weight = 1, .payload_bytes = 16}};
-        post(node, SGP_EVENT_MESSAGE, SGP_IN, &estimate);
-        post(node, SGP_EVENT_PAYLOAD, SGP_IN, NULL);
-        cr_assert(eq(i64, status_of(node).round, 20));
-        cr_assert(eq(int, status_of(node).fresh, label == 0));
+        take_estimate(node, cases[i].label, cases[i].untrained);
+        cr_assert_not_null(find(SGP_EFFECT_ADOPT));
+        cr_assert(eq(int, status_of(node).fresh, i < 2));
         post(node, SGP_EVENT_TRAINED, 0, NULL);
         cr_assert_not(status_of(node).fresh);
         sgp_node_destroy(node);
     }
+}
+
+/* It has a checkpoint. Its source had none. */
+Test(record, a_node_that_has_trained_does_not_replace_its_parameters_by_untrained_ones)
+{
+    struct sgp_record_link links[2];
+    const struct sgp_record record = owing(links);
+    struct sgp_node_config config = config_of(&record, true);
+    struct sgp_node *node;
+    config.fresh = false;
+    cr_assert(zero(int, sgp_node_create(&config, &node)));
+    sgp_node_step(node, &(struct sgp_event){.type = SGP_EVENT_START}, &effects);
+    take_estimate(node, 20, true);
+    cr_assert_null(find(SGP_EFFECT_ADOPT));
+    cr_assert_not(status_of(node).fresh);
+    cr_assert_not(status_of(node).seeks);
+    cr_assert_not_null(find(SGP_EFFECT_TRAIN));
+    sgp_node_destroy(node);
 }
 
 Test(record, an_estimate_that_nobody_asked_for_ends_the_connection)

@@ -204,7 +204,7 @@ Test(schema, every_field_of_a_message_has_a_line)
         size_t bytes, padding;
     } rows[] = {ROW(SGP_HELLO, hello, 8), ROW(SGP_WELCOME, welcome, 11), ROW(SGP_BEAT, beat, 6),
         ROW(SGP_CREDIT, credit, 0), ROW(SGP_SHARE, share, 11), ROW(SGP_ACK, ack, 4),
-        ROW(SGP_GOODBYE, goodbye, 4), ROW(SGP_ASK, ask, 14), ROW(SGP_ESTIMATE, estimate, 10),
+        ROW(SGP_GOODBYE, goodbye, 4), ROW(SGP_ASK, ask, 14), ROW(SGP_ESTIMATE, estimate, 9),
         ROW(SGP_BEQUEATH, bequeath, 4), ROW(SGP_INQUIRE, inquire, 0), ROW(SGP_ANSWER, answer, 7),
         ROW(SGP_CALL, call, 0), ROW(SGP_STATEMENT, statement, 4), ROW(SGP_FACT, fact, 8),
         ROW(SGP_LAYOUT, layout, 4), ROW(SGP_BULLETIN, bulletin, 4), ROW(SGP_PULL, pull, 4),

@@ -90,6 +90,11 @@ static const struct {
          .estimate = {.round = 5, .weight = 1, .payload_bytes = 20, .former = true}},
         "9d534750030009001800000000000000000000000000000057423e66df5c5939"
         "9f02c205060ac005cb3ff00000000000001400000000c2c3"},
+    {{.type = SGP_ESTIMATE,
+         .pulse = QUIET,
+         .estimate = {.round = 5, .weight = 1, .payload_bytes = 20, .untrained = true}},
+        "9d534750030009001b000000000000000000000000000000ec1f010b6313cfcc"
+        "dc001002c205060ac005cb3ff00000000000001400000000c2c2c3"},
     {{.type = SGP_ESTIMATE, .pulse = QUIET, .estimate = {.weight = 1, .same = true}},
         "9d5347500300090017000000000000000000000000000000b81a80280b001898"
         "9e02c205060ac000cb3ff00000000000000000000000c3"},

@@ -118,7 +118,8 @@ static __attribute__((unused)) struct sgp_message sample_payload(int which)
             .estimate = {.round = SGP_ROUND_MAX,
                 .weight = DBL_MIN,
                 .payload_bytes = 4 * SGP_PARAMETERS_MAX,
-                .former = true}};
+                .former = true,
+                .untrained = true}};
     default:
         return (struct sgp_message){.type = SGP_ESTIMATE,
             .pulse = quiet,
