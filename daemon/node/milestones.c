@@ -14,13 +14,9 @@
 
 #include <inttypes.h>
 
-/* Why the parameters contain no training. A worker has those of its owner. */
-static const char *cause_of(const struct sgp_node_status *status)
-{
-    return status->copy_label != SGP_ROUND_NONE
-               ? "the owner of the parameters has lost their training"
-               : "no checkpoint was left, and no neighbour has handed a model over";
-}
+#define LOST                                                                                       \
+    "the parameters contain no training, because this node, or the one from which they came, has " \
+    "lost it: "
 
 /* Save the model, unless that would replace a better one by an untrained one. */
 static void save(struct daemon *daemon, const struct sgp_effect *effect)
@@ -31,10 +27,9 @@ static void save(struct daemon *daemon, const struct sgp_effect *effect)
         return;
     }
     sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
-        "event=untrained lost_rounds=%" PRId64
-        " text=\"%s: the parameters are the first ones; model.safetensors stays as it "
-        "was; sgpctl reset %s begins a new run\"",
-        status.round, cause_of(&status), daemon->config->name);
+        "event=untrained lost_rounds=%" PRId64 " text=\"" LOST
+        "model.safetensors stays as it was; sgpctl reset %s begins a new run\"",
+        status.round, daemon->config->name);
 }
 
 /* The core has ended: save now. A node that left for good saved its model before it gave its mass
@@ -62,10 +57,10 @@ static void on_training(struct daemon *daemon, const struct sgp_node_status *sta
         return;
     daemon->found.lost = status->round;
     sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
-        "event=untrained lost_rounds=%" PRId64 " text=\"%s: training goes on at round %" PRId64
+        "event=untrained lost_rounds=%" PRId64 " text=\"" LOST "training goes on at round %" PRId64
         " from the first parameters; if a checkpoint exists elsewhere, stop all nodes and bring it "
         "back; sgpctl reset %s begins a new run\"",
-        status->round, cause_of(status), status->round, daemon->config->name);
+        status->round, status->round, daemon->config->name);
 }
 
 static void on_state(struct daemon *daemon, const struct sgp_effect *effect)

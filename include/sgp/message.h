@@ -256,8 +256,8 @@ struct sgp_estimate {
     /* The copy is of a token of an epoch before the source's, or its label was used twice. Its
      * label cannot be compared with that of the token. */
     bool former;
-    /* The values contain no training, whatever `round` says: the source has lost its training. At
-     * round 0 they never contain any, and this need not be said. */
+    /* The values contain no training, whatever `round` says: the source has lost its training. With
+     * `round` 0 the receiver takes that for granted. */
     bool untrained;
 };
 

@@ -128,12 +128,9 @@ uint32_t sgp_core_candidates(const struct sgp_node *node)
     return count;
 }
 
-/* A node that has trained keeps its own parameters if the sources have lost their training. */
 void sgp_core_adopt(struct sgp_node *node)
 {
-    bool trained = !node->past.fresh && node->round > 0;
-    if (!trained || !are_untrained(node))
-        take(node);
+    take(node);
     found(node);
 }
 
@@ -146,16 +143,6 @@ static bool is_enough(const struct sgp_node *node)
     return true;
 }
 
-/* Whether the copy, or that of another part, contains no training. */
-static bool is_untrained(const struct sgp_node *node, const struct sgp_core_link *link)
-{
-    bool untrained = link->question.incoming.untrained;
-    SGP_EACH_IN (in, node)
-        untrained = untrained || (!in->retired && sgp_core_copies_from(node, in) &&
-                                     in->question.incoming.untrained);
-    return untrained;
-}
-
 static void follow(struct sgp_node *node, struct sgp_core_link *link)
 {
     uint32_t slot = link->question.slot;
@@ -163,7 +150,7 @@ static void follow(struct sgp_node *node, struct sgp_core_link *link)
     sgp_core_take_copy(node, link, slot, link->question.incoming.round);
     link->question.slot = SGP_SLOT_NONE;
     if (is_enough(node)) { /* until then, other parts of x are those with which the node began */
-        node->past.fresh = is_untrained(node, link);
+        node->past.fresh = node->copy.untrained;
         sgp_core_stop_seeking(node);
     }
     node->seeking.until = node->now;

@@ -174,7 +174,7 @@ static void copy_out(struct sgp_node *node, const struct sgp_core_link *link, ui
         .weight = has_checkpoint(node) ? 1 : sgp_core_weight_of_estimate(node),
         .payload_bytes = sgp_coding_bytes_most(SGP_CODING_NONE, values.count),
         .former = node->role->unique && node->copy.former,
-        .untrained = node->past.fresh};
+        .untrained = node->copy.exists ? node->copy.untrained : node->past.fresh};
     handing->epoch = node->exact.epoch;
     if (values.count < all.count)
         handing->estimate.slice = values;

@@ -83,6 +83,7 @@ static void publish(struct sgp_node *node, uint32_t slot)
     }
     node->copy.label = node->copy.exists ? node->copy.label + count : node->round;
     node->copy.exists = true;
+    node->copy.untrained = node->past.fresh;
     node->copy.since = node->now;
     node->copy.updates = 0;
     if (count > 0)
@@ -216,6 +217,7 @@ static void receive_token(struct sgp_node *node, struct sgp_receive *receive)
     node->round = label + node->copy.updates;
     node->token.offered = 0;
     node->copy.former = false;
+    node->copy.untrained = node->past.fresh;
     node->unrecorded = true;
     sgp_core_mark_all_dirty(node);
 }

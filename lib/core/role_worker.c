@@ -76,6 +76,16 @@ static void sum_up_copies(struct sgp_node *node, sgp_round newest)
     }
 }
 
+/* Whether the copy, or that of another part, contains no training. */
+static bool is_untrained(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    bool untrained = link->question.incoming.untrained;
+    SGP_EACH_IN (in, node)
+        untrained = untrained || (!in->retired && sgp_core_copies_from(node, in) &&
+                                     in->question.incoming.untrained);
+    return untrained;
+}
+
 void sgp_core_take_copy(
     struct sgp_node *node, struct sgp_core_link *in, uint32_t slot, sgp_round label)
 {
@@ -83,6 +93,7 @@ void sgp_core_take_copy(
     in->work.copy = label;
     in->work.held = node->role->unique ? SGP_ROUND_NONE : label;
     node->copy.former = in->question.incoming.former;
+    node->copy.untrained = is_untrained(node, in);
     node->copy.since = node->now;
     node->copy.updates = 0;
     sum_up_copies(node, label);

@@ -384,6 +384,7 @@ struct sgp_copy {
     /* The label is of a former epoch, or was used twice, so it cannot be compared with the token's.
      * The token has not been here since. */
     bool former;
+    bool untrained; /* the copy of some part contains no training */
     sgp_time since; /* when a part was last replaced */
     sgp_round turn; /* one past the last turn that the worker took */
     /* rounds of steps since then that a token has not taken; used by every role */

@@ -263,7 +263,7 @@ class Owner(FleetTest):
         self.assertIn("event=jump", log)
         self.assertNotIn("event=adopted", log)
         f.wait_log(1, "event=untrained lost_rounds=")
-        self.assertIn("the owner of the parameters has lost their training", f.nodes[1].log())
+        self.assertIn("this node, or the one from which they came, has lost it", f.nodes[1].log())
         self.assertGreater(f.nodes[1].status()["lost_rounds"], 90)
         lost = f.nodes[2].status()["lost_rounds"]
         self.assertGreater(lost, 90)

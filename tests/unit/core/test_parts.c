@@ -129,7 +129,23 @@ Test(parts, one_copy_does_not_make_the_other_part_trained)
     close_desk(&desk);
 }
 
-/* Each owner may have lost its part. A worker that had trained takes the copies all the same. */
+/* Owner n1 was started again, and asks n0 for its copy. */
+static const struct sgp_estimate *handed_out(struct desk *desk)
+{
+    struct sgp_pulse joins = pulse_at(71, SGP_ROUND_NONE);
+    joins.state = SGP_NODE_JOINING;
+    say(desk, 1, SGP_OUT,
+        (struct sgp_message){.type = SGP_ASK, .pulse = joins, .ask = {.wants = true}});
+    const struct sgp_effect *publish = find(desk, SGP_EFFECT_PUBLISH);
+    cr_assert_not_null(publish);
+    post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED, .slot = publish->publish.slot});
+    const struct sgp_effect *sent = find_sent(desk, SGP_ESTIMATE, 1);
+    cr_assert_not_null(sent);
+    return &sent->send.message.estimate;
+}
+
+/* Each owner may have lost its part. A worker that had trained takes the copies all the same. Its
+ * own steps train its model, and not the copy. */
 Test(parts, a_copy_of_any_part_that_lost_its_training_makes_the_model_untrained)
 {
     for (uint32_t lost = 0; lost < 8; lost++) {
@@ -151,6 +167,7 @@ Test(parts, a_copy_of_any_part_that_lost_its_training_makes_the_model_untrained)
         cr_assert(eq(int, status_of(&desk).fresh, (lost & 3) != 0));
         post_type(&desk, SGP_EVENT_TRAINED);
         cr_assert_not(status_of(&desk).fresh);
+        cr_assert(eq(int, handed_out(&desk)->untrained, (lost & 3) != 0));
         close_desk(&desk);
     }
 }
