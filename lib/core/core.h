@@ -716,6 +716,8 @@ void sgp_core_seek(struct sgp_node *node);
 bool sgp_core_call(struct sgp_node *node, const struct sgp_link *id);
 /* an event of a connection that no link has */
 void sgp_core_pending(struct sgp_node *node, const struct sgp_event *event);
+/* Whether a pending connection may replace the first one now, so that the peer is not absent. */
+bool sgp_core_gives_way(const struct sgp_node *node, const struct sgp_core_link *link);
 void sgp_core_let_in(struct sgp_node *node, struct sgp_core_link *link); /* if the time has come */
 void sgp_core_end_pending(
     struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason);

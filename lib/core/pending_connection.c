@@ -117,6 +117,12 @@ static sgp_time greeting_end(const struct sgp_core_link *link)
     return link->pending.caller != 0 ? link->pending.called + SGP_SILENCE_MIN_NS : SGP_TIME_NEVER;
 }
 
+bool sgp_core_gives_way(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    return link->connection.id != 0 && link->pending.connection != 0 &&
+           is_known(link, &link->pending.hello) && quiet_at(link) <= node->now;
+}
+
 void sgp_core_let_in(struct sgp_node *node, struct sgp_core_link *link)
 {
     if (link->direction == SGP_OUT)
@@ -126,7 +132,7 @@ void sgp_core_let_in(struct sgp_node *node, struct sgp_core_link *link)
     if (link->pending.connection == 0)
         return;
     const struct sgp_pending pending = link->pending;
-    if (link->connection.id != 0 && is_known(link, &pending.hello) && quiet_at(link) <= node->now)
+    if (sgp_core_gives_way(node, link))
         sgp_core_hang_up(node, link, SGP_E_REPLACED, SGP_REASON_REPLACED);
     if (link->connection.id != 0) {
         if (pending.since + SGP_SILENCE_MIN_NS <= node->now)

@@ -136,7 +136,8 @@ static bool may_take_long(const struct sgp_node *node, const struct sgp_core_lin
 
 static void fall_silent(struct sgp_node *node, struct sgp_core_link *link)
 {
-    bool known = link->liveness.heard != SGP_TIME_NEVER && !link->liveness.absent &&
+    bool replaced = sgp_core_gives_way(node, link);
+    bool known = !replaced && link->liveness.heard != SGP_TIME_NEVER && !link->liveness.absent &&
                  node->now - link->liveness.heard >= sgp_core_silence(link);
     if (known) {
         link->liveness.absent = true;
@@ -146,7 +147,7 @@ static void fall_silent(struct sgp_node *node, struct sgp_core_link *link)
         if (may_take_long(node, link))
             return;
     }
-    if (link->connection.id != 0)
+    if (link->connection.id != 0 && !replaced)
         sgp_core_hang_up(node, link, SGP_E_ABSENT, SGP_REASON_ABSENT);
 }
 

@@ -44,6 +44,24 @@ Test(link, a_new_connection_is_pending_until_the_old_one_is_silent)
     close_desk(&desk);
 }
 
+/* The bounds of silence, of the payload and of waiting have passed, too. */
+Test(link, a_node_that_stood_still_lets_the_new_connection_replace_the_silent_one)
+{
+    struct desk desk;
+    open_pair(&desk);
+    say(&desk, 1, SGP_IN, share_of(1, 0, 1)); /* half read */
+    uint64_t old = desk.link_of[1][SGP_IN];
+    greet_in(&desk, 1, pulse_at(0, 0), 88);
+    uint64_t new = desk.link_of[1][SGP_IN];
+    desk.now += SGP_SILENCE_MAX_NS;
+    post_type(&desk, SGP_EVENT_TICK);
+    cr_assert(eq(int, find_end(&desk, old)->hang_up.reason, SGP_REASON_REPLACED));
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_TRICKLES));
+    cr_assert_null(find_end(&desk, new));
+    cr_assert_not_null(find_sent(&desk, SGP_WELCOME, 1));
+    close_desk(&desk);
+}
+
 Test(link, a_new_connection_beside_one_that_speaks_is_refused_in_time)
 {
     struct desk desk;
