@@ -11,7 +11,7 @@
  * being written, and readers leave out an incomplete record at the end. TensorBoard shows the files
  * of one directory as one run.
  *
- * Thread: one at a time for a file. Blocks on the disk. */
+ * Thread: one at a time for a file; only one thread opens files. Blocks on the disk. */
 #ifndef SGP_TENSORBOARD_H
 #define SGP_TENSORBOARD_H
 
@@ -26,10 +26,11 @@ struct sgp_tensorboard_scalar {
 
 /* Create a new file in this directory: events.out.tfevents.SECONDS.HOST.PID.NUMBER. The directory
  * is created if it is missing, but not those above it. Only owner and group can read the file. A
- * symbolic link in the place of the file is not followed.
+ * symbolic link in the place of the file is not followed. The first call loads libisal, which
+ * computes CRC32C.
  *
- * seconds: the time of the first record, since 1970, > 0. Returns 0; or -errno or -ENOMEM with
- * *error. */
+ * seconds: the time of the first record, since 1970, > 0. Returns 0; SGP_E_CONFIG without libisal;
+ * or -errno or -ENOMEM; all with *error. */
 int sgp_tensorboard_open(const char *directory, double seconds, struct sgp_error *error,
     struct sgp_tensorboard **ret_file);
 

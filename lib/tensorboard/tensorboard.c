@@ -2,6 +2,7 @@
 /* Records of a TensorBoard event file; see sgp/tensorboard.h. */
 #include "sgp/tensorboard.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <event.pb-c.h>
 #include <fcntl.h>
@@ -17,6 +18,7 @@
 #define NAMES_MAX 1000 /* of files that one process begins in one second */
 #define HOST_BYTES 65
 #define VERSION "brain.Event:2"
+#define LIBRARY "libisal.so.2"
 
 struct sgp_tensorboard {
     int descriptor;
@@ -24,6 +26,25 @@ struct sgp_tensorboard {
     off_t end; /* of the complete records */
     char path[];
 };
+
+/* ---- the checksum ---- */
+
+static __typeof__(&crc32_iscsi) crc32c; /* NULL until it is loaded */
+
+/* Only a process that writes event files keeps the library in memory. */
+static int load(struct sgp_error *error)
+{
+    if (crc32c)
+        return 0;
+    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    if (library)
+        *(void **)&crc32c = dlsym(library, "crc32_iscsi");
+    return crc32c ? 0
+                  : sgp_fail(error, SGP_E_CONFIG,
+                        "an event file needs a library that cannot be loaded: %s; install the "
+                        "package libisal2",
+                        dlerror());
+}
 
 /* ---- bytes ---- */
 
@@ -35,7 +56,7 @@ static void put(uint8_t *to, uint64_t value, size_t bytes)
 
 static uint32_t masked(uint8_t *bytes, size_t count)
 {
-    const uint32_t sum = ~crc32_iscsi(bytes, (int)count, ~0u);
+    const uint32_t sum = ~crc32c(bytes, (int)count, ~0u);
     return (sum >> 15 | sum << 17) + 0xa282ead8u;
 }
 
@@ -110,6 +131,8 @@ int sgp_tensorboard_open(const char *directory, double seconds, struct sgp_error
     struct sgp_tensorboard **ret_file)
 {
     const size_t room = strlen(directory) + HOST_BYTES + 96;
+    if (load(error) < 0)
+        return SGP_E_CONFIG;
     struct sgp_tensorboard *file = calloc(1, sizeof *file + room);
     if (!file)
         return sgp_fail(error, -ENOMEM, "%s: out of memory", directory);

@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 import unittest
+import unittest.mock
 
 import fleet
 from fleet import FleetTest
@@ -110,6 +111,18 @@ class Command(HistoryTest):
             said = sgpctl("history", *arguments, status=2)[1]
             self.assertTrue(said.startswith(f"sgpctl: {words}"), said)
             self.assertEqual(said.count("\n"), 1)
+
+    def test_without_the_library_of_the_checksum_there_is_a_word_and_no_file(self):
+        f = self.trained()
+        directory, damaged = (os.path.join(f.directory, name) for name in ("events", "damaged"))
+        os.mkdir(damaged)
+        with open(os.path.join(damaged, "libisal.so.2"), "wb"):
+            pass
+        with unittest.mock.patch.dict(os.environ, LD_LIBRARY_PATH=damaged):
+            said = sgpctl("history", self.path, "--format", "tensorboard", "--output", directory, status=1)[1]
+        self.assertRegex(said, r"^sgpctl: an event file needs a library that cannot be loaded: \S*libisal.so.2: .*; "
+                               r"install the package libisal2\n$")
+        self.assertFalse(os.path.exists(directory))
 
     def temporary(self, text):
         f = self.fleet(1, phases=[[]])
