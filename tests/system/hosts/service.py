@@ -66,8 +66,13 @@ class Service(unittest.TestCase):
         """What was written since this test began."""
         return self.run_("journalctl", "-o", "cat", "--after-cursor", self.since, *which).stdout
 
+    def assert_told(self, words, *which):
+        """journald reads on its own time, so a line may come after what it tells of."""
+        self.wait(f"{words!r} in the journal", lambda: words in self.journal(*which))
+
     def logs(self):
-        return self.journal("-n", "40") if hasattr(self, "since") else ""
+        """The last lines; with a cursor, journalctl itself counts from the first."""
+        return "\n".join(self.journal().splitlines()[-40:]) if hasattr(self, "since") else ""
 
     def start(self, *names):
         self.host.run("systemctl", "start", *(f"sgpd@{name}" for name in names))
@@ -145,7 +150,7 @@ class Start(Service):
         self.assertEqual(self.show("wrong", "ExecMainStatus"), "78")
         self.assertEqual(self.show("wrong", "SubState"), "failed")  # not auto-restart
         self.assertEqual(self.show("wrong", "NRestarts"), "0")
-        self.assertIn("/etc/sgpd/wrong.conf:16: ", self.journal("-u", "sgpd@wrong"))
+        self.assert_told("/etc/sgpd/wrong.conf:16: ", "-u", "sgpd@wrong")
 
     def test_what_the_unit_may_not_read_is_told_by_a_check_before(self):
         """As root, who may: with the check's warnings the start fails, and without them it does not."""
@@ -163,8 +168,8 @@ class Start(Service):
             started = self.run_("systemctl", "start", f"sgpd@{name}").returncode == 0
             self.assertEqual(started, fault is None, name)
             self.assertEqual(self.show(name, "ExecMainStatus"), "0" if started else "78")
-        self.assertIn("[data] train: /root/rows.csv: this service does not see it, whoever may read it: its unit hides "
-                      "home directories (ProtectHome=)", self.journal("-u", "sgpd@hidden"))
+        self.assert_told("[data] train: /root/rows.csv: this service does not see it, whoever may read it: its unit "
+                         "hides home directories (ProtectHome=)", "-u", "sgpd@hidden")
 
     def test_without_a_configuration_it_does_not_start(self):
         self.assertNotEqual(self.run_("systemctl", "start", "sgpd@nobody").returncode, 0)
@@ -178,7 +183,7 @@ class Start(Service):
         for _ in range(7):
             self.run_("systemctl", "restart", "sgpd@n0")
         self.wait("another try", lambda: int(self.show("n0", "NRestarts")) >= 1)
-        self.assertIn("192.0.2.1", self.journal("-u", "sgpd@n0"))
+        self.assert_told("192.0.2.1", "-u", "sgpd@n0")
         sandbox.call("nsenter", "-t", str(self.host.leader), "-n", "ip", "address", "add", "192.0.2.1/32",
                      "dev", "lo")
         self.wait("the node to be active", lambda: self.show("n0", "ActiveState") == "active")
@@ -209,7 +214,7 @@ class Restart(Service):
         self.host.run("systemctl", "kill", "--kill-who=main", f"--signal={signal}", "sgpd@n1")
         self.wait("another process", lambda: self.restarted("n1", pid), 150)
         self.assertEqual(self.show("n1", "NRestarts"), "1")
-        self.assertIn(f"Failed with result '{result}'", self.journal("_PID=1"))
+        self.assert_told(f"Failed with result '{result}'", "_PID=1")
         self.assert_trains()
         self.assertEqual([self.show(n, "NRestarts") for n in ("n0", "n2")], ["0", "0"])
 
@@ -286,6 +291,7 @@ class Journal(Service):
     def test_lines_have_fields(self):
         self.train()
         self.host.run("systemctl", "stop", "sgpd@n0")
+        self.assert_told("event=end status=0", "-u", "sgpd@n0")
         lines = self.entries("SGP_NODE=n0", "SGP_EVENT=up", "SGP_PEER=n1")
         self.assertGreater(len(lines), 0)
         for line in lines:
@@ -294,7 +300,6 @@ class Journal(Service):
             self.assertIn("node=n0 event=up peer=n1 ", line["MESSAGE"])
         saved = self.entries("SGP_NODE=n0", "SGP_EVENT=saved")[-1]
         self.assertIn(f" round={saved['SGP_ROUND']} ", saved["MESSAGE"])
-        self.assertIn("event=end status=0", self.journal("-u", "sgpd@n0"))
 
     @unittest.skipUnless(fleet.LONG, "ten seconds; with scripts/check --long")
     def test_a_journal_that_stands_still_stops_no_training(self):
@@ -326,13 +331,13 @@ class Reload(Service):
         self.host.write("/etc/sgpd/fleet.dot", self.BACK)
         self.host.run("systemctl", "reload", *(f"sgpd@{name}" for name in NAMES))
         self.assertEqual(len({self.digest(name) for name in NAMES} - {before}), 1)
-        self.assertIn("change=phase_added phase=back rounds=1", self.journal("-u", "sgpd@n0"))
+        self.assert_told("change=phase_added phase=back rounds=1", "-u", "sgpd@n0")
         self.assert_trains()
         after = self.digest("n0")
         self.host.write("/etc/sgpd/fleet.dot", "digraph ring {\n  n0 -> \n")
         failed = self.run_("systemctl", "reload", "sgpd@n0")
         self.assertNotEqual(failed.returncode, 0, failed.stdout)
-        self.assertIn("/etc/sgpd/fleet.dot:", self.journal("-u", "sgpd@n0"))
+        self.assert_told("/etc/sgpd/fleet.dot:", "-u", "sgpd@n0")
         self.assertEqual(self.digest("n0"), after)
         self.assertEqual(self.show("n0", "ActiveState"), "active")
         self.assert_trains()
