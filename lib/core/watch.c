@@ -134,6 +134,7 @@ static bool may_take_long(const struct sgp_node *node, const struct sgp_core_lin
     return node->role->collective && link->receiving.filling;
 }
 
+/* A peer whose new connection replaces this one in the same step is not absent. */
 static void fall_silent(struct sgp_node *node, struct sgp_core_link *link)
 {
     bool replaced = sgp_core_gives_way(node, link);

@@ -67,7 +67,7 @@ class Service(unittest.TestCase):
         return self.run_("journalctl", "-o", "cat", "--after-cursor", self.since, *which).stdout
 
     def assert_told(self, words, *which):
-        """journald reads on its own time, so a line may come after what it tells of."""
+        """journald writes a line some time after the event, so the test waits for the line."""
         self.wait(f"{words!r} in the journal", lambda: words in self.journal(*which))
 
     def logs(self):
