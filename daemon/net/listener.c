@@ -2,6 +2,7 @@
 /* Strangers on the gossip port; see listener.h. */
 #include "listener.h"
 
+#include <malloc.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <string.h>
@@ -66,6 +67,21 @@ void listener_refuse(struct listener *listener, struct link *link, enum sgp_reas
 
 /* ---- strangers ---- */
 
+static void on_trim(uv_timer_t *timer)
+{
+    struct listener *listener = timer->data;
+    listener->departures = 0;
+    (void)malloc_trim(0);
+}
+
+/* A caller is no stranger any more, or is closed before it became one. What many callers took
+ * together would stay in the heap: glibc returns by itself only what is free at the heap's end. */
+static void count_departure(struct listener *listener)
+{
+    if (++listener->departures == LISTENER_DEPARTURES && !listener->closing)
+        (void)uv_timer_start(&listener->trim, on_trim, LISTENER_TRIM_MS, 0);
+}
+
 static void arm(struct listener *listener);
 
 static void forget(struct listener *listener, struct link *link)
@@ -79,6 +95,7 @@ static void forget(struct listener *listener, struct link *link)
     link->next = NULL;
     listener->stranger_count--;
     listener->unexpected_count -= !link->foreseen;
+    count_departure(listener);
     arm(listener);
 }
 
@@ -291,6 +308,7 @@ static void on_connection(uv_stream_t *server, int status)
     link->foreseen = is_expected(listener, link);
     if (!link->foreseen && (is_flood(listener, link) || !make_room(listener, link))) {
         listener_log(listener, link, "too many callers from addresses that nobody expects");
+        count_departure(listener);
         link_close(link, NULL);
         return;
     }
@@ -365,9 +383,11 @@ int listener_open(struct listener *listener, uv_loop_t *loop, const char *addres
         return sgp_fail(error, code, "cannot make a socket: %s", uv_strerror(code));
     (void)uv_timer_init(loop, &listener->timer);
     (void)uv_timer_init(loop, &listener->retry);
+    (void)uv_timer_init(loop, &listener->trim);
     listener->tcp.data = listener;
     listener->timer.data = listener;
     listener->retry.data = listener;
+    listener->trim.data = listener;
     if (strcmp(address, SGP_ADDRESS_NONE) != 0)
         code = bind_and_listen(listener, address, error);
     if (code < 0)
@@ -387,5 +407,6 @@ void listener_close(struct listener *listener)
     }
     uv_close((uv_handle_t *)&listener->timer, NULL);
     uv_close((uv_handle_t *)&listener->retry, NULL);
+    uv_close((uv_handle_t *)&listener->trim, NULL);
     uv_close((uv_handle_t *)&listener->tcp, NULL);
 }

@@ -8,7 +8,8 @@
  * log. The number of lines is limited, too.
  *
  * Memory: a turn of the loop accepts 32 callers at most, and closed links are freed when the turn
- * ends. So callers have 96 links at most, of 19 KB each.
+ * ends. So callers have 96 links at most, of 19 KB each. One second after every
+ * sixteenth caller has left, free memory goes back to the system (malloc_trim(3)).
  *
  * Fails: at the start, if the address cannot be bound; the error lists this machine's addresses.
  * Later failures of accept (no descriptors, no memory) are logged, and accepting is tried again.
@@ -30,7 +31,9 @@
 #define LISTENER_BACKLOG 256
 #define LISTENER_ACCEPTS_PER_TURN 32u /* of the loop; other callers wait in the kernel's queue */
 #define LISTENER_RETRY_MS 1000u       /* until a caller without memory is tried again */
-#define LISTENER_LINES_MAX 20u        /* log lines about strangers in ... */
+#define LISTENER_DEPARTURES 16u       /* of callers, before the heap is trimmed after ... */
+#define LISTENER_TRIM_MS 1000u
+#define LISTENER_LINES_MAX 20u /* log lines about strangers in ... */
 #define LISTENER_LINES_NS (10 * SGP_SECOND)
 
 struct listener_events {
@@ -63,9 +66,11 @@ struct listener_events {
 
 struct listener {
     uv_tcp_t tcp;
-    uv_timer_t timer; /* of the oldest stranger */
-    uv_timer_t retry; /* runs while a caller waits for memory, or for the next turn */
-    uint32_t accepts; /* since retry ran last */
+    uv_timer_t timer;    /* of the oldest stranger */
+    uv_timer_t retry;    /* runs while a caller waits for memory, or for the next turn */
+    uv_timer_t trim;     /* of the heap, after many callers */
+    uint32_t departures; /* of callers, since the last trim */
+    uint32_t accepts;    /* since retry ran last */
     struct listener_events events;
     const struct sgp_sink *sink;
     struct link *strangers; /* oldest first */
