@@ -183,6 +183,14 @@ static sgp_round newest_label(
     return newest + 1;
 }
 
+/* x is an older copy, or a guess, and other nodes may know greater labels. An estimate has the
+ * label, and its target accepts none above the round that this node says. */
+static void raise_label(struct sgp_node *node, bool (*counts)(const struct sgp_core_link *))
+{
+    node->copy.label = newest_label(node, counts);
+    node->round = node->copy.label + node->copy.updates;
+}
+
 /* ---- receiving the token ---- */
 
 /* Not while the node publishes. */
@@ -426,8 +434,7 @@ static void restore_token(struct sgp_node *node, uint32_t slot)
         sgp_core_want(node);
     if (slot != SGP_SLOT_NONE || !node->copy.exists)
         return;
-    node->copy.label = newest_label(node, sgp_core_living);
-    node->round = node->copy.label + node->copy.updates;
+    raise_label(node, sgp_core_living);
 }
 
 /* Another node may have the token, or has it. This node keeps its state as a copy. */
@@ -520,7 +527,7 @@ void sgp_core_remake_token(struct sgp_node *node)
     node->copy.former = false;
     forget_offered(node);
     if (node->copy.exists)
-        node->copy.label = newest_label(node, sgp_core_is_up);
+        raise_label(node, sgp_core_is_up);
 }
 
 /* ---- the role ---- */
