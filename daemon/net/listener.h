@@ -8,8 +8,8 @@
  * log. The number of lines is limited, too.
  *
  * Memory: a turn of the loop accepts 32 callers at most, and closed links are freed when the turn
- * ends. So callers have 96 links at most, of 19 KB each. One second after every
- * sixteenth caller has left, free memory goes back to the system (malloc_trim(3)).
+ * ends. So callers have 96 links at most, of 19 KB each. The listener trims the heap one
+ * second after every sixteenth caller has left (malloc_trim(3)).
  *
  * Fails: at the start, if the address cannot be bound; the error lists this machine's addresses.
  * Later failures of accept (no descriptors, no memory) are logged, and accepting is tried again.
@@ -31,7 +31,7 @@
 #define LISTENER_BACKLOG 256
 #define LISTENER_ACCEPTS_PER_TURN 32u /* of the loop; other callers wait in the kernel's queue */
 #define LISTENER_RETRY_MS 1000u       /* until a caller without memory is tried again */
-#define LISTENER_DEPARTURES 16u       /* of callers, before the heap is trimmed after ... */
+#define LISTENER_DEPARTURES 16u       /* callers that have left; the heap is trimmed after ... */
 #define LISTENER_TRIM_MS 1000u
 #define LISTENER_LINES_MAX 20u /* log lines about strangers in ... */
 #define LISTENER_LINES_NS (10 * SGP_SECOND)

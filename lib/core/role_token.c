@@ -183,8 +183,8 @@ static sgp_round newest_label(
     return newest + 1;
 }
 
-/* x is an older copy, or a guess, and other nodes may know greater labels. An estimate has the
- * label, and its target accepts none above the round that this node says. */
+/* The node's copy gets a label above all known ones. The round rises with the label, because the
+ * target of an estimate accepts no label above the round in this node's heartbeats. */
 static void raise_label(struct sgp_node *node, bool (*counts)(const struct sgp_core_link *))
 {
     node->copy.label = newest_label(node, counts);

@@ -30,7 +30,7 @@ XXH_errorcode XXH3_freeState(XXH3_state_t *state)
     return give(state);
 }
 
-static uint32_t trims, links_at_trim;
+static uint32_t trims, links_at_trim; /* of the heap, and the links that have memory then */
 
 int malloc_trim(size_t pad)
 {
